@@ -1,10 +1,10 @@
-"""Signals that come while this process forks: their handlers run when the fork is over.
+"""Hold signals that come while this process forks: their handlers run when the fork is over.
 
-Python drops what a hook of a fork raises, also when a signal handler raised it there. So nothing of
-Ctrl-C would be left if it came in a hook, of this package or of another one, or in the system call
-in between. While signals are held, Python's handlers only note them. The handlers are put back by a
-handler too, that of a signal nobody sends: a hook that is a function of C asks for it, so that it
-runs behind all hooks, where a handler may raise.
+Python drops an exception that a hook of a fork raises, also when a signal handler raised it there.
+So Ctrl-C would be lost if it came in a hook, of this package or of another one, or in the system
+call in between. While signals are held, Python's handlers only note them. Another signal handler
+puts the handlers back; no program sends its signal. A hook that is a function of C asks for that
+signal, so that the handler runs behind all hooks, where a handler may raise.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 _NUMBERS = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-#: Asks to put the handlers back. Nobody sends this signal: it is the last one that there is.
+#: Asks to put the handlers back. No program sends this signal: it is the one with the last number.
 _LET_GO = _NUMBERS[-1]
 
 #: To be called behind all hooks, in the parent and in the child. No Python runs in it.
@@ -28,14 +28,14 @@ ask_to_let_go: Callable[[], None] = partial(interrupt_main, _LET_GO)
 
 #: The handlers of those that are held.
 _handlers: dict[int, Any] = {}
-#: What came, with the process that it came to: a signal's number, or what its handler raised.
+#: Signals that came, each with its process: the signal's number, or what its handler raised.
 _came: list[tuple[int, int | BaseException]] = []
 _are_held = False
 
 
 def keep(error: BaseException) -> None:
-    """A handler raised that where it would be dropped: it is raised when signals are let go. In
-    other threads than the main one no handler runs, and ``error`` is raised."""
+    """Keep an exception that a handler raised where Python would drop it: it is raised when signals
+    are let go. In other threads than the main one no handler runs, and ``error`` is raised."""
     global _came
     if threading.current_thread() is not threading.main_thread():
         raise error
@@ -43,9 +43,9 @@ def keep(error: BaseException) -> None:
 
 
 def hold() -> None:
-    """From now on signals are noted. Python's handlers run in the main thread: another one that
-    forks is not interrupted. Called again, when a handler that was not held yet raised something,
-    it does the rest."""
+    """Note signals from now on. Python's handlers run in the main thread, so a fork in another
+    thread is not interrupted. If a handler that was not yet held raises, a second call does the
+    rest."""
     global _are_held
     if threading.current_thread() is not threading.main_thread():
         return
@@ -92,7 +92,7 @@ def _put_back() -> None:
 
 
 def _hand_over(handlers: dict[int, Any], frame: FrameType | None) -> None:
-    """Do what those that came would have done; each of them, also when one before it raises."""
+    """Run the handlers of the signals that came: each handler, also when one before it raises."""
     if not _came:
         return
     process, what = _came.pop(0)

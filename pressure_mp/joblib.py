@@ -15,7 +15,7 @@ from .exceptions import ArgumentError
 from .executor.executor import Executor
 from .executor.future import Future
 
-#: What joblib passes to every backend for its own processes and its files of arrays.
+#: Arguments that joblib passes to every backend, for its own processes and files of arrays.
 _OF_JOBLIB = frozenset(
     ("context", "max_nbytes", "mmap_mode", "prefer", "require", "temp_folder", "verbose")
 )

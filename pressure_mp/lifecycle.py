@@ -1,6 +1,6 @@
-"""What this package does when its process forks and when it ends: every step, in order.
+"""Run the steps of this package when its process forks and when it ends, in order.
 
-A module registers what a step does. When it runs, and why then, is said here and nowhere else.
+A module registers the function of a step. Only this module says when each step runs, and why then.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ STEPS = (*_FORK, *_CHILD, *_END)
 _NAMED = {step.name: step for step in STEPS}
 _registered: dict[Step, Callable[[], object]] = {}
 
-#: What the process's end has come to: nothing, what is first, what is last.
+#: How far the end of the process has come: None, the first steps, the last steps.
 _reached: Moment | None = None
-#: Whether the end of this process runs the steps, and what calls the last of them.
+#: Whether the end of this process runs the steps; and the finalizer that runs the last of them.
 _is_armed = False
 _armed: Finalize | None = None
 #: Whether this process, or one that it was forked from, has the hooks before a fork.
@@ -130,7 +130,7 @@ _watches_forks = False
 
 
 def register(name: str, function: Callable[[], object]) -> None:
-    """Say what a step does. Raises KeyError for one that is not in the list."""
+    """Register the function of a step. Raises KeyError for a name that is not in the list."""
     step = _NAMED[name]
     _registered[step] = function
     if step.moment is Moment.BEFORE_THREADS_END:
@@ -141,9 +141,9 @@ def register(name: str, function: Callable[[], object]) -> None:
 
 
 def begin_use() -> None:
-    """This process uses a broker: have the steps before a fork run, and those of the process's end,
-    in the order of ``multiprocessing.util.Finalize``. If it is too late for that, they are run now:
-    what is put from then on is sent at once."""
+    """Arrange, at the first use of a broker, that the steps before a fork and at the process's end
+    run, in the order of ``multiprocessing.util.Finalize``. If it is too late for that, run the
+    steps of the end now: puts from then on are sent at once."""
     global _is_armed
     if _is_armed:
         return
@@ -164,7 +164,7 @@ def begin_use() -> None:
 
 
 def _arm() -> None:
-    """Have the steps of the process's end called, if they are not to be already."""
+    """Arrange that the steps of the process's end run, unless that is arranged already."""
     from multiprocessing.util import Finalize
 
     global _armed
@@ -179,14 +179,14 @@ def _arm_again(_: object) -> None:
 
 
 def is_interpreter_ending() -> bool:
-    """Whether functions of atexit run, or did: there is no thread but daemons and this one, and
-    none of a pool can be started."""
+    """Whether functions of atexit run, or ran: there is no thread except daemons and this one, and
+    no pool can start a thread."""
     return not threading.main_thread().is_alive()
 
 
 def import_late() -> None:
-    """Make it possible to import ``concurrent.futures.thread``, as clients of brokers do, while
-    functions of atexit run: it would have its threads joined, and that is over."""
+    """Import ``concurrent.futures.thread``, as clients of brokers do, while functions of atexit
+    run. Its own import fails then: it registers a join of its threads, for which it is too late."""
     if is_interpreter_ending() and "concurrent.futures.thread" not in sys.modules:
         register: Any = threading._register_atexit  # type: ignore[attr-defined]
         threading._register_atexit = lambda *_: None  # type: ignore[attr-defined]
@@ -202,9 +202,9 @@ def is_ending() -> bool:
 
 
 def end_daemon() -> None:
-    """A queue is gone. If that is because the process, which ends, has left it, a daemon
-    thread that uses it ends too, before the interpreter would end it: by SystemExit, which nobody
-    is told of, and which leaves nothing locked."""
+    """End the calling daemon thread if its queue is gone because the process ends and has left it.
+    SystemExit ends the thread before the interpreter would: without a message, and with all locks
+    released."""
     if _reached is Moment.LAST and threading.current_thread().daemon:
         raise SystemExit
 
@@ -222,8 +222,8 @@ def _end_last() -> None:
 
 
 def _run(moment: Moment) -> None:
-    """Each step, also when one before it failed; but what comes from outside, as Ctrl-C, ends it:
-    whoever ends the process for the second time does not want to wait."""
+    """Run each step of a moment, also when a step before it failed. An exception from outside, as
+    by Ctrl-C, stops the steps: the process is to end without waiting."""
     failure: Exception | None = None
     for step in STEPS:
         if step.moment is moment and step in _registered:
@@ -243,7 +243,7 @@ _THREADS = 8
 
 
 def watch_forks() -> None:
-    """From now on there are steps before a fork, and signals are held in it.
+    """Run the steps before each fork from now on, and hold signals in it.
 
     Not when this module is imported: Python calls the hook first that was registered last. So
     signals are held in the hooks of all that was imported until the first use of a broker."""

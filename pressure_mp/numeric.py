@@ -1,4 +1,4 @@
-"""The numbers that users give, which other packages have types of their own for, as numpy has."""
+"""Check numbers that users give, also those of types of other packages, such as numpy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .exceptions import ArgumentError, ArgumentTypeError
 
 
 def integer(what: str, given: Any, least: int | None = None, wanted: str = "an int") -> int:
-    """The int that anything with ``__index__`` is, but no bool. ``wanted`` is what ``what`` may be.
+    """Convert any value with ``__index__`` but a bool to int. ``wanted`` says what ``what`` may be.
 
     Raises ArgumentTypeError; ArgumentError for less than ``least``.
     """
@@ -26,12 +26,12 @@ def integer(what: str, given: Any, least: int | None = None, wanted: str = "an i
 
 
 def real(what: str, given: object, wanted: str = "a number") -> Real | int:
-    """Any real number but a bool, an integer as an int. Raises ArgumentTypeError."""
+    """Return any real number except a bool, an integer as an int. Raises ArgumentTypeError."""
     if isinstance(given, bool) or not isinstance(given, Real):
         raise ArgumentTypeError(f"{what} is {wanted}, not {type(given).__name__}")
     return int(given) if isinstance(given, Integral) else given
 
 
 def seconds(what: str, given: object) -> float:
-    """The float that a number of seconds is. Raises ArgumentTypeError."""
+    """Convert a number of seconds to float. Raises ArgumentTypeError."""
     return float(real(what, given, "a number of seconds"))

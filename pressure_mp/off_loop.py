@@ -1,4 +1,4 @@
-"""What a task of asyncio has another thread do."""
+"""Run functions of asyncio tasks in other threads."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ T = TypeVar("T")
 
 
 async def off_loop(function: Callable[..., T], *args: object) -> T:
-    """As ``asyncio.to_thread``, also while functions of atexit run."""
+    """Call ``asyncio.to_thread``, also while functions of atexit run."""
     prepare_loop()
     return await asyncio.to_thread(function, *args)
 
 
 def prepare_loop() -> None:
-    """What the running loop has a pool's threads do, as to look up a host's address, it can have
-    done while functions of atexit run: pools refuse it then."""
+    """Replace the running loop's thread pool while functions of atexit run: a pool refuses new
+    calls then, such as the look-up of a host's address."""
     if lifecycle.is_interpreter_ending():
         asyncio.get_running_loop().set_default_executor(_WithoutPool())
 
 
 class _WithoutPool(ThreadPoolExecutor):
-    """Each call has a thread of its own, and where no thread can be started it has the caller's."""
+    """Runs each call in a new thread, or in the caller's thread where no thread can be started."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         future: Future[T] = Future()

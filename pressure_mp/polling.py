@@ -1,4 +1,4 @@
-"""To wait for descriptors, also where eventlet took ``select.poll`` away."""
+"""Wait for descriptors, also where eventlet removed ``select.poll``."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Protocol
 
 
 class Poll(Protocol):
-    """What ``select.poll()`` makes."""
+    """The object that ``select.poll()`` returns."""
 
     def register(self, fd: int, eventmask: int, /) -> None:
-        """Wait for it from now on."""
+        """Add a descriptor to wait for."""
 
     def poll(self, milliseconds: float | None = None, /) -> list[tuple[int, int]]:
-        """Those that are ready; waits for one, at most so long."""
+        """Return the descriptors that are ready; wait for one, at most so long."""
 
 
 class _Selected:
-    """The same over ``select.select``, which waits so that eventlet's hub goes on."""
+    """Polls with ``select.select``, which lets eventlet's hub go on."""
 
     def __init__(self) -> None:
         self._reads: list[int] = []
@@ -33,5 +33,5 @@ class _Selected:
 
 
 def new_poll() -> Poll:
-    """One that waits for nothing yet."""
+    """Return a poll object without descriptors."""
     return select.poll() if hasattr(select, "poll") else _Selected()

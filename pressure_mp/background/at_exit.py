@@ -1,4 +1,4 @@
-"""How long a process may take to end, and what it says then.
+"""Limit the time that a process takes to end, and say what it leaves behind.
 
 A broker that answers is waited for. All that wait for brokers that do not answer share one limit:
 each broker gets an equal part of what is left of it, and is not asked again once it used that up.

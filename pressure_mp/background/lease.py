@@ -44,11 +44,11 @@ class LeaseHolder(Protocol):
         """Whether the broker has noted anything of this process that its end is to take back."""
 
     def renewal(self) -> Renew | None:
-        """The renewal of the lease, if it can be made together with those of other queues."""
+        """Return the renewal of the lease, if one call can renew leases of other queues with it."""
 
     def renew_and_return(self, there: Attendance | None) -> None:
-        """One look: renew the lease, and take from the others what they can no longer hold. With
-        ``there`` it was renewed, and these are the others."""
+        """Renew the lease, and requeue what the other processes can no longer hold. ``there``: the
+        lease was renewed already, and these are the other processes."""
 
     def requeue_of(self, call: int) -> Operation[Any]:
         """Give back what this process took in one call."""

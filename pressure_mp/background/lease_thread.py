@@ -50,11 +50,11 @@ class Leased(Protocol):
         """Whether there is anything to renew or to look for."""
 
     def renewal(self) -> QueueRenewal | None:
-        """The renewal of what this process holds, if it can be made with those of other queues."""
+        """Return the renewal of the lease, if one call can renew leases of other queues with it."""
 
     def look(self, there: Attendance | None = None) -> bool:
         """Renew what this process holds, and take from the others what they can no longer hold.
-        With ``there`` it was renewed, and these are the others.
+        ``there``: the lease was renewed already, and these are the other processes.
 
         Returns whether the broker answered.
         """
@@ -146,7 +146,7 @@ def _look_at(needed: set[Leased]) -> None:
         except BrokerUnavailable:
             silent.add(id(engine))
         except PressureError:
-            pass  # each look says what is in the way
+            pass  # each renewal reports its own error
     for leased in in_turn:
         if id(leased.engine) in silent:
             continue
@@ -159,8 +159,8 @@ def _look_at(needed: set[Leased]) -> None:
 
 
 def _renew_together(queues: list[Leased], patience: float) -> dict[Leased, Attendance | None]:
-    """Renew what this process has at one broker, where that saves calls; returns who is there, for
-    each queue in which it was renewed."""
+    """Renew the leases of several queues at one broker in one call. Returns, for each queue whose
+    lease was renewed, the processes that use it."""
     global _looks_at
     if len(queues) == 1:
         return {}

@@ -54,8 +54,9 @@ class Buffers:
             self.outgoing.flush(handle)
 
     def before_put(self, handle: BufferedHandle, block: bool, end: float | None) -> None:
-        """Send what is in the buffer before something is put past it. Raises Full when the queue
-        has no space for it at ``end``, or unless ``block`` now; and what :meth:`flush` raises."""
+        """Send the buffer's items before a put that goes past the buffer. Raises Full when the
+        queue has no space for them at ``end``, or, without ``block``, has none now; and raises
+        what :meth:`flush` raises."""
         if self.outgoing is not None:
             self.outgoing.settle_in_time(block, end)
             self._release(self.outgoing, handle)

@@ -82,7 +82,7 @@ class BufferedHandle(Protocol):
         """Raises HandleClosedError."""
 
     def _while_open(self) -> AbstractContextManager[None]:
-        """The watch of a call that waits. Raises HandleClosedError."""
+        """Check the handle during a call that waits. Raises HandleClosedError."""
 
     def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run an operation on the queue, whatever was put and is not yet sent."""

@@ -25,7 +25,7 @@ from .signing import Checked, Keys, Signatures
 
 Item = TypeVar("Item")
 
-#: What each item begins with that is signed, or whose manifest is.
+#: The first bytes of each item that is signed, or whose manifest is signed.
 _SIGNED = (*signing.MARKS, large.MARK)
 
 
@@ -84,8 +84,8 @@ class Codec(Generic[Item]):
         return self._divides
 
     def sign_late(self) -> None:
-        """Leave pickles unsigned: every binding of the handle signs them by :meth:`sign`, where
-        they leave the memory in which only processes of this user can write."""
+        """Leave pickles unsigned. Every binding of the handle signs them with :meth:`sign` when
+        they leave shared memory, in which only processes of this user can write."""
         self._signs_late = self._divides
 
     def sign(self, item: bytes) -> bytes:

@@ -81,8 +81,8 @@ def read(pickled: bytes) -> Any:
 
 
 def makes(pickled: bytes, name: str) -> bool:
-    """Whether unpickling it makes an object of the class with that name, as far as it can be
-    read."""
+    """Whether the pickle makes an object of the class with that name, as far as this can read
+    the pickle."""
     reader = _Reader()
     try:
         for opcode, argument, _ in pickletools.genops(pickled):

@@ -23,14 +23,14 @@ class Serializer(Protocol):
         """Decode ``payload``; raises what it likes when it cannot."""
 
 
-#: The class of the ends of pipes, and what each pickle has in it that has one in it.
+#: The class of the ends of pipes, and the bytes that each pickle of one contains.
 _PIPE_END = "multiprocessing.connection.Connection"
 _PIPE_END_MARK = b"multiprocessing.connection"
 
 
 def checked(pickled: bytes) -> bytes:
-    """The same. Raises TypeError for a pickle with the end of a pipe in it, which pickle makes the
-    bare number of a descriptor of this process."""
+    """Return the pickle unchanged. Raises TypeError for a pickle that contains the end of a pipe:
+    pickle reduces it to the bare number of a descriptor of this process."""
     if _PIPE_END_MARK not in pickled:
         return pickled
     from . import pickles  # which most programs do not need

@@ -1,7 +1,7 @@
-"""Descriptors that this process keeps.
+"""Keep descriptors that the program may close.
 
-A program may close them behind our back, as daemons close all descriptors that they inherited, and
-its own files have their numbers then. So a number is looked at before it is closed.
+A program may close them without notice, as daemons close all descriptors that they inherited, and
+then its own files get their numbers. So the file of a number is checked before it is closed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import mmap
 import os
 import sys
 
-#: mmap(2) is to put the map where it is told, in the place of what is there.
+#: Makes mmap(2) map at the given address, in place of an earlier map.
 _MAP_FIXED = 0x10
 
 

@@ -69,14 +69,15 @@ def read_samples(after: int = 0) -> Operation[list[Sample]]:
 
 
 def renew_all(queues: Sequence[QueueRenewal]) -> Operation[list[Attendance | None]]:
-    """Renew this process's leases in several queues together; who is there in each, None where that
-    is to be done in this queue by itself."""
+    """Renew this process's leases in several queues at once. Returns the processes that use each
+    queue; None for a queue that needs a renewal of its own."""
     reply: RenewAllReply = yield RenewAll(queues)
     return reply
 
 
 def may_get(queues: Sequence[QueueKey]) -> Operation[list[bool | None]]:
-    """In which of these queues a get would not wait; None where that queue is to be asked."""
+    """Tell for each queue whether a get would return at once; None for a queue that needs a call
+    of its own."""
     reply: MayGetReply = yield MayGet(queues)
     return reply
 

@@ -1,4 +1,4 @@
-"""What programs look for in a queue of the standard library, and a queue at a broker has not."""
+"""Name the attributes of the standard library's queues that a queue at a broker does not have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HOOKS = ("_init", "_qsize", "_put", "_get")
 
 
 def refuse_hooks(kind: type) -> None:
-    """Raise ArgumentTypeError for a class that overrides what no queue at a broker calls."""
+    """Raise ArgumentTypeError for a class that overrides a method that is never called here."""
     found = [hook for hook in _HOOKS if hasattr(kind, hook)]
     if found:
         raise ArgumentTypeError(

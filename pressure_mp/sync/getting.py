@@ -207,8 +207,8 @@ class GettingQueue(AdministeredQueue[Item], Generic[Item]):
         return drive_on(operation, claim, self._watching)
 
     def _watching(self) -> contextlib.AbstractContextManager[None]:
-        """The watch of a get: what a dead process had comes back while it waits. Raises
-        HandleClosedError once the handle is closed."""
+        """Requeue a dead process's items while a get waits. Raises HandleClosedError once the
+        handle is closed."""
         always = self._while_open()
         return self._here if self._operations.discipline == FIFO else always
 

@@ -283,7 +283,7 @@ class Handle:
             raise HandleClosedError(f"{type(self).__name__} {self._name!r} is closed")
 
     def _while_open(self) -> AbstractContextManager[None]:
-        """The watch of a call that waits: it raises HandleClosedError once the handle is closed."""
+        """Check the handle during a wait: raises HandleClosedError once the handle is closed."""
         self._check_open()
         return nullcontext()
 

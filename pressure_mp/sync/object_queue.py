@@ -127,8 +127,8 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         return ObjectOperations(self._name, FIFO)
 
     def _settle_where_items_are(self) -> None:
-        """Of a new queue it is known now whether its items are in shared memory. That stays as it
-        is in this handle, and in each process that inherits it: so each of them signs where the
+        """Note for a new queue whether its items are in shared memory. The note stays the same in
+        this handle, and in each process that inherits it: so each of them signs where the
         binding does not, also when the items were moved meanwhile."""
         binding = self._binding
         if self._options.shares_memory and not (is_local(binding) and binding.are_here):

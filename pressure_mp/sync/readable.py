@@ -2,9 +2,9 @@
 
 A connection to the broker cannot be that descriptor: it is read by whoever uses it, and says
 nothing of a queue. So it is the end of a pipe, which has a byte in it while an item may be got. One
-thread of the process looks at all queues whose descriptor somebody asked for, about thirty times a
-second, and a hundred times after something changed: that is all it costs, and nothing before the
-first is asked for.
+thread of the process looks at all queues whose ``fileno`` was called, about thirty times a second,
+and a hundred times a second after a change. There is no further cost, and none before the first
+``fileno``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class WatchedHandle(Protocol):
         """Whether a get would not wait."""
 
     def _asked_together(self) -> tuple[Engine, QueueKey] | None:
-        """Where that is asked of the broker, together with other queues; None when it is not."""
+        """Return the engine and the queue for a look at several queues; None if there is none."""
 
 
 class Readable:
@@ -121,14 +121,14 @@ class Readable:
         return handle is not None and handle._may_get()
 
     def asked_together(self) -> Asked | None:
-        """Where to look at it together with others, if that can be done."""
+        """Return what a look at several queues needs of this one; None if it is looked at alone."""
         looks, handle = self._looks, self._handle()
         where = None if handle is None else handle._asked_together()
         return where and Asked(self, looks, *where)
 
     def see(self, looks: int, may_get: bool) -> None:
-        """What the broker said of it, if nobody has looked by itself since there were so many
-        ``looks``."""
+        """Show the broker's reply, unless there was a look at this queue alone since it had so
+        many ``looks``."""
         with self._lock:
             if self._has_ends() and self._looks == looks:
                 self._show(may_get)
@@ -177,7 +177,7 @@ class Readable:
 
 
 class Asked(NamedTuple):
-    """A queue that is asked of together with others, when it had been looked at so often."""
+    """A queue in a look at several queues, and the number of its own looks before that one."""
 
     readable: Readable
     looks: int
@@ -231,7 +231,7 @@ def _look_at_all() -> None:
 
 
 def _look_at_each(queues: list[Readable]) -> None:
-    """Those of one broker are asked of together."""
+    """Look at the queues, with one call for the queues of one broker."""
     together: dict[int, list[Asked]] = {}
     for readable in queues:
         try:

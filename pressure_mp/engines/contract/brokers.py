@@ -180,7 +180,7 @@ IdentifyReply = str
 
 
 class QueueRenewal(NamedTuple):
-    """The renewal of this process's leases in one of several queues, for so many milliseconds."""
+    """Renew this process's leases in one of several queues, for so many milliseconds."""
 
     name: str
     discipline: str
@@ -189,8 +189,8 @@ class QueueRenewal(NamedTuple):
 
 
 class RenewAll(NamedTuple):
-    """Do what :class:`~.items.Renew` does, in several queues together: it takes fewer calls. The
-    replies are in their order; None for a queue in which it is to be done by itself."""
+    """Do what :class:`~.items.Renew` does in several queues at once, with fewer calls. The replies
+    are in the order of the queues; None for a queue that needs a Renew of its own."""
 
     queues: Sequence[QueueRenewal]
 
@@ -199,8 +199,8 @@ RenewAllReply = list[Attendance | None]
 
 
 class MayGet(NamedTuple):
-    """In which of these queues a get would not wait: there is an item, or none will come any more.
-    The replies are in their order; None for a queue that is to be asked by itself."""
+    """Tell for each queue whether a get would return at once: the queue has an item, or has ended.
+    The replies are in the order of the queues; None for a queue that needs a call of its own."""
 
     queues: Sequence[QueueKey]
 

@@ -154,8 +154,8 @@ class Local(Protocol):
         or there is no space."""
 
     def sign_with(self, sign: Callable[[bytes], bytes]) -> None:
-        """Sign each item with this that a session of this binding, or a move of the items, sends
-        to the broker. ``sign`` leaves alone what is signed."""
+        """Sign with ``sign`` each item that a session of this binding, or a move of the items,
+        sends to the broker. ``sign`` leaves a signed item unchanged."""
 
     def move_to_broker(self) -> None:
         """Have them where all hosts see them, from now on. Blocks until the broker has them."""

@@ -340,8 +340,8 @@ def launch(arguments: list[str], stdin: int, *inherited: int) -> subprocess.Pope
 def _supervisor(
     arguments: list[str], kept: tuple[int, ...]
 ) -> Iterator[tuple[list[str], Callable[[], NoReturn] | None]]:
-    """The command that is a supervisor; or what the forked child does and never executes another
-    program, where there is no interpreter or no source that it could be given."""
+    """Make the command that starts a supervisor. Without an interpreter, or without a source file
+    for it, make the function that a forked child runs instead of another program."""
     python = _python()
     source = resources.files(__package__) / "supervisor.py"
     if python is None or not source.is_file():
@@ -353,8 +353,8 @@ def _supervisor(
 
 
 def _python() -> str | None:
-    """The interpreter that multiprocessing starts for its children; None where that is the program
-    itself: one that is frozen, or that embeds Python."""
+    """Return the interpreter that multiprocessing starts for its children; None where it starts
+    the program itself, because the program is frozen or embeds Python."""
     from multiprocessing.spawn import get_executable
 
     found = os.fsdecode(get_executable() or "")

@@ -52,9 +52,9 @@ def user(uid: int) -> str:
 
 
 def lock(directory: str) -> int | None:
-    """Lock a directory itself, as its server has it; the open directory, which keeps the lock, and
-    which a child process may inherit. None when another process has the lock, or somebody removed
-    the directory just before."""
+    """Lock a directory itself, as its server does. Returns the open directory, which keeps the
+    lock, and which a child process may inherit; None when another process has the lock, or the
+    directory was removed just before."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -71,8 +71,8 @@ def lock(directory: str) -> int | None:
 
 def clear(parent: str, prefix: str) -> None:
     """Remove what servers that were killed left behind: this user's directories in ``parent`` whose
-    names begin so, that have a server's log, and that nobody has locked. One without a log is
-    somebody else's, or is just being made."""
+    names begin so, that have a server's log, and that no process has locked. A directory without a
+    log belongs to another program, or is just being made."""
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(prefix):

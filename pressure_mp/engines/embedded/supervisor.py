@@ -147,8 +147,8 @@ def is_file(fd: int, path: str) -> bool:
 
 
 def try_lock(fd: int) -> bool:
-    """Lock an open file or directory for this process and those that inherit it; false when another
-    process has it locked. Raises OSError where the file system has no such locks."""
+    """Lock an open file or directory for this process and the processes that inherit it; false
+    when another process has it locked. Raises OSError where the file system has no such locks."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -157,7 +157,7 @@ def try_lock(fd: int) -> bool:
 
 
 def become(arguments: Sequence[str], kept: Collection[int]) -> NoReturn:
-    """Be the supervisor, in a child that a program forked without starting another program.
+    """Run the supervisor in a child that was forked, without starting another program.
 
     Of the open files only the first three and ``kept`` stay.
     """
@@ -253,9 +253,9 @@ def _serve_shared(directory: str, binary: str, lock: int, users: _Users) -> bool
             if not is_file(lock, directory) or users.have_gone(0.2):
                 break
         if not is_file(lock, directory):
-            # The directory was removed, and its data with it. Whoever has a connection to this
-            # server must not go on beside the users of one that is started in its place. A clean
-            # end would remove that one's socket.
+            # The directory was removed, and its data with it. A process that is connected to this
+            # server must not go on beside the users of a server that is started in its place. A
+            # clean end would remove the socket of that other server.
             server.kill()
             return False
         # A server whose socket was removed lives on, and no process can connect to it.
@@ -293,7 +293,7 @@ def _try_to_lock_directory(lock: int, directory: str) -> bool:
 
 
 class _Users:
-    """The processes that have the users file locked, also one that was removed since."""
+    """Return the processes that lock the users file, also a users file that was removed since."""
 
     def __init__(self, path: str) -> None:
         self._path = path

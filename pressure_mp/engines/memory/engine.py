@@ -35,7 +35,7 @@ class MemoryEngine:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        #: Those that exist, and those that handles refer to. A name is kept for no other reason.
+        #: The queues that exist, and the queues that handles refer to. No other name is kept.
         self._queues: weakref.WeakValueDictionary[tuple[type[_Queue], str], _Queue] = (
             weakref.WeakValueDictionary()
         )

@@ -167,7 +167,7 @@ class Pool:
         time.sleep(seconds)
 
     def close_idle(self, kept: int = 0) -> None:
-        """Close what no call is using, but for so many."""
+        """Close the connections that no call is using, except so many."""
         while len(self._idle) > kept:
             with suppress(IndexError):
                 self._idle.pop()[0].close()

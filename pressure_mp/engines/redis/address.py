@@ -22,7 +22,7 @@ _CLUSTER = ("redis+cluster", "rediss+cluster")
 #: The schemes whose URLs name several hosts, and the port of one that has none.
 _PORTS = {**dict.fromkeys(_SENTINEL, 26379), **dict.fromkeys(_CLUSTER, DEFAULT_PORT)}
 
-#: What URLs say to redis-py. The last four are those of many programs' URLs that change nothing
+#: Options of URLs for redis-py. The last four are in the URLs of many programs, and change nothing
 #: here: an operation has its own time limit, and repeats its calls itself.
 _OPTIONS = (
     *("socket_connect_timeout", "socket_read_size", "client_name"),

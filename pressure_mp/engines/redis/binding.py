@@ -63,7 +63,7 @@ class Place(Protocol):
 
 
 class Blocking(NamedTuple):
-    """A blocking command, after how many seconds its caller looks again, and after how many the
+    """A blocking command, the seconds until its caller looks again, and the seconds until the
     server ends it."""
 
     command: tuple[Any, ...]

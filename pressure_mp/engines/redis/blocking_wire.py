@@ -45,8 +45,9 @@ def _see_to(wire: BlockingWire, close: Callable[[], None]) -> None:
 
 
 def _until_silent(own: socket.socket) -> Callable[[int], bytes]:
-    """What receives from a socket, and raises BlockingIOError when nothing comes for ``SILENCE``
-    seconds. The system sees to that, but for one of TLS, or one that suspends a coroutine."""
+    """Return a function that receives from a socket, and raises BlockingIOError when nothing comes
+    for ``SILENCE`` seconds. The system measures the time, except for a socket of TLS, or a socket
+    that suspends a coroutine."""
     if isinstance(own, _socket.socket) and not isinstance(own, ssl.SSLSocket):
         own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _SILENT)
         return own.recv
@@ -141,8 +142,8 @@ class BlockingWire(Wire):
         return self._not_end(await self._within(timeout, lambda: self._socket.recv_into(room)))
 
     async def _within(self, timeout: float | None, receive: Callable[[], T]) -> T:
-        """What comes within so many seconds. Raises TimeoutError; ConnectionError when the server
-        answers over another connection meanwhile, and not over this one."""
+        """Receive bytes within so many seconds. Raises TimeoutError; ConnectionError when the
+        server answers over another connection meanwhile, and not over this one."""
         since = time.monotonic()
         end = None if timeout is None else since + timeout
         silence = SILENCE

@@ -193,8 +193,8 @@ class RedisBroker:
         own_args: Mapping[str, str] | None = None,
         at_once: int = _AT_ONCE,
     ) -> dict[str, Any]:
-        """What a script says of each queue, by its name, which is given these parts of it; and
-        the argument that each queue has of its own."""
+        """Call a script for several queues; return its replies by the queues' names. The script
+        gets these parts of each queue as keys, and each queue's own argument."""
         names_of_keys = KeyNames(keys.endings(parts, is_own))
         script = scripts.load_for_broker(op)
         by_slot: dict[int, list[tuple[str, bytes]]] = {}
@@ -278,7 +278,7 @@ def _asked(queue: QueueRenewal, waiting: Iterable[Waiting]) -> str:
 
 
 def _are_there(tickets: list[bytes], gone: dict[str, bool]) -> bool:
-    """Whether those who keep a queue's roles live, as far as is known, and are no readers."""
+    """Whether all holders of a queue's roles live, as far as is known, and are no readers."""
     for named in tickets:
         keeper = named.decode(errors="replace")
         process = process_of(keeper)

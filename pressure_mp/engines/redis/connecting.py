@@ -101,7 +101,7 @@ def _read(address: RedisAddress) -> dict[str, Any]:
     return options
 
 
-#: What redis-py does not check before it uses it.
+#: Options that redis-py does not check before it uses them.
 _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "socket_connect_timeout": (lambda given: 0 < given <= 86400, "above 0 s and up to a day"),
     "socket_read_size": (lambda given: 0 < given <= 2**30, "a number of bytes from 1 to 2**30"),

@@ -12,7 +12,7 @@ _NOT_NOW = re.compile(
     r"(?:^|-)(?:LOADING|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|ASK|NOSCRIPT) "
     r"|max number of clients|WAIT(?:AOF)? cannot be used with replica"
 )
-#: What servers say when the user may not run a command, or use a key, in a script or without one.
+#: Errors of servers when the user may not run a command, or use a key, also in a script.
 _NO_RIGHT = re.compile(r"NOPERM |ACL failure|The user executing the script can't")
 _MOVED = re.compile(r"MOVED (\d+) (.*):(\d+)$")
 

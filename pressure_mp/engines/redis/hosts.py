@@ -38,7 +38,7 @@ class Server(Protocol):
         """Where a key is, for the pools' route."""
 
     def rounds(self, name: str, discipline: str) -> Rounds:
-        """Those of all who look at a queue."""
+        """Return the rounds of all operations of this process that look at a queue."""
 
     def lanes(self) -> list[bytes]:
         """The ids of the lanes of all connections of this process."""

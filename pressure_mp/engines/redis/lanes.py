@@ -34,11 +34,11 @@ class Lane:
         self._few = _FEW
 
     def is_to_tell(self, kept: bytes, now: float) -> bool:
-        """Whether a call is to say how long its reply is kept, where ``kept`` is its queue's."""
+        """Whether a call must state how long its reply is kept; ``kept`` belongs to its queue."""
         return now >= self._told.get(kept, 0.0)
 
     def tell(self, kept: bytes, now: float, until: float) -> None:
-        """A call says it; those after it need not say it ``until`` then."""
+        """Note that a call stated it; later calls need not state it ``until`` then."""
         if len(self._told) >= self._few:
             self._told = {one: end for one, end in self._told.items() if end > now}
             self._few = max(2 * len(self._told), _FEW)

@@ -94,7 +94,7 @@ class LoopPool(Pool):
         if channel is None:
             await server.connect(_left(end), _left(end))
             channel = server.channel()
-        if channel is None:  # who tries again makes a pause, and has an end
+        if channel is None:  # a retry pauses first, and has a deadline
             raise ConnectionResetError("the server closed the connection behind its greeting")
         return channel
 

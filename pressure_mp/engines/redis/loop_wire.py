@@ -103,7 +103,7 @@ class LoopWire(Wire):
         reading = self._input.read(1)
         try:
             reading.send(None)
-        except (StopIteration, OSError):  # the end, an error, or bytes that nobody asked for
+        except (StopIteration, OSError):  # the end, an error, or bytes that no call asked for
             return True
         reading.close()  # it would have waited
         return self.transport.is_closing()

@@ -24,28 +24,28 @@ class Waiting:
         self._came = self._seen = 0.0
         #: Whether a look saw that there is something to do.
         self.is_due = False
-        #: Until then the looks have renewed what the operation has, on the monotonic clock.
+        #: The time, on the monotonic clock, until which looks have renewed its role or place.
         self.safe = 0.0
 
     def stay(self) -> None:
-        """The operation goes on to wait."""
+        """Note that the operation still waits."""
         self._came = time.monotonic()
 
     def see(self, began: float, is_due: bool) -> None:
-        """A look that ``began`` then found what the operation has."""
+        """Note what a look found that ``began`` then: whether the operation has something to do."""
         self.is_due = is_due
         if not is_due:
             self._seen, self.safe = began, began + self._lease / 3
 
     @property
     def is_there(self) -> bool:
-        """Whether it came of late. A thread that is stopped, or a task of a loop that is held up,
-        loses what it has after its lease."""
+        """Whether the operation called :meth:`stay` recently. A stopped thread, or a task of a
+        blocked event loop, loses its role or its place in line after its lease."""
         return time.monotonic() - self._came < self._lease / 2
 
     @property
     def is_looked_after(self) -> bool:
-        """Whether a look saw of late that there is nothing to do."""
+        """Whether a look saw recently that there is nothing to do."""
         return not self.is_due and time.monotonic() - self._seen < min(self._lease / 2, 3 * TICK)
 
 
@@ -59,7 +59,7 @@ class Rounds:
         self._waiting: dict[str, Waiting] = {}
 
     def after_fork(self) -> None:
-        """In a forked child: those who wait are the parent's."""
+        """Forget the waiting operations in a forked child: they are the parent's."""
         self._waiting = {}
 
     def is_due(self) -> bool:
@@ -78,8 +78,9 @@ class Rounds:
         self._is_left_to_looks = looks and limit == TICK
 
     def overdue(self, unclaimed: list[bytes], lease: float) -> list[bytes]:
-        """Of the roles whose token is in no list now, though no client ever had it: those that
-        were seen so for ``lease`` seconds. A client that takes a role says so at once."""
+        """Select the roles whose token has been in no list for ``lease`` seconds; ``unclaimed`` are
+        the roles whose token is in no list now, though no client ever had it. A client that takes
+        a role says so at once."""
         now = time.monotonic()
         self._unclaimed = {role: self._unclaimed.get(role, now) for role in unclaimed}
         return [role for role, since in self._unclaimed.items() if now - since > lease]
@@ -90,16 +91,17 @@ class Rounds:
         return None if self._is_left_to_looks else max(self._next - time.monotonic(), 0.0)
 
     def stay(self, waiting: Waiting) -> None:
-        """An operation goes on to wait."""
+        """Note that an operation still waits."""
         waiting.stay()
         self._waiting[waiting.ticket] = waiting
 
     def leave(self, waiting: Waiting) -> None:
-        """It waits no more."""
+        """Note that an operation waits no more."""
         self._waiting.pop(waiting.ticket, None)
 
     def present(self) -> list[Waiting]:
-        """Those who wait. One that did not come of late, or whose loop was closed, is forgotten."""
+        """Return the waiting operations. Forgets an operation that did not call :meth:`stay`
+        recently, or whose event loop was closed."""
         found = []
         for one in list(self._waiting.values()):
             if one.is_there:
@@ -110,8 +112,8 @@ class Rounds:
 
 
 def tell(asked: Iterable[Waiting], began: float, due: Iterable[bytes]) -> None:
-    """A look that ``began`` then asked for these; there is something to do for those who are
-    ``due``."""
+    """Note the result of a look that ``began`` then, for the operations that it asked for: the
+    ``due`` ones have something to do."""
     tickets = {ticket.decode() for ticket in due}
     for one in asked:
         one.see(began, one.ticket in tickets)

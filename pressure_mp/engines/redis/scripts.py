@@ -70,7 +70,7 @@ class Storage:
 def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> Script:
     """Read a file's header and put the preludes that it uses before it.
 
-    The key ``item`` is the storage's list on which those who wait for an item wait.
+    The key ``item`` is the storage's list on which calls wait for an item.
 
     With the prelude ``storage`` the script takes those of the storage's keys that it names, after
     its own. A prelude that returns a reply, because the case is a simple one, spares what comes
@@ -157,8 +157,8 @@ def load(discipline: str) -> dict[str, Script]:
     return {name: parse(name, text, preludes, kept) for name, text in texts.items()}
 
 
-#: What the script that renews leases in several queues is given of each; the list on which those
-#: who wait for an item wait is the last.
+#: The keys of each queue that the script gets that renews leases in several queues; the last is
+#: the list on which calls wait for an item.
 RENEWED = (
     *("bound", "consumed_bytes", "presence", "producers"),
     *("producer_free", "producer_claim", "producer_holder"),

@@ -68,7 +68,7 @@ class RedisSession:
         self._wire: Wire | None = None
         self._parked: str | None = None
         self._ends = 0.0  # when the server ends the outstanding wait, on the monotonic clock
-        #: Whether it should have ended it, and nothing was heard of that.
+        #: Whether the server should have ended the wait, and no reply came.
         self._is_overdue = False
         #: What was sent behind the last wait, until its reply is read.
         self.behind: Sent | None = None
@@ -359,8 +359,8 @@ class RedisSession:
 
     async def _hear(self, wire: Wire, limit: float, ends: bool) -> Any:
         """The reply to the outstanding wait, which ``ends`` by then. The server looks at its clock
-        ten times a second, and when anything arrives: so that a wait ends on time, something
-        does."""
+        ten times a second, and whenever bytes arrive: this sends bytes, so that the wait ends on
+        time."""
         try:
             return await wire.read(limit)
         except TimeoutError:

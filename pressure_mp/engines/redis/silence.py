@@ -1,9 +1,9 @@
-"""A connection over which nothing comes, of a server that answers over others: something between
-the two swallows what is sent, and the client hears of no end.
+"""Detect a silent connection: the server answers over other connections, but something on the way
+drops the bytes of this one, and the client sees no end of it.
 
-Whoever waits for a reply asks the server over a new connection when nothing came for some time. If
-it answers there, the silent connection is lost, and the call is made again. If it does not, it is
-busy or stopped: the reply is waited for.
+A call that waits for a reply, and receives nothing for some time, asks the server over a new
+connection. If the server answers there, the silent connection is lost, and the call is made again.
+If the server does not answer, it is busy or stopped, and the call goes on to wait for the reply.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ...exceptions import PressureError
 from .address import RedisAddress
 from .errors import not_done
 
-#: Seconds without a byte while a reply is waited for, until the server is asked. A wait that is
-#: told the server to end, and the confirmation of a put, take less.
+#: Seconds without a byte from the server until a call that waits for a reply asks it. A wait that
+#: the server is told to end, and the confirmation of a put, take less.
 SILENCE = 6.0
 #: Seconds until it is asked again, if it did not answer, or another waiter asks.
 PAUSE = 2.0
@@ -39,25 +39,25 @@ class Asked(Protocol):
     def close(self) -> None: ...
 
 
-#: What opens one to an address; blocks for so many seconds.
+#: Opens a connection to an address; blocks for at most so many seconds.
 Open = Callable[[RedisAddress, float], Awaitable[Asked]]
 
 
 class Health:
-    """What a process knows of one server: whether somebody asks it, and when one that was answered
-    began to."""
+    """Keeps, for one server, whether a call of this process is asking it, and when a call sent the
+    last question that it answered."""
 
     def __init__(self) -> None:
         self._is_asking = False
         self._answered = 0.0
 
     def after_fork(self) -> None:
-        """In the child: who asks is in the parent."""
+        """Forget in the child that a call is asking: that call is the parent's."""
         self._is_asking = False
 
     async def has_answered(self, open: Open, address: RedisAddress, since: float) -> bool:
-        """Whether the server answers one who asked after ``since``, on the monotonic clock. Blocks
-        for 5 s to connect and 5 s for the answer, if nobody asks it yet."""
+        """Whether the server has answered a question sent after ``since``, on the monotonic clock.
+        Asks it if no other call is asking: blocks for 5 s to connect and 5 s for the answer."""
         if self._answered <= since and not self._is_asking:
             self._is_asking = True
             try:
@@ -103,13 +103,13 @@ class Watch:
         self._asking: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Something came, or a reply is waited for from now on."""
+        """Note that bytes came, or that a call waits for a reply from now on."""
         self._since = time.monotonic()
         if self._timer is None and self._asking is None:
             self._look_in(SILENCE)
 
     def end(self) -> None:
-        """Nothing is waited for."""
+        """Note that no call waits for a reply."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -24,7 +24,7 @@ _ROLES = (b"producer", b"consumer")
 
 #: Seconds of a role holder's first wait. A close that finds it not yet parked wakes nobody.
 FIRST_WATCH = 0.05
-#: Seconds after which one for whom its process looks makes its call again, whatever the looks say.
+#: Seconds after which a waiting operation makes its call again, whatever its process's looks say.
 LAST_WATCH = 60.0
 
 
@@ -68,8 +68,8 @@ class Turns:
         fast: FastPath | None = None,
     ) -> Reply:
         """One try. A ``fast`` path's ``waiting`` is taken before the full call, as long as nobody
-        else has the role. While the looks of the process see that a call would change nothing, the
-        reply is that of the last one."""
+        else has the role. Returns the last reply again while the looks of the process see that a
+        call would change nothing."""
         if waits and self._later is not None and self._is_looked_after:
             return self._later
         if self._turn == FIRST:

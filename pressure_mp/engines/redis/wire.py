@@ -48,7 +48,7 @@ class Node:
         self.health = Health()
 
     def hang_up(self, kept: int = 0) -> None:
-        """Close what is idle, but for so many that were used last."""
+        """Close the idle connections, except so many that were used last."""
         while len(self.idle) > kept:
             try:
                 self.idle.popleft().close()

@@ -62,7 +62,7 @@ class Below(Protocol):
         BrokerError."""
 
     def were_moved(self, end: float | None) -> bool:
-        """Whether :meth:`add_moved` was ever called; raises what that raises."""
+        """Whether :meth:`add_moved` was ever called; raises what :meth:`add_moved` raises."""
 
 
 class SharedBinding:
@@ -114,7 +114,7 @@ class SharedBinding:
             self.items.ring.note_signed()
 
     def signed(self, request: Any) -> Any:
-        """A request as the broker is to have it, wherever the items are now."""
+        """Convert a request for the broker, wherever the items are now."""
         sign, items = self._sign, self.items
         if sign is None and items is not None and items.ring.is_signed:
             sign = items.sign
@@ -355,14 +355,14 @@ _HERE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]
 
 
 class Meanwhile(NamedTuple):
-    """The reply to a request that needs the items at the broker, when another process moves them
-    for longer than ``limit(request, end)`` on the monotonic clock."""
+    """Replies to a request that needs the items at the broker, when another process is still moving
+    them at ``limit(request, end)`` on the monotonic clock."""
 
     reply: Any
     limit: Callable[[Any, float | None], float | None]
 
 
-#: Requests for which that is no error: each has a reply that says that others are in the way.
+#: Requests that do not fail then: each has a reply that says that another process has the items.
 _MEANWHILE: dict[type, Meanwhile] = {
     Put: Meanwhile(InUse("producer"), lambda request, end: _at_broker_until(end)),
     Take: Meanwhile(InUse("consumer"), lambda request, end: latest(request.waits, end)),

@@ -392,8 +392,8 @@ class SharedItems:
         return list(map(self.sign if self.ring.is_signed else bytes, items))
 
     def sign(self, item: bytes) -> bytes:
-        """As it is to be there, if the queue's items are signed. Raises BrokerError when this
-        process has no key."""
+        """Sign an item for the broker, if the queue's items are signed. Raises BrokerError when
+        this process has no key."""
         self._check_key()
         assert self.ring.sign is not None
         return self.ring.sign(item)
@@ -416,7 +416,7 @@ _TICK = 0.9
 
 
 def latest(waits: bool, end: float | None) -> float | None:
-    """When a call gives up that finds a lock in use."""
+    """Return when a call gives up that finds a lock in use."""
     if waits or end is not None:
         return end
     return time.monotonic() + _GRACE

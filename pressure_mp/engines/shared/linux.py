@@ -1,4 +1,4 @@
-"""What Linux can do and Python's library does not offer: futex(2)."""
+"""Call futex(2), which Python's library does not offer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if EXISTS:
     )
 
 
-#: The libraries in whose place of ``time.sleep`` other greenlets of the thread run meanwhile.
+#: Libraries that replace ``time.sleep`` by a function that lets other greenlets run meanwhile.
 _GREENLETS = ("gevent", "eventlet")
 #: Seconds between two looks there, the first and the last.
 _FIRST_STEP, _LAST_STEP = 0.0005, 0.01
@@ -53,7 +53,7 @@ def wait(address: int, seen: int, seconds: float) -> bool:
 
 
 def _wait_in_steps(address: int, seen: int, seconds: float) -> bool:
-    """The same for a greenlet: a system call would stop all others of its thread."""
+    """Wait in a greenlet: a system call would block all other greenlets of its thread."""
     number, end, step = (
         ctypes.c_uint32.from_address(address),
         time.monotonic() + seconds,

@@ -26,7 +26,7 @@ BUSY: Any = object()
 #: many, so many times.
 _YIELDS, _PAUSE, _DOUBLINGS = 6, 2e-5, 6
 
-#: What the kernel says of a lock by a number that is no longer the kept descriptor's.
+#: Errors of the kernel for a lock by a number that no longer belongs to the kept descriptor.
 _NOT_OURS = (errno.EBADF, errno.EINVAL)
 #: Where in its file each kept descriptor stands; no other descriptor of a process stands so far
 #: behind, and one that is opened later stands before all earlier ones.
@@ -34,17 +34,17 @@ _places = itertools.count(1 << 40, -8)
 
 
 class LockFile:
-    """A file whose bytes are locked, by a descriptor that this process keeps; one of the bytes is
-    locked by all who use the file, together.
+    """Locks bytes of a file, by a descriptor that this process keeps. All processes that use the
+    file share the lock of one of the bytes.
 
-    The program may close that descriptor behind our back, and have a file of its own under its
-    number. Its files must not be locked in place of this one. So a byte is named by how far it is
-    from the descriptor's place: before the beginning of any file that was opened later. The kernel
-    refuses to lock that, and to ask it takes no call more.
+    The program may close that descriptor without notice, and open a file of its own under the same
+    number. That file must not be locked in place of this one. So a byte is given by its distance
+    from the descriptor's place: in any file that was opened later, that is before the beginning of
+    the file. The kernel refuses such a lock, so the check takes no further call.
     """
 
     def __init__(self, path: str, flags: int, shared: int) -> None:
-        """``shared``: the byte that all lock who use the file. Raises OSError."""
+        """``shared``: the byte that all processes lock that use the file. Raises OSError."""
         self.path = path
         self._shared = shared
         self._opening = threading.RLock()
@@ -58,11 +58,11 @@ class LockFile:
 
     @property
     def number(self) -> int:
-        """The descriptor's, which is ours for certain only for who has just locked a byte."""
+        """The number of the descriptor. It is surely this file's only just after a lock by it."""
         return self._descriptor.number
 
     def use(self) -> None:
-        """Lock the byte that all lock who use the file. Raises BrokerError."""
+        """Lock the byte that all processes lock that use the file. Raises BrokerError."""
         place = self.place
         try:
             fcntl.lockf(self.number, fcntl.LOCK_SH, 1, self._shared - place, os.SEEK_CUR)
@@ -72,8 +72,8 @@ class LockFile:
             self.open_again(place)
 
     def open_again(self, lost: int) -> None:
-        """The descriptor with that place is no longer ours: have another one, if that was not yet
-        done. The old one took all locks of this process with it. Raises BrokerError."""
+        """Open the file again, unless another thread has: the program closed the descriptor with
+        that place, and all locks of this process ended with it. Raises BrokerError."""
         with self._opening:
             if self.place != lost:
                 return
@@ -97,12 +97,12 @@ class LockFile:
         )
 
     def after_fork(self) -> None:
-        """In a forked child, which uses the file too. Raises BrokerError."""
+        """Use the file in a forked child too. Raises BrokerError."""
         self._opening = threading.RLock()
         self.use()
 
     def close(self) -> None:
-        """The process uses it no longer, and has none of its locks."""
+        """Close the file, which ends all locks of this process in it."""
         self._descriptor.close()
 
 
@@ -166,7 +166,7 @@ class FileLock:
             fcntl.fcntl(self._fd, fcntl.F_SETLK, self._unlock)
         except OSError as error:
             if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
-                raise  # else who closed the descriptor has released it
+                raise  # else the close of the descriptor has released it
 
     def _acquire(self) -> bool:
         releases = self._releases

@@ -419,7 +419,7 @@ async def retire(caller: Caller, request: items.Retire, end: float | None) -> it
 
 
 def attendance(reply: Reply) -> items.Attendance:
-    """What ``renew`` says of the others."""
+    """Read the other processes from a reply of ``renew``."""
     producers = leases(reply[3])
     producers.pop(_EVER, None)
     return items.Attendance(int(reply[1]), leases(reply[2]), producers)

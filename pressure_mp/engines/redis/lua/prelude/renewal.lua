@@ -1,5 +1,5 @@
 -- A process says that it is there, and hears of the others. A queue's keys are those of `RENEWED` in scripts.py, and
--- the list on which those who wait for an item wait.
+-- the list on which calls wait for an item.
 -- `tickets` are those of its operations that wait: each keeps its role, or its place in line, and is `due` when there
 -- is something for it to do.
 
@@ -11,7 +11,7 @@ local function keeps_role(ticket, holder, held, now)
   return true
 end
 
--- For which role a ticket stands in line, where it stays: its entry is renewed when a fourth of its time is over.
+-- The role for which a ticket stands in line, and keeps its place: its entry is renewed when a fourth of its time is over.
 local function keeps_place(ticket, waiting, now)
   local role, since, seen, kept, client = read_entry(redis.call('HGET', waiting, ticket) or '')
   if role and now - seen > kept / 4 then
@@ -35,7 +35,7 @@ local function attend(tickets, producer, consumer, waiting, closed, space, item,
     local role = keeps_role(ticket, producer, held.producer, now) and 'producer'
       or keeps_role(ticket, consumer, held.consumer, now) and 'consumer'
       or keeps_place(ticket, waiting, now)
-    -- In line for a role that nobody of ours has: it is free, or with another implementation, or lost.
+    -- In line for a role that no client of this package has: it is free, or with another implementation, or lost.
     if not role or not held[role][1] or served[role] then due[#due + 1] = ticket end
   end
   return due

@@ -80,7 +80,7 @@ local function hold(state, free, claim, holder, ticket, client, conn, lease)
   if state == 'granted' then redis.call('RPOP', claim) end
 end
 
--- Whether the sign of space has been missing for a lease, as the holder of a role sees who waits with it. Until
+-- Whether the sign of space has been missing for a lease, as seen by a call that waits and has a role. Until
 -- then another implementation may be about to set it, or to fill the queue.
 local function is_overdue(state, holder, is_missing, lease)
   if state ~= 'mine' then return false end
