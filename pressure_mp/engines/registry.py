@@ -147,8 +147,9 @@ def _after_fork_in_child() -> None:
 
 
 def _close_idle() -> None:
+    # A finalizer that puts an item when modules are taken apart can make no connection any more.
     for opened in list(_open.values()):
-        opened.close()
+        opened.close(kept=1)
 
 
 lifecycle.register("close connections", _after_fork_in_child)

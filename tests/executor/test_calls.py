@@ -370,7 +370,7 @@ def test_a_task_that_is_no_call_is_buried_and_its_worker_goes_on(executor, worke
     [
         ({"max_workers": 0}, "max_workers must be greater than 0"),
         ({"max_workers": -1, "name": "a name"}, "max_workers must be greater than 0"),
-        ({"max_tasks_per_child": 0}, "max_tasks_per_child must be >= 1"),
+        ({"max_tasks_per_child": 0}, "max_tasks_per_child is 1 or more"),
         ({"max_deliveries": 0}, "max_deliveries is 1 or more"),
         ({"max_pending": 0}, "max_pending is 1 or more"),
         ({"serializer": "json"}, "serializer is 'pickle' or an object with dumps"),

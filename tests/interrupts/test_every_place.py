@@ -366,8 +366,8 @@ def do_unheard(queue, monkeypatch):
     """A task_done() that is interrupted when the broker did it."""
     run = queue._run_at_once
 
-    def run_unheard(operation):
-        run(operation)
+    def run_unheard(operation, watch):
+        run(operation, watch)
         raise Interrupted
 
     with monkeypatch.context() as patch:

@@ -323,8 +323,8 @@ def test_an_item_whose_answer_was_lost_comes_back(make, monkeypatch):
     q.put("a")
     run = q._run_at_once
 
-    def lose_the_answer(operation):
-        run(operation)
+    def lose_the_answer(operation, watch):
+        run(operation, watch)
         raise pressure_mp.BrokerUnavailable("the connection broke")
 
     monkeypatch.setattr(q, "_run_at_once", lose_the_answer)
@@ -342,7 +342,9 @@ def test_an_item_whose_answer_was_lost_comes_back(make, monkeypatch):
 PROGRAM = """
 import pressure_mp, sys, threading
 q = pressure_mp.JoinableQueue(name=sys.argv[1], url=sys.argv[2])
-for _ in range(3): q.put("x")
+for _ in range(4): q.put("x")
+q.get()
+q.task_done()
 q.get()
 other = pressure_mp.JoinableQueue(name=sys.argv[1] + "-other", url=sys.argv[2])
 threading.Thread(target=other.get, daemon=True).start()

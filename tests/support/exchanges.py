@@ -9,6 +9,7 @@ import inside
 import pytest
 
 from pressure_mp.engines.redis.blocking_wire import BlockingWire
+from pressure_mp.engines.redis.broker import RedisBroker
 from pressure_mp.engines.redis.commands import Command
 from pressure_mp.engines.redis.lanes import Lane
 
@@ -30,6 +31,14 @@ class Exchanges:
         self._pack, self._exchange = Command.pack, BlockingWire.exchange_now
         patch.setattr(Command, "pack", lambda *args: self._note(*args))
         patch.setattr(BlockingWire, "exchange_now", lambda *args: self._pass_on(*args))
+        self._name, self._ask = handle.name, RedisBroker._ask
+        patch.setattr(RedisBroker, "_ask", lambda *args: self._note_broker(*args))
+
+    async def _note_broker(self, broker: RedisBroker, op: str, parts: Any, names: Any, *rest: Any):
+        """A call for several queues, if the handle's is one of them."""
+        if self._name in names:
+            self.ops.append(op)
+        return await self._ask(broker, op, parts, names, *rest)
 
     def _note(
         self, command: Command, args: tuple[Any, ...], conn: int, lane: Lane, number: bytes

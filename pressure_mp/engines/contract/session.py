@@ -246,5 +246,5 @@ class Engine(Protocol):
     def after_fork(self) -> None:
         """In a forked child: let go of what belongs to the parent, without a word to the broker."""
 
-    def close(self) -> None:
-        """Close idle connections. The engine may be used again."""
+    def close(self, kept: int = 0) -> None:
+        """Close idle connections, except so many to each server. The engine may be used again."""

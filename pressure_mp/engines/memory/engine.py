@@ -79,7 +79,7 @@ class MemoryEngine:
         # The parent's queues are not the child's: what it put into them nobody would get.
         self._begin()
 
-    def close(self) -> None:
+    def close(self, kept: int = 0) -> None:
         """There are no connections."""
 
 

@@ -91,7 +91,7 @@ class PostgresEngine:
         self.thread_pool.after_fork()
         self.listener.after_fork()
 
-    def close(self) -> None:
+    def close(self, kept: int = 0) -> None:
         lanes = self.lanes()
         if lanes and self.thread_pool.was_connected:
             empty = texts(())
@@ -106,9 +106,7 @@ class PostgresEngine:
                     )
                 )
         self.listener.close()
-        # What is put from here on, by a finalizer when modules are taken apart, could connect no
-        # more.
-        self.thread_pool.close_idle(kept=1)
+        self.thread_pool.close_idle(kept)
 
 
 @dataclass(frozen=True)

@@ -106,8 +106,8 @@ class RedisEngine:
             rounds.after_fork()
         self._loops.clear()  # the child has none of the parent's event loops
 
-    def close(self) -> None:
-        self._threads.close()
+    def close(self, kept: int = 0) -> None:
+        self._threads.close(kept)
 
 
 class RedisQueue(RedisBinding):

@@ -168,11 +168,10 @@ class Pool:
             node.hang_up()
             node.health.after_fork()
 
-    def close(self) -> None:
-        """Close what is idle, but for one connection to each server: what is put from here on, by a
-        finalizer when modules are taken apart, could make no other one."""
+    def close(self, kept: int = 0) -> None:
+        """Close idle connections, except so many to each server."""
         for node in self._route.nodes():
-            node.hang_up(kept=1)
+            node.hang_up(kept)
 
 
 def _all_but_the_last(idle: deque[Wire]) -> tuple[Wire, ...]:

@@ -163,7 +163,7 @@ RENEWED = (
     *("bound", "consumed_bytes", "presence", "producers"),
     *("producer_free", "producer_claim", "producer_holder"),
     *("consumer_free", "consumer_claim", "consumer_holder"),
-    *("waiting", "closed", "not_full", "producer", "consumer"),
+    *("waiting", "closed", "not_full", "producer", "consumer", "uploads"),
 )
 #: What the script that lists queues is given of each: of one of the protocol, and of one that may
 #: be of any other discipline.

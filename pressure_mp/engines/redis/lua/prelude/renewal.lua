@@ -20,7 +20,7 @@ local function keeps_place(ticket, waiting, now)
   return role
 end
 
-local function attend(tickets, producer, consumer, waiting, closed, space, item, now)
+local function attend(tickets, producer, consumer, waiting, closed, space, uploads, item, now)
   if #tickets == 0 then return {} end
   local held = {
     producer = redis.call('HMGET', producer, 'ticket', 'until', 'lease'),
@@ -29,7 +29,9 @@ local function attend(tickets, producer, consumer, waiting, closed, space, item,
   local over = redis.call('EXISTS', closed) == 1
   local signs, some = redis.call('LLEN', space), redis.call('LLEN', item)
   -- An empty queue has space: if its sign is missing, the operation sees for how long, see `is_overdue`.
-  local served = {producer = over or signs > 0 or some == 0, consumer = over or some > 0 or signs == 0}
+  -- A consumer clears away what killed clients left of large items.
+  local left = redis.call('EXISTS', uploads) == 1
+  local served = {producer = over or signs > 0 or some == 0, consumer = over or some > 0 or signs == 0 or left}
   local due = {}
   for _, ticket in ipairs(tickets) do
     local role = keeps_role(ticket, producer, held.producer, now) and 'producer'
@@ -43,14 +45,14 @@ end
 
 local function renewal(keys, owner, lease, consumes, produces, tickets)
   local bound, _, presence, producers, p_free, p_claim, p_holder, c_free, c_claim, c_holder, waiting, closed, space,
-    p_last, c_last, item = unpack(keys)
+    p_last, c_last, uploads, item = unpack(keys)
   if not read_bound(bound) then return {'missing'} end
   local now = milliseconds()
   local expiry = string.format('%d', now + lease)
   redis.call('HLEN', producers)
   if consumes == '1' then redis.call('HSET', presence, owner, expiry) end
   if produces == '1' then redis.call('HSET', producers, owner, expiry, 'ever', '0') end
-  local due = attend(tickets, p_holder, c_holder, waiting, closed, space, item, now)
+  local due = attend(tickets, p_holder, c_holder, waiting, closed, space, uploads, item, now)
   local producer, consumer = {p_free, p_claim, p_holder, p_last}, {c_free, c_claim, c_holder, c_last}
   local again, named, unclaimed = keepers(producer, consumer, waiting, lease)
   if #unclaimed > 0 then again = 0 end -- `keepers` says for which roles

@@ -1,5 +1,5 @@
 -- renew: a process says that it is there, as one that has items in flight or as a producer, and hears of the others.
--- keys: bound consumed_bytes presence producers producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting closed not_full producer consumer item
+-- keys: bound consumed_bytes presence producers producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting closed not_full producer consumer uploads item
 -- args: owner lease consumes produces ticket...
 --   ticket  of each of its operations that waits
 -- replies: done now consumers producers again tickets due | missing
