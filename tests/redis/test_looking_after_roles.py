@@ -29,7 +29,8 @@ def make(server, name, monkeypatch):
         q = kind(maxsize, name, url=server.url)
         made.append(q)
         with server.client() as client:
-            for op in ("get", "poll", "keepers", "inspect", "renew"):  # or else they are called twice
+            # Or else they are called twice.
+            for op in ("get", "poll", "keepers", "inspect", "renew"):
                 client.script_load(inside.binding(q).scripts[op].source)
         return q, Exchanges(monkeypatch, q).ops
 
