@@ -250,6 +250,12 @@ def watch_forks() -> None:
     global _watches_forks
     if _watches_forks:
         return
+    import_late()
+    # These have hooks too, in which an exception of a signal handler is lost: so before ours.
+    import concurrent.futures.thread  # noqa: F401
+    import logging  # noqa: F401
+    import random  # noqa: F401
+
     _watches_forks = True
     _make_ready()
     # Python has begun a function when it first looks for signals: what their handlers raise there,
