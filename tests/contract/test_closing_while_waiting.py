@@ -23,14 +23,18 @@ from pressure_mp import (
 KINDS = [Queue, SimpleQueue, JoinableQueue, LifoQueue, PriorityQueue, partial(FairQueue, key=str)]
 
 
+def check_that_close_ends(call, handle):
+    waiting = Background(call)
+    waiting.join(0.1)
+    handle.close()
+    with pytest.raises(HandleClosedError):
+        waiting.result()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_get_that_waits_raises_that_its_handle_is_closed(url, name, kind):
     q, other = kind(name=name, url=url), kind(name=name, url=url)
-    getting = Background(q.get)
-    getting.join(0.1)
-    q.close()
-    with pytest.raises(HandleClosedError):
-        getting.result()
+    check_that_close_ends(q.get, q)
     other.put(1)
     assert other.get(timeout=LIMIT) == 1
     other.delete()
@@ -45,11 +49,7 @@ def test_a_get_that_fetches_ahead_or_counts_producers_does_so_too(url, name, kin
     other.put("from a producer that goes on")
     q = kind(name=name, url=url, **options)
     assert q.get(timeout=LIMIT) == "from a producer that goes on"
-    getting = Background(q.get)
-    getting.join(0.1)
-    q.close()
-    with pytest.raises(HandleClosedError):
-        getting.result()
+    check_that_close_ends(q.get, q)
     other.put(1)
     assert other.get(timeout=LIMIT) == 1
     other.delete()
@@ -57,11 +57,7 @@ def test_a_get_that_fetches_ahead_or_counts_producers_does_so_too(url, name, kin
 
 def test_a_take_that_waits_raises_that_its_handle_is_closed(url, name):
     q, other = TaskQueue(name, url=url), TaskQueue(name, url=url)
-    taking = Background(q.take)
-    taking.join(0.1)
-    q.close()
-    with pytest.raises(HandleClosedError):
-        taking.result()
+    check_that_close_ends(q.take, q)
     other.put(1)
     assert other.take(timeout=LIMIT).data == 1
     other.delete()

@@ -137,8 +137,8 @@ class SharedBinding:
     def move_until(self, limit: float | None, end: float | None) -> bool:
         """Move the items to the broker, or wait until another process has; returns whether all are
         there at ``limit``, on the monotonic clock. ``end`` is as of :meth:`Session.call`."""
-        if self.items is None:
-            return True
+        if self.items is None or self.items.state == MOVED:
+            return True  # without the locks of the file
         return self.items.move(lambda moved: self.below.add_moved(moved, end), limit)
 
     def give_back(self, taken: TakenHere, end: float | None) -> Any:
