@@ -37,6 +37,7 @@ ROOMS = {
     "engines.finishing": "",
     "engines.left_loops": "",
     "engines.shortcut": "",
+    "engines.unconfirmed": "",
     "engines.undoing": "engines.contract",
     "engines.lines": "engines.contract engines.shortcut",
     "engines.memory": (
@@ -46,13 +47,13 @@ ROOMS = {
     "engines.redis": (
         "caller_warnings encoding engines.contract engines.finishing engines.left_loops "
         "engines.lines engines.put_off engines.shared "
-        "engines.shortcut engines.undoing exceptions exhaustive hidden identity off_loop "
-        "states urls"
+        "engines.shortcut engines.unconfirmed engines.undoing exceptions exhaustive hidden identity "
+        "off_loop states urls"
     ),
     "engines.postgres": (
         "encoding engines.contract engines.finishing engines.left_loops engines.lines "
-        "engines.put_off engines.shortcut engines.undoing exceptions exhaustive hidden identity "
-        "off_loop polling urls"
+        "engines.put_off engines.shortcut engines.unconfirmed engines.undoing exceptions exhaustive "
+        "hidden identity off_loop polling urls"
     ),
     "engines.embedded": (
         "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"

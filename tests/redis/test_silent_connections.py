@@ -4,13 +4,14 @@ served all the same, once."""
 from __future__ import annotations
 
 import contextlib
+import struct
 
 import pytest
 from brokers.breaking import REPLIES, REQUESTS, BreakingProxy
 from waiting import HOURS, Background, until
 
 from pressure_mp import JoinableQueue, Queue, TaskQueue
-from pressure_mp.engines.redis import silence
+from pressure_mp.engines.redis import blocking_wire, loop_wire, silence
 
 #: How each kind of call waits, through the proxy; and what then serves it, past the proxy.
 CALLS = {
@@ -75,8 +76,8 @@ def making():
     """Makes a proxy to a server."""
     with contextlib.ExitStack() as stack:
 
-        def make(server):
-            proxy = BreakingProxy(server.port)
+        def make(server, slow=False):
+            proxy = BreakingProxy(server.port, slow)
             stack.callback(proxy.stop)
             return proxy
 
@@ -156,3 +157,24 @@ def test_a_server_that_answers_over_no_connection_is_waited_for(own_server, name
     putting.result()
     assert not any(asked)
     assert [q.get(), q.get(), q.qsize()] == [1, 2, 0]
+
+
+@pytest.mark.usefixtures("world")
+def test_a_large_item_over_a_slow_link_is_sent_once(server, making, name, monkeypatch):
+    """The server answers over another connection meanwhile: this one is slow, and not silent."""
+    for module in (silence, blocking_wire, loop_wire):
+        for limit in {"SILENCE", "PAUSE", "GRACE"} & set(vars(module)):
+            monkeypatch.setattr(module, limit, 0.1)
+    monkeypatch.setattr(blocking_wire, "_SILENT", struct.pack("ll", 0, 100_000))
+    answered = []
+    has_answered = silence.Health.has_answered
+
+    async def note(*args):
+        answered.append(await has_answered(*args))
+        return answered[-1]
+
+    monkeypatch.setattr(silence.Health, "has_answered", note)
+    q = Queue(name=name, url=making(server, slow=True).url, reconnect=0.5)
+    q.put(bytes(3_000_000))
+    assert any(answered)
+    assert len(Queue(name=name, url=server.url).get()) == 3_000_000

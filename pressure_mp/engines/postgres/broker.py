@@ -30,7 +30,8 @@ from .hosts import AsyncHostSession, Database, HostSession
 from .notifications import connect_to_hear, wire_to_hear
 from .outage import persist
 from .pool import Pool
-from .wire import Row, Statement
+from .statements import Statement
+from .wire import Row
 
 #: Before the slot of every queue.
 _FIRST = b"%d" % -(2**63)

@@ -13,8 +13,8 @@ from . import schema
 from .address import PostgresAddress
 from .errors import Forbidden, NotInstalled
 from .packing import load, texts
-from .statements import versions
-from .wire import BlockingWire, Statement, Wire
+from .statements import Statement, versions
+from .wire import BlockingWire, Wire
 
 #: Seconds to connect.
 _TIMEOUT = 10.0

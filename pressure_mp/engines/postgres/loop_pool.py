@@ -13,7 +13,8 @@ from ..lines import Lines
 from ..put_off import put_off, settled
 from .address import PostgresAddress
 from .pool import Pool
-from .wire import LoopWire, Row, Statement, Wire
+from .statements import Statement
+from .wire import LoopWire, Row, Wire
 
 #: How many connections there are at most: with the one that listens and the one by which a thread
 #: renews leases, a process with one event loop has four.

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...exceptions import BrokerUnavailable, PressureError
 from .address import PostgresAddress
 from .callers import IDENTITY
-from .wire import Statement, Wire
+from .statements import Statement
+from .wire import Wire
 
 #: Seconds to connect, and for each reply.
 _TIMEOUT = 5.0

@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 from ...exceptions import BrokerUnavailable, WrongServerError
 from ..contract.session import ONE_TRY, SHORTEST_TRY, Options
 from .errors import ConnectionLost, MadeBefore
-from .wire import Row, Statement
+from .statements import Statement
+from .wire import Row
 
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5

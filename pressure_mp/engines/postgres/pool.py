@@ -15,8 +15,8 @@ from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared, ReadOnly
 from .packing import load
 from .role_settings import check_role, only_reads
 from .schema import VERSION
-from .statements import versions
-from .wire import BlockingWire, Row, Statement, Wire
+from .statements import Statement, versions
+from .wire import BlockingWire, Row, Wire
 
 T = TypeVar("T")
 

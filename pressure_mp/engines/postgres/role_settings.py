@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...exceptions import BrokerError
-from .wire import Statement, Wire
+from .statements import Statement
+from .wire import Wire
 
 _ASK = Statement(
     b"check_role",

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from .schema import quoted
-from .wire import Statement
 
 _TEXTS = 0
 _BINARY = 1
+
+
+class Statement(NamedTuple):
+    """A text with parameters, and the forms of its parameters: 0 for a text, 1 for a binary one."""
+
+    name: bytes
+    text: bytes
+    formats: Sequence[int]
 
 
 class Statements:

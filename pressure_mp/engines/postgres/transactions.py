@@ -37,8 +37,8 @@ from .loop_session import AsyncPostgresSession
 from .outage import persist
 from .pool import Pool
 from .session import BaseSession, PostgresSession
+from .statements import Statement
 from .ways import Asked, Reply
-from .wire import Statement
 
 _STAGED = (Put, StoreChunks, Acknowledge, PutTasks, AckTask, AckTasks)
 _IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())

@@ -12,7 +12,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from psycopg import OperationalError, pq
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PollingStatus
@@ -22,25 +22,21 @@ from ...hidden import without_frames
 from ...polling import Poll, new_poll
 from ..contract.cancellation import mark_as_unknown
 from ..put_off import put_off
+from ..unconfirmed import unconfirmed
 from .errors import DEPENDED_ON, ConnectionLost, refusal, unreachable
 from .schema import SETTINGS
+from .silence import GRACE, SILENCE, waits_for_client
+from .statements import Statement
 
 #: Each statement is a transaction of its own, in which every step sees what was committed before.
 _OPTIONS = " ".join(
     "-c {}={}".format(setting, value.replace(" ", "\\ "))
     for setting, value in {"default_transaction_isolation": "read committed", **SETTINGS}.items()
 )
-#: Seconds without a word, after which a host that fell silent is taken for lost.
-_SILENCE = 10
+#: Seconds after which the operating system gives up a host that confirms nothing.
+_GONE = 10
 _SILENT = "timeout: the server says nothing"
-
-
-class Statement(NamedTuple):
-    """What is executed, and the forms of its parameters: 0 for a text, 1 for a binary one."""
-
-    name: bytes
-    text: bytes
-    formats: Sequence[int]
+_LOST = "it is silent: the server, asked over another one, waits for bytes of this one"
 
 
 #: One row; None is SQL's NULL.
@@ -65,6 +61,7 @@ class Wire(ABC):
         self._pid = os.getpid()
         self.pgconn: Any = None
         self._is_unconfirmed = False
+        self._conninfo = ""
 
     @abstractmethod
     async def ready(self, reads: bool, timeout: float | None) -> bool:
@@ -72,6 +69,7 @@ class Wire(ABC):
 
     async def connect(self, conninfo: str, timeout: float) -> None:
         """Raises BrokerUnavailable; WrongServerError when to try again would not help."""
+        self._conninfo = conninfo
         end = time.monotonic() + timeout
         try:
             self.pgconn = pgconn = pq.PGconn.connect_start(_with_options(conninfo))
@@ -215,6 +213,18 @@ class Wire(ABC):
             if not await self.ready(False, _left(end)):
                 raise OperationalError("the server takes nothing")
 
+    async def _wait_on(self, end: float | None) -> None:
+        """Nothing came for some time: raise OperationalError when the time is up, and when bytes
+        were dropped on the way. A large call over a slow link is on its way: the server's host
+        confirms more and more of it."""
+        if end is not None and time.monotonic() >= end:
+            raise OperationalError(_SILENT)
+        own, before = self.pgconn.socket, unconfirmed(self.pgconn.socket)
+        other = type(self)(self.shown, self._schema, False)
+        is_waited_for = await waits_for_client(self.pgconn.backend_pid, other, self._conninfo)
+        if is_waited_for and not await self.ready(True, GRACE) and unconfirmed(own) >= before:
+            raise OperationalError(_LOST)
+
     def _read(self) -> list[Row]:
         """The rows, which are here."""
         pgconn = self.pgconn
@@ -271,10 +281,10 @@ def _with_options(conninfo: str) -> bytes:
     said[b"client_encoding"] = b"UTF8"
     said.setdefault(b"fallback_application_name", b"pressure_mp")
     for name, value in (
-        (b"keepalives_idle", _SILENCE // 2),
+        (b"keepalives_idle", _GONE // 2),
         (b"keepalives_interval", 1),
-        (b"keepalives_count", _SILENCE // 2),
-        (b"tcp_user_timeout", _SILENCE * 1000),
+        (b"keepalives_count", _GONE // 2),
+        (b"tcp_user_timeout", _GONE * 1000),
     ):
         said.setdefault(name, b"%d" % value)
     return b" ".join(
@@ -285,6 +295,11 @@ def _with_options(conninfo: str) -> bytes:
 
 def _left(end: float | None) -> float | None:
     return None if end is None else max(end - time.monotonic(), 0.0)
+
+
+def _until_silent(end: float | None) -> float:
+    """The seconds until the time is up, or until the server is asked."""
+    return SILENCE if end is None else min(max(end - time.monotonic(), 0.0), SILENCE)
 
 
 class BlockingWire(Wire):
@@ -306,8 +321,8 @@ class BlockingWire(Wire):
             reply = self._reply = new_poll()
             reply.register(pgconn.socket, select.POLLIN)
         while lacks():
-            if not reply.poll(_milliseconds(_left(end))):
-                raise OperationalError(_SILENT)
+            if not reply.poll(_milliseconds(_until_silent(end))):
+                await self._wait_on(end)
             pgconn.consume_input()
 
 
@@ -324,8 +339,8 @@ class LoopWire(Wire):
         try:
             while lacks():
                 try:
-                    if not await self.ready(True, _left(end)):
-                        raise OperationalError(_SILENT)
+                    if not await self.ready(True, _until_silent(end)):
+                        await self._wait_on(end)
                 except asyncio.CancelledError as error:
                     if is_cancelled:
                         mark_as_unknown(error)

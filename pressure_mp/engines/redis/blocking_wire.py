@@ -18,6 +18,7 @@ import redis.connection
 
 from ...identity.descriptors import Descriptor
 from ..finishing import finish
+from ..unconfirmed import unconfirmed
 from .silence import GRACE, PAUSE, SILENCE
 from .wire import NOTHING, READ_SIZE, Buffer, Wire
 
@@ -135,6 +136,9 @@ class BlockingWire(Wire):
     async def _write(self, data: Buffer) -> None:
         self._socket.sendall(data)
 
+    def unsent(self) -> int:
+        return unconfirmed(self._socket.fileno())
+
     async def _receive(self, timeout: float | None) -> bytes:
         return await self._within(timeout, lambda: self._socket.recv(READ_SIZE))
 
@@ -168,11 +172,12 @@ class BlockingWire(Wire):
 
     async def _ask(self, since: float) -> None:
         """Nothing came since then: raise ConnectionError if the server answers otherwise, and
-        still nothing comes."""
+        still nothing comes, and nothing goes."""
+        before = self.unsent()
         if await self.is_lost(since):
             poll = select.poll()
             poll.register(self._socket, select.POLLIN)
-            if not poll.poll(GRACE * 1000):
+            if not poll.poll(GRACE * 1000) and self.unsent() >= before:
                 raise ConnectionResetError(
                     "nothing comes over a connection to a server that answers over others"
                 )

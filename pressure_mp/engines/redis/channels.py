@@ -111,7 +111,7 @@ class SharedConnection(asyncio.Protocol):
         #: While the transport has more to send than it should keep: until it has less.
         self._room: asyncio.Future[None] | None = None
         self._wire, self._transport = wire, wire.transport
-        self._watch = Watch(wire.is_lost, self._fall_silent_for_good, lambda: bool(self._slots))
+        self._watch = Watch(wire, self._fall_silent_for_good, lambda: bool(self._slots))
         # The wire has received all bytes until now; this receives all bytes from now on.
         is_stale = wire.is_stale()
         self._transport.set_protocol(self)

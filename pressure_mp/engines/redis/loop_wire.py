@@ -10,6 +10,7 @@ import redis.asyncio.connection
 
 from ...off_loop import prepare_loop
 from ..put_off import put_off, settled
+from ..unconfirmed import unconfirmed
 from .silence import SILENCE, Watch
 from .wire import READ_SIZE, Buffer, Wire
 
@@ -26,7 +27,7 @@ class LoopWire(Wire):
         self._output: asyncio.StreamWriter = connection._writer
         connection._reader = connection._writer = None
         self._reading: asyncio.Task[bytes] | None = None
-        self._watch = Watch(self.is_lost, self._output.transport.abort, lambda: True)
+        self._watch = Watch(self, self._output.transport.abort, lambda: True)
 
     @classmethod
     async def _connect(cls, connection: Any) -> Wire:
@@ -71,6 +72,10 @@ class LoopWire(Wire):
     async def _write(self, data: Buffer) -> None:
         self._output.write(data)
         await self._output.drain()
+
+    def unsent(self) -> int:
+        own = self.transport.get_extra_info("socket")
+        return self.transport.get_write_buffer_size() + unconfirmed(own.fileno())
 
     async def _receive(self, timeout: float | None, most: int = READ_SIZE) -> bytes:
         if timeout is not None and timeout <= SILENCE:

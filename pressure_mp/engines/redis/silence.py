@@ -84,18 +84,21 @@ async def _answers(open: Open, address: RedisAddress) -> bool:
     return is_ready and not reply.startswith("BUSY")
 
 
+class Watched(Protocol):
+    """A connection; see :class:`~.wire.Wire`."""
+
+    async def is_lost(self, since: float) -> bool: ...
+
+    def unsent(self) -> int: ...
+
+
 class Watch:
     """Aborts the connection of an event loop that falls silent. It costs a timer in ``SILENCE``
     seconds, however many replies come."""
 
-    def __init__(
-        self,
-        is_lost: Callable[[float], Awaitable[bool]],
-        abort: Callable[[], None],
-        waits: Callable[[], bool],
-    ) -> None:
-        """``is_lost`` is as of ``Wire``; ``waits`` tells whether a reply is waited for."""
-        self._is_lost = is_lost
+    def __init__(self, wire: Watched, abort: Callable[[], None], waits: Callable[[], bool]) -> None:
+        """``waits`` tells whether a call waits for a reply."""
+        self._wire = wire
         self._abort = abort
         self._waits = waits
         self._since = 0.0
@@ -128,11 +131,12 @@ class Watch:
             self._asking = asyncio.ensure_future(self._ask())
 
     async def _ask(self) -> None:
-        since = self._since
+        since, before = self._since, self._wire.unsent()
         try:
-            is_lost = await self._is_lost(since)
+            is_lost = await self._wire.is_lost(since)
             if is_lost:
                 await asyncio.sleep(GRACE)
+                is_lost = self._wire.unsent() >= before
         finally:
             self._asking = None
         if self._since != since or not self._waits():

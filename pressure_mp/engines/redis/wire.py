@@ -314,6 +314,11 @@ class Wire(Carrier):
     async def _write(self, data: Buffer) -> None: ...
 
     @abstractmethod
+    def unsent(self) -> int:
+        """The bytes that were written, and that the server's host has not confirmed. While they
+        become fewer, a large call is on its way over a slow link."""
+
+    @abstractmethod
     async def _receive(self, timeout: float | None) -> bytes: ...
 
     @abstractmethod

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import struct
 import threading
+import time
 from typing import NamedTuple
 
 #: How a connection breaks.
@@ -16,6 +17,9 @@ SILENT = "silent"  #: what is sent that way is swallowed, and nothing is closed
 REQUESTS, REPLIES = "requests", "replies"
 
 _RESETTING = struct.pack("ii", 1, 0)
+_SLOW_SIZE = 1 << 12
+#: Seconds until a slow connection reads on.
+_SLOW_PAUSE = 0.005
 
 
 class Break(NamedTuple):
@@ -27,11 +31,15 @@ class Break(NamedTuple):
 
 
 class BreakingProxy:
-    """Forwards connections to a server on loopback. ``url`` is the proxy's."""
+    """Forwards connections to a server on loopback. ``url`` is the proxy's. A ``slow`` one forwards
+    less than 1 MB a second of what each connection sends to the server."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, slow: bool = False) -> None:
         self._port = port
+        self._is_slow = slow
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        if slow:
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SLOW_SIZE)
         self._lock = threading.Lock()
         self._breaks: list[Break] = []
         self.links: list[Link] = []
@@ -69,7 +77,7 @@ class BreakingProxy:
                 client, _ = self._listener.accept()
                 server = socket.create_connection(("127.0.0.1", self._port))
                 with self._lock:
-                    link = Link(client, server)
+                    link = Link(client, server, _SLOW_PAUSE if self._is_slow else 0.0)
                     if self._breaks:
                         link.breaks = self._breaks.pop(0)
                     self.links.append(link)
@@ -79,8 +87,8 @@ class BreakingProxy:
 class Link:
     """One connection through the proxy."""
 
-    def __init__(self, client: socket.socket, server: socket.socket) -> None:
-        self._client, self._server = client, server
+    def __init__(self, client: socket.socket, server: socket.socket, pause: float) -> None:
+        self._client, self._server, self._pause = client, server, pause
         self.breaks: Break | None = None
         #: The bytes that came from each side so far.
         self.carried = {REQUESTS: 0, REPLIES: 0}
@@ -106,7 +114,9 @@ class Link:
         if way == REPLIES:
             source, target = target, source
         with contextlib.suppress(OSError):
-            while data := source.recv(1 << 16):
+            while data := source.recv(_SLOW_SIZE if self._pause else 1 << 16):
+                if way == REQUESTS:
+                    time.sleep(self._pause)
                 before = self.carried[way]
                 self.carried[way] += len(data)
                 self.ends[way].append(self.carried[way])
