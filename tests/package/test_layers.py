@@ -46,14 +46,13 @@ ROOMS = {
     "engines.shared": "encoding engines.contract exceptions identity interrupts lifecycle off_loop",
     "engines.redis": (
         "caller_warnings encoding engines.contract engines.finishing engines.left_loops "
-        "engines.lines engines.put_off engines.shared "
-        "engines.shortcut engines.unconfirmed engines.undoing exceptions exhaustive hidden identity "
-        "off_loop states urls"
+        "engines.lines engines.put_off engines.shared engines.shortcut engines.unconfirmed "
+        "engines.undoing exceptions exhaustive hidden identity off_loop states urls"
     ),
     "engines.postgres": (
         "encoding engines.contract engines.finishing engines.left_loops engines.lines "
-        "engines.put_off engines.shortcut engines.unconfirmed engines.undoing exceptions exhaustive "
-        "hidden identity off_loop polling urls"
+        "engines.put_off engines.shortcut engines.unconfirmed engines.undoing exceptions "
+        "exhaustive hidden identity off_loop polling urls"
     ),
     "engines.embedded": (
         "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"
