@@ -42,36 +42,43 @@ from ..contract.queues import (
 )
 from ..contract.replies import Outcome, Unfinished
 from .clock import milliseconds
+from .dispatch import for_items
 from .line import Caller
 from .state import QueueState
 
 
+@for_items.does(GetDiscipline)
 def get_discipline(state: QueueState, request: GetDiscipline, caller: Caller) -> GetDisciplineReply:
     """Which discipline it was created with."""
     return state.discipline
 
 
+@for_items.does(Enlist)
 def enlist(state: QueueState, request: Enlist, caller: Caller) -> EnlistReply:
     """Note a process as a user."""
     state.users.add(request.user)
     return Outcome.DONE
 
 
+@for_items.does(GetUsers)
 def get_users(state: QueueState, request: GetUsers, caller: Caller) -> GetUsersReply:
     """The processes that were noted."""
     return list(state.users)
 
 
+@for_items.does(GetLength)
 def get_length(state: QueueState, request: GetLength, caller: Caller) -> GetLengthReply:
     """How many items are queued."""
     return len(state.items)
 
 
+@for_items.does(IsClosed)
 def is_closed(state: QueueState, request: IsClosed, caller: Caller) -> IsClosedReply:
     """Whether it was shut down."""
     return state.closed
 
 
+@for_items.does(GetStats)
 def get_stats(state: QueueState, request: GetStats, caller: Caller) -> GetStatsReply:
     """Everything that is counted."""
     return Stats(
@@ -90,6 +97,7 @@ def get_stats(state: QueueState, request: GetStats, caller: Caller) -> GetStatsR
     )
 
 
+@for_items.does(Inspect)
 def inspect(state: QueueState, request: Inspect, caller: Caller) -> InspectReply:
     """Who waits: the first one of each line keeps that end, until it is served."""
     putters, takers = state.lines.putters, state.lines.takers
@@ -106,12 +114,14 @@ def inspect(state: QueueState, request: Inspect, caller: Caller) -> InspectReply
     )
 
 
+@for_items.does(SetBound)
 def set_bound(state: QueueState, request: SetBound, caller: Caller) -> SetBoundReply:
     """Change the bound; what is over it stays."""
     state.bound = request.bound
     return Outcome.DONE
 
 
+@for_items.does(CountDone)
 def count_done(state: QueueState, request: CountDone, caller: Caller) -> CountDoneReply:
     """Count one item as done."""
     if state.unfinished <= 0:
@@ -120,11 +130,13 @@ def count_done(state: QueueState, request: CountDone, caller: Caller) -> CountDo
     return Outcome.DONE
 
 
+@for_items.does(Join)
 def join(state: QueueState, request: Join, caller: Caller) -> JoinReply:
     """Whether all is done."""
     return Unfinished(state.unfinished) if state.unfinished > 0 else Outcome.DONE
 
 
+@for_items.does(Close)
 def close(state: QueueState, request: Close, caller: Caller) -> CloseReply:
     """Shut it down; nobody is in the way."""
     if state.closed and request.once:
@@ -140,17 +152,20 @@ def close(state: QueueState, request: Close, caller: Caller) -> CloseReply:
     return Outcome.DONE
 
 
+@for_items.does(PeekItems)
 def peek(state: QueueState, request: PeekItems, caller: Caller) -> PeekItemsReply:
     """Look at those whose turn it is next."""
     return state.items.peek(request.start, request.limit)
 
 
+@for_items.does(PeekPlaced)
 def peek_placed(state: QueueState, request: PeekPlaced, caller: Caller) -> PeekPlacedReply:
     """:class:`PeekPlaced`"""
     items = state.items.peek(*request)
     return [*map(Placed, items, state.items.sort_keys(*request))]
 
 
+@for_items.does(Purge)
 def purge(state: QueueState, request: Purge, caller: Caller) -> PurgeReply:
     """Drop all that is queued; nobody is in the way."""
     number = len(state.items)
@@ -183,6 +198,7 @@ def summarize(state: QueueState, name: str) -> QueueSummary:
     )
 
 
+@for_items.does(Unlock)
 def unlock(state: QueueState, request: Unlock, caller: Caller) -> UnlockReply:
     """Nobody here has a role that could be taken away."""
     return ""

@@ -27,12 +27,14 @@ from ..contract.items import (
 )
 from ..contract.replies import Outcome
 from .clock import milliseconds
+from .dispatch import for_items
 from .line import Caller
 from .orders import Entry
 from .returning import comes_back, put_back
 from .state import Delivery, QueueState, owner_of
 
 
+@for_items.does(Acknowledge)
 def acknowledge(state: QueueState, request: Acknowledge, caller: Caller) -> AcknowledgeReply:
     """Count one item as done."""
     token = ""
@@ -57,6 +59,7 @@ def acknowledge(state: QueueState, request: Acknowledge, caller: Caller) -> Ackn
     return Outcome.DONE
 
 
+@for_items.does(SetAside)
 def set_aside(state: QueueState, request: SetAside, caller: Caller) -> SetAsideReply:
     """Keep an item apart, and count it as done. Its content stays as long as the queue."""
     if request.number is not None:
@@ -71,11 +74,13 @@ def set_aside(state: QueueState, request: SetAside, caller: Caller) -> SetAsideR
     return Outcome.DONE
 
 
+@for_items.does(GetRejected)
 def get_rejected(state: QueueState, request: GetRejected, caller: Caller) -> GetRejectedReply:
     """What was kept apart, oldest first."""
     return state.rejected[: request.limit]
 
 
+@for_items.does(RequeueRejected)
 def requeue_rejected(
     state: QueueState, request: RequeueRejected, caller: Caller
 ) -> RequeueRejectedReply:
@@ -92,6 +97,7 @@ def requeue_rejected(
     return Outcome.DONE
 
 
+@for_items.does(DropRejected)
 def drop_rejected(state: QueueState, request: DropRejected, caller: Caller) -> DropRejectedReply:
     """Forget it, and its content."""
     if request.item not in state.rejected:
@@ -102,6 +108,7 @@ def drop_rejected(state: QueueState, request: DropRejected, caller: Caller) -> D
     return Outcome.DONE
 
 
+@for_items.does(Requeue)
 def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply:
     """Put back what an owner has in flight, or some of it."""
     if request.seen is not None and state.consumers.get(request.owner) != request.seen:
@@ -139,6 +146,7 @@ def _prefetched(state: QueueState, owner: str) -> list[Entry]:
     return [entry for name in names for entry in state.readers.pop(name).left]
 
 
+@for_items.does(Renew)
 def renew(state: QueueState, request: Renew, caller: Caller) -> RenewReply:
     """Renew leases, and tell all of them."""
     now = milliseconds()
@@ -149,6 +157,7 @@ def renew(state: QueueState, request: Renew, caller: Caller) -> RenewReply:
     return Attendance(now, dict(state.consumers), dict(state.producers or {}))
 
 
+@for_items.does(Retire)
 def retire(state: QueueState, request: Retire, caller: Caller) -> RetireReply:
     """Take an owner's lease as a producer away."""
     producers = state.producers or {}

@@ -10,6 +10,17 @@ from dataclasses import dataclass
 from ..contract.brokers import QueueSummary
 from ..contract.hosts import QueueKey
 from ..contract.session import DEFAULTS, Options
+from . import (  # noqa: F401 - these note what they do, when they are imported
+    administration,
+    deliveries,
+    fair,
+    inboxes,
+    items,
+    large,
+    opening,
+    settling,
+    tasks,
+)
 from .address import MemoryAddress
 from .broker import MemoryBroker
 from .hosts import MemoryHost

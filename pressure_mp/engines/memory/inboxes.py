@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ... import states
-from ...exhaustive import assert_never
 from ..contract.replies import NoNotice, Outcome
 from ..contract.task_results import (
     ABSENT,
     TAKEN,
     CloseInbox,
+    InboxReply,
     OpenInbox,
     TakenNotices,
     TakeNotices,
@@ -18,34 +16,25 @@ from ..contract.task_results import (
     WatchTasks,
     WatchTasksReply,
 )
+from .dispatch import for_tasks
 from .life import OUTCOMES, Life
 from .line import Caller
-from .task_line import TaskLine
 
 
-def do(
-    life: Life,
-    request: OpenInbox | WatchTasks | TakeNotices | CloseInbox,
-    caller: Caller,
-    line: TaskLine,
-) -> Any:
-    """One of these requests."""
-    match request:
-        case OpenInbox():
-            life.results.open(request, life.now)
-            return Outcome.DONE
-        case WatchTasks():
-            return _watch(life, request)
-        case TakeNotices():
-            return _take(life, request, caller, line)
-        case CloseInbox():
-            life.results.close(request.inbox)
-            return Outcome.DONE
-        case _:
-            assert_never(request)
+@for_tasks.does(OpenInbox)
+def _open(life: Life, request: OpenInbox, caller: Caller) -> InboxReply:
+    life.results.open(request, life.now)
+    return Outcome.DONE
 
 
-def _watch(life: Life, request: WatchTasks) -> WatchTasksReply:
+@for_tasks.does(CloseInbox)
+def _close(life: Life, request: CloseInbox, caller: Caller) -> InboxReply:
+    life.results.close(request.inbox)
+    return Outcome.DONE
+
+
+@for_tasks.does(WatchTasks)
+def _watch(life: Life, request: WatchTasks, caller: Caller) -> WatchTasksReply:
     results, inbox = life.results, request.inbox
     if not results.renew(inbox, life.now):
         return Outcome.LOST
@@ -64,15 +53,11 @@ def _watch(life: Life, request: WatchTasks) -> WatchTasksReply:
     return Outcome.DONE
 
 
-def _take(life: Life, request: TakeNotices, caller: Caller, line: TaskLine) -> TakeNoticesReply:
-    line.leave(caller)
+@for_tasks.does(TakeNotices)
+def _take(life: Life, request: TakeNotices, caller: Caller) -> TakeNoticesReply:
     results, name = life.results, request.inbox
     if not results.renew(name, life.now):
         return Outcome.LOST
     results.have_seen(name, request.seen)
     found = results.next_notices(name, request.limit)
-    if found:
-        return TakenNotices(found)
-    if request.waits:
-        line.read(caller, name, results.inboxes[name].number)
-    return NoNotice()
+    return TakenNotices(found) if found else NoNotice()

@@ -28,12 +28,14 @@ from ..contract.items import (
 )
 from ..contract.replies import Closed, Ended, NoItem, NoSpace, Outcome
 from .clock import milliseconds
+from .dispatch import for_items, for_slots
 from .line import Caller
 from .orders import Entry
 from .returning import put_back
 from .state import Delivery, QueueState, Reader, Slot, handle_of, owner_of
 
 
+@for_items.does(Put)
 def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
     """Add items while there is space, and up to one that is not comparable."""
     if state.closed:
@@ -57,11 +59,13 @@ def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
     return Added(added)
 
 
+@for_slots.does(ReleaseSpace)
 def release_space(slot: Slot, request: ReleaseSpace, caller: Caller) -> ReleaseSpaceReply:
     """No space is ever reserved."""
     return Outcome.DONE
 
 
+@for_items.does(Take)
 def take(state: QueueState, request: Take, caller: Caller) -> TakeReply:
     """Take items, for good or with a hold."""
     hold, limit = request.hold, request.limit
@@ -100,6 +104,7 @@ def _take_for_good(state: QueueState, request: Take, caller: Caller) -> Taken:
     return Taken([entry.item for entry in taken])
 
 
+@for_items.does(Prefetch)
 def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchReply:
     """Take items ahead of their need; what the reader's last call took was all handed out."""
     limit = min(request.limit, _fair_share(state, request.reader, caller))
@@ -116,11 +121,13 @@ def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchRe
     return Taken([entry.item for entry in taken])
 
 
+@for_items.does(Reserve)
 def reserve(state: QueueState, request: Reserve, caller: Caller) -> ReserveReply:
     """To read ahead gains nothing here."""
     return Outcome.SHARED
 
 
+@for_items.does(EndReservation)
 def end_reservation(
     state: QueueState, request: EndReservation, caller: Caller
 ) -> EndReservationReply:
@@ -174,6 +181,7 @@ def _depart(state: QueueState, removed: list[Entry], owner: str, caller: Caller)
     return [entry._replace(number=entry.number or next(state.numbers)) for entry in removed]
 
 
+@for_items.does(HandOut)
 def hand_out(state: QueueState, request: HandOut, caller: Caller) -> HandOutReply:
     """Note how many the reader handed out; what is left stays, or goes back to the front."""
     reader = state.readers.get(request.reader)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from ..contract.contents import ReadChunks, ReadChunksReply, StoreChunks, StoreChunksReply
 from ..contract.replies import Done, Lost, Outcome
 from .contents import Contents
+from .dispatch import for_items, for_slots
 from .line import Caller
 from .state import QueueState, Slot
 
 
+@for_items.does(StoreChunks)
 def store_chunks(state: QueueState, request: StoreChunks, caller: Caller) -> StoreChunksReply:
     """Keep chunks, if those before them were kept."""
     if state.closed:
@@ -18,6 +20,7 @@ def store_chunks(state: QueueState, request: StoreChunks, caller: Caller) -> Sto
     return keep_chunks(state.contents, request, caller.lease)
 
 
+@for_slots.does(ReadChunks)
 def read_chunks(slot: Slot, request: ReadChunks, caller: Caller) -> ReadChunksReply:
     """Copy chunks to the caller's memory."""
     if slot.state is None:

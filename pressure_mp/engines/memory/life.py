@@ -58,6 +58,7 @@ class Life:
         self.settings = settings
         self.created = self.now = now
         self.closed = False
+        self.is_deleted = False
         self.users: set[str] = set()
         self.tasks: dict[bytes, Living] = {}
         self.ways: dict[str, int] = {}

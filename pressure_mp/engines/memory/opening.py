@@ -19,11 +19,13 @@ from ..contract.queues import (
     OpenReply,
 )
 from ..contract.replies import Outcome
+from .dispatch import for_slots
 from .line import Caller
 from .orders import STORAGES
 from .state import QueueState, Slot
 
 
+@for_slots.does(Open)
 def open_queue(slot: Slot, request: Open, caller: Caller) -> OpenReply:
     """Create a queue, or see that the one there is is of the same discipline."""
     state = slot.state
@@ -42,11 +44,13 @@ def open_queue(slot: Slot, request: Open, caller: Caller) -> OpenReply:
     return Opened(state.bound)
 
 
+@for_slots.does(Exists)
 def exists(slot: Slot, request: Exists, caller: Caller) -> ExistsReply:
     """Whether there is one."""
     return slot.state is not None
 
 
+@for_slots.does(Delete)
 def delete(slot: Slot, request: Delete, caller: Caller) -> DeleteReply:
     """Forget it; nobody is in the way."""
     if slot.state is None:
@@ -55,6 +59,7 @@ def delete(slot: Slot, request: Delete, caller: Caller) -> DeleteReply:
     return Outcome.DONE
 
 
+@for_slots.does(Dismiss)
 def dismiss(slot: Slot, request: Dismiss, caller: Caller) -> DismissReply:
     """Strike users off. A queue that nobody is noted with is not theirs to remove."""
     state = slot.state
@@ -66,6 +71,7 @@ def dismiss(slot: Slot, request: Dismiss, caller: Caller) -> DismissReply:
     return len(state.users)
 
 
+@for_slots.does(SweepContents)
 def sweep_contents(slot: Slot, request: SweepContents, caller: Caller) -> SweepContentsReply:
     """Remove all of it at once."""
     if slot.state is not None:
@@ -73,6 +79,7 @@ def sweep_contents(slot: Slot, request: SweepContents, caller: Caller) -> SweepC
     return False
 
 
+@for_slots.does(TakeBack)
 def take_back(slot: Slot, request: TakeBack, caller: Caller) -> TakeBackReply:
     """Nothing can be taken back here: no session says that it could."""
     return Outcome.DONE if slot.state else Outcome.MISSING

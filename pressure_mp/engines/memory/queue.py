@@ -8,10 +8,10 @@ from typing import Any
 from ..contract.brokers import QueueSummary
 from ..contract.items import Prefetch, Put, Take
 from ..contract.queues import Join
-from ..contract.replies import NoItem, NoSpace, Unfinished
+from ..contract.replies import NoItem, NoSpace, Outcome, Unfinished
 from ..contract.requests import ItemRequest, QueueRequest
 from .administration import summarize
-from .dispatch import find
+from .dispatch import for_items, for_slots
 from .items import end_of_items
 from .line import Caller, Line, Wish
 from .state import Slot
@@ -35,9 +35,13 @@ class MemoryItems:
         Who waits and was not served has a place in line from then on, or keeps it. Who asks for
         what one can wait for, and was served or does not wait, has none.
         """
-        do = find(request)
+        kind = type(request)
         with self._lock:
-            reply = do(self.slot, request, caller)
+            state, do = self.slot.state, for_items.get(kind)
+            if do is None:
+                reply = for_slots[kind](self.slot, request, caller)
+            else:
+                reply = Outcome.MISSING if state is None else do(state, request, caller)
             (self._existing.discard if self.slot.state is None else self._existing.add)(self)
             if isinstance(request, _WISHES):
                 self._keep_place(request, reply, caller)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ... import states
-from ...exhaustive import assert_never
 from ..contract.replies import Outcome
 from ..contract.task_administration import ChangeTask, ChangeTaskReply
 from ..contract.task_records import Edit
-from ..contract.task_results import NO_RESULT, Result
+from ..contract.task_results import Result
 from ..contract.tasks import (
     AckTask,
     AckTasks,
@@ -18,10 +19,11 @@ from ..contract.tasks import (
     Refusal,
     ReleaseTask,
     SettledReply,
-    SettleRequest,
     TouchTask,
 )
+from .dispatch import for_tasks
 from .life import OUTCOMES, Life, Living
+from .line import Caller
 
 
 def held(life: Life, id: bytes, owner: str, call: int) -> Living | Refusal:
@@ -41,51 +43,71 @@ def has_content(life: Life, result: Result) -> bool:
     return not result.token or life.results.contents.is_kept(result.token)
 
 
-def settle(life: Life, request: SettleRequest) -> SettledReply:
-    task: Living | Refusal | None = None
-    if isinstance(request, TouchTask) and request.call == 0:
-        ready = life.tasks.get(request.id)
-        task = ready if ready is not None and ready.record.state == states.READY else None
-    task = task or held(life, request.id, request.owner, request.call)
+@for_tasks.does(AckTask)
+def ack(life: Life, request: AckTask, caller: Caller) -> SettledReply:
+    return _settle(life, request, lambda task: life.process(task, request.delay, request.tube))
+
+
+@for_tasks.does(ReleaseTask)
+def release(life: Life, request: ReleaseTask, caller: Caller) -> SettledReply:
+    def give_back(task: Living) -> None:
+        if request.priority is not None:
+            task.record = task.record._replace(priority=request.priority)
+        life.give_back(task, request.error, request.delay, request.ttl, request.tube)
+
+    return _settle(life, request, give_back)
+
+
+@for_tasks.does(BuryTask)
+def bury(life: Life, request: BuryTask, caller: Caller) -> SettledReply:
+    def put_aside(task: Living) -> None:
+        if request.error:
+            task.record = task.record._replace(error=request.error)
+        ends = life.now + request.ttl if request.ttl else 0
+        life.turn(task, states.BURIED, ends, request.tube)
+
+    return _settle(life, request, put_aside)
+
+
+def _settle(
+    life: Life, request: AckTask | ReleaseTask | BuryTask, change: Callable[[Living], None]
+) -> SettledReply:
+    task = held(life, request.id, request.owner, request.call)
     if not isinstance(task, Living):
         return task
-    result = NO_RESULT if isinstance(request, TouchTask) else request.result
-    if not has_content(life, result):
+    if not has_content(life, request.result):
         return Outcome.LOST
     if not _change_data(task, request.edit):
         return Outcome.CHANGED
-    match request:
-        case AckTask():
-            life.process(task, request.delay, request.tube)
-        case ReleaseTask():
-            if request.priority is not None:
-                task.record = task.record._replace(priority=request.priority)
-            life.give_back(task, request.error, request.delay, request.ttl, request.tube)
-        case BuryTask():
-            if request.error:
-                task.record = task.record._replace(error=request.error)
-            ends = life.now + request.ttl if request.ttl else 0
-            life.turn(task, states.BURIED, ends, request.tube)
-        case TouchTask():
-            _touch(life, task, request.increment)
-        case _:
-            assert_never(request)
-    if not isinstance(request, TouchTask):
-        life.results.say(task.id, result, task.record.state in (*OUTCOMES, states.VOID))
+    change(task)
+    is_over = task.record.state in (*OUTCOMES, states.VOID)
+    life.results.say(task.id, request.result, is_over)
     return task.stored(request.whole)
 
 
-def _touch(life: Life, task: Living, increment: int | None) -> None:
+@for_tasks.does(TouchTask)
+def touch(life: Life, request: TouchTask, caller: Caller) -> SettledReply:
+    ready = life.tasks.get(request.id) if request.call == 0 else None
+    if ready is not None and ready.record.state == states.READY:
+        task: Living | Refusal = ready
+    else:
+        task = held(life, request.id, request.owner, request.call)
+    if not isinstance(task, Living):
+        return task
+    if not _change_data(task, request.edit):
+        return Outcome.CHANGED
     due = task.record.due
-    if due and increment is not None:
-        life.postpone(task, due + increment)
+    if due and request.increment is not None:
+        life.postpone(task, due + request.increment)
     elif due:
         is_taken = task.record.state == states.TAKEN
         usual = life.settings.ttr if is_taken else life.settings.ttl
         life.postpone(task, max(due, life.now + usual))
+    return task.stored(request.whole)
 
 
-def ack_many(life: Life, request: AckTasks) -> AckTasksReply:
+@for_tasks.does(AckTasks)
+def ack_many(life: Life, request: AckTasks, caller: Caller) -> AckTasksReply:
     problems: dict[int, Refusal] = {}
     results = dict(request.results)
     if not all(has_content(life, result) for result in results.values()):
@@ -101,7 +123,8 @@ def ack_many(life: Life, request: AckTasks) -> AckTasksReply:
     return problems
 
 
-def change(life: Life, request: ChangeTask) -> ChangeTaskReply:
+@for_tasks.does(ChangeTask)
+def change(life: Life, request: ChangeTask, caller: Caller) -> ChangeTaskReply:
     task = life.tasks.get(request.id)
     if task is None:
         return Outcome.ABSENT

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import states
-from ...exhaustive import assert_never
 from ..contract.brokers import QueueSummary, of_tasks
 from ..contract.contents import (
     ReadChunks,
@@ -17,48 +16,61 @@ from ..contract.contents import (
     SweepContents,
     SweepContentsReply,
 )
+from ..contract.implementations import Implementations
 from ..contract.items import MOST_BYTES, MOST_ITEMS
-from ..contract.queues import Dismiss, Enlist, Exists, GetDiscipline, GetUsers, How
-from ..contract.replies import NoTask, Outcome, Unprocessed
+from ..contract.queues import (
+    Dismiss,
+    DismissReply,
+    Enlist,
+    EnlistReply,
+    Exists,
+    ExistsReply,
+    GetDiscipline,
+    GetDisciplineReply,
+    GetUsers,
+    GetUsersReply,
+    How,
+)
+from ..contract.replies import NoNotice, NoTask, Outcome, Unprocessed
 from ..contract.requests import QueueRequest, TaskRequest
 from ..contract.task_administration import (
-    ChangeTask,
     GetTaskCounts,
+    GetTaskCountsReply,
     KickedTasks,
     KickTasks,
+    KickTasksReply,
     ListedTasks,
     ListTasks,
+    ListTasksReply,
     TaskCounts,
     TruncateTasks,
+    TruncateTasksReply,
 )
 from ..contract.task_records import Record, StoredTask
-from ..contract.task_results import (
-    CloseInbox,
-    OpenInbox,
-    TakeNotices,
-    WatchTasks,
-)
+from ..contract.task_results import TakeNotices
 from ..contract.tasks import (
-    AckTask,
-    AckTasks,
     AreTasksClosed,
+    AreTasksClosedReply,
     AwaitTask,
     AwaitTaskReply,
-    BuryTask,
     CloseTasks,
+    CloseTasksReply,
     CountReady,
+    CountReadyReply,
     DeleteTasks,
+    DeleteTasksReply,
     ExistingTasks,
     FinishedTask,
     GetTask,
+    GetTaskReply,
     OpenedTasks,
     OpenTasks,
     OpenTasksReply,
     PutAwaited,
     PutTasks,
     PutTasksReply,
-    ReleaseTask,
     RenewTaker,
+    RenewTakerReply,
     RequeueTasks,
     RequeueTasksReply,
     TakenTasks,
@@ -66,16 +78,24 @@ from ..contract.tasks import (
     TakeTasks,
     TakeTasksReply,
     TaskThere,
-    TouchTask,
 )
-from . import inboxes, large, settling
+from . import large, settling
 from .clock import milliseconds
+from .dispatch import for_tasks
 from .life import OUTCOMES, Life, Living
 from .line import Caller
 from .task_line import TaskLine
 
+#: Whether there is a queue or not.
+for_places: Implementations[MemoryTasks, []] = Implementations()
+
 #: Those that leave alone what is due.
 _AT_REST = (GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks, RequeueTasks)
+
+#: What one can wait to have done.
+Wish = TakeTasks | AwaitTask | TakeNotices
+_WISHES = (TakeTasks, AwaitTask, TakeNotices)
+_NOT_SERVED = (NoTask, Unprocessed, NoNotice)
 
 
 class MemoryTasks:
@@ -93,88 +113,33 @@ class MemoryTasks:
     def call(self, request: QueueRequest | TaskRequest, caller: Caller) -> Any:
         """Do it, atomically; wake those who can go on because of it."""
         with self._lock:
-            life = self._life
-            if isinstance(request, Exists):
-                return life is not None
-            if isinstance(request, OpenTasks):
-                return self._open(request)
+            kind, life = type(request), self._life
+            if kind in for_places:
+                return for_places[kind](self, request)
             if life is None:
                 return Outcome.MISSING
             life.now = self.clock()
             if not isinstance(request, _AT_REST):
                 life.sweep()
-            reply = self._do(life, request, caller)
-            if self._life is None:
+            reply = for_tasks[kind](life, request, caller)
+            if isinstance(request, _WISHES):
+                self._keep_place(life, request, reply, caller)
+            if life.is_deleted:
+                self._life = None
                 self._existing.discard(self)
             self._line.wake_who_can_go_on(self._life)
         return reply
 
-    def _do(self, life: Life, request: QueueRequest | TaskRequest, caller: Caller) -> Any:
-        match request:
-            case PutTasks():
-                return _put(life, request)
-            case PutAwaited():
-                reply = _put(life, request.put)
-                if isinstance(reply, list):
-                    life.awaited[reply[0]] = [caller]
-                return reply
-            case OpenInbox() | WatchTasks() | TakeNotices() | CloseInbox():
-                return inboxes.do(life, request, caller, self._line)
-            case StoreChunks() | ReadChunks() | SweepContents():
-                return _move_chunks(life, request, caller)
-            case TakeTasks():
-                return self._take(life, request, caller)
-            case AckTask() | ReleaseTask() | BuryTask() | TouchTask():
-                return settling.settle(life, request)
-            case AckTasks():
-                return settling.ack_many(life, request)
-            case ChangeTask():
-                return settling.change(life, request)
-            case KickTasks():
-                return _kick(life, request)
-            case ListTasks():
-                return _list(life, request)
-            case GetTask():
-                task = life.tasks.get(request.id)
-                return task.stored() if task else Outcome.ABSENT
-            case AwaitTask():
-                return self._await(life, request, caller)
-            case CountReady():
-                return life.number_ready(request.tube)
-            case GetTaskCounts():
-                return _count(life)
-            case TruncateTasks():
-                return _truncate(life, request)
-            case RenewTaker():
-                if request.holds:
-                    life.presence[request.owner] = life.now + caller.lease
-                return Takers(life.now, dict(life.presence))
-            case RequeueTasks():
-                return _requeue(life, request)
-            case AreTasksClosed():
-                return life.closed
-            case CloseTasks():
-                life.closed = True
-                return Outcome.DONE
-            case DeleteTasks():
-                self._life = None
-                return Outcome.DONE
-            case GetDiscipline():
-                return "tasks"
-            case Enlist():
-                life.users.add(request.user)
-                return Outcome.DONE
-            case GetUsers():
-                return list(life.users)
-            case Dismiss():
-                life.users.difference_update(request.users)
-                if not life.users:
-                    self._life = None
-                return len(life.users)
-            case Exists() | OpenTasks():
-                raise AssertionError("done before")
-            case _:
-                assert_never(request)
+    def _keep_place(self, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:
+        """Who waits and was not served has a place from then on, or keeps it."""
+        if not (wish.waits and isinstance(reply, _NOT_SERVED)):
+            self._line.leave(caller)
+        elif isinstance(wish, TakeTasks):
+            self._line.stand(caller, wish.tube, life.next_due_at())
+        elif isinstance(wish, AwaitTask):
+            self._line.watch(caller)
+        else:
+            self._line.read(caller, wish.inbox, life.results.inboxes[wish.inbox].number)
 
     def summary(self, name: str) -> QueueSummary | None:
         """As it is listed; None when there is no queue of that name."""
@@ -196,6 +161,11 @@ class MemoryTasks:
                 self._life.forget(caller)
             self._line.wake_who_can_go_on(self._life)
 
+    @for_places.does(Exists)
+    def _exists(self, request: Exists) -> ExistsReply:
+        return self._life is not None
+
+    @for_places.does(OpenTasks)
     def _open(self, request: OpenTasks) -> OpenTasksReply:
         life = self._life
         if life is not None:
@@ -210,65 +180,87 @@ class MemoryTasks:
             life.users.add(request.user)
         return OpenedTasks(life.settings)
 
-    def _take(self, life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
-        acknowledged = None
-        if request.ack is not None:
-            done = settling.held(life, request.ack.id, request.owner, request.ack.record.call)
-            if not isinstance(done, Living):
-                return done
-            if not settling.has_content(life, request.ack.result):
-                return Outcome.LOST
-            life.process(done, None, None)
-            life.results.say(done.id, request.ack.result, True)
-            acknowledged = done.record
-        taken: list[StoredTask] = []
-        room, is_retry = MOST_BYTES, False
-        while len(taken) < min(request.limit, MOST_ITEMS):
-            task = life.next_ready(request.tube)
-            if task is None or (taken and len(task.data) > room):
-                break
-            was_delivered = task.record.deliveries > 0
-            if request.retries_alone and taken and (was_delivered or is_retry):
-                break
-            is_retry = was_delivered
-            room -= len(task.data)
-            life.take(task, request.owner, request.call, request.ttr)
-            taken.append(task.stored())
-        if taken:
-            until = life.now + caller.lease
-            life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
-        is_over = life.closed and not taken and not life.number_ready(request.tube)
-        if not taken and not acknowledged and not is_over and request.waits:
-            self._line.stand(caller, request.tube, life.next_due_at())
-        else:
-            self._line.leave(caller)
-        if taken or acknowledged:
-            return TakenTasks(taken, acknowledged)
-        return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
 
-    def _await(self, life: Life, request: AwaitTask, caller: Caller) -> AwaitTaskReply:
-        self._line.leave(caller)
-        task = life.tasks.get(request.id)
-        outcome = life.outcomes.pop(caller, None)
-        kept = life.results.kept.get(request.id)
-        if outcome is None and task is not None:
-            outcome = OUTCOMES.get(task.record.state)
-        elif outcome is None and kept is not None:
-            outcome = kept.outcome
-        if outcome is not None:
-            result = kept.result if kept else None
-            return FinishedTask(outcome, task.stored() if task else None, result)
-        if task is None:
-            return Outcome.ABSENT
-        others = [other for other in life.awaited.pop(task.id, []) if other is not caller]
-        if request.waits:
-            others.append(caller)
-            self._line.watch(caller)
-        life.awaited[task.id] = others
-        return Unprocessed(task.stored(request.whole))
+@for_tasks.does(GetDiscipline)
+def _get_discipline(life: Life, request: GetDiscipline, caller: Caller) -> GetDisciplineReply:
+    return "tasks"
 
 
-def _put(life: Life, request: PutTasks) -> PutTasksReply:
+@for_tasks.does(Enlist)
+def _enlist(life: Life, request: Enlist, caller: Caller) -> EnlistReply:
+    life.users.add(request.user)
+    return Outcome.DONE
+
+
+@for_tasks.does(GetUsers)
+def _get_users(life: Life, request: GetUsers, caller: Caller) -> GetUsersReply:
+    return list(life.users)
+
+
+@for_tasks.does(Dismiss)
+def _dismiss(life: Life, request: Dismiss, caller: Caller) -> DismissReply:
+    life.users.difference_update(request.users)
+    life.is_deleted = not life.users
+    return len(life.users)
+
+
+@for_tasks.does(TakeTasks)
+def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
+    acknowledged = None
+    if request.ack is not None:
+        done = settling.held(life, request.ack.id, request.owner, request.ack.record.call)
+        if not isinstance(done, Living):
+            return done
+        if not settling.has_content(life, request.ack.result):
+            return Outcome.LOST
+        life.process(done, None, None)
+        life.results.say(done.id, request.ack.result, True)
+        acknowledged = done.record
+    taken: list[StoredTask] = []
+    room, is_retry = MOST_BYTES, False
+    while len(taken) < min(request.limit, MOST_ITEMS):
+        task = life.next_ready(request.tube)
+        if task is None or (taken and len(task.data) > room):
+            break
+        was_delivered = task.record.deliveries > 0
+        if request.retries_alone and taken and (was_delivered or is_retry):
+            break
+        is_retry = was_delivered
+        room -= len(task.data)
+        life.take(task, request.owner, request.call, request.ttr)
+        taken.append(task.stored())
+    if taken:
+        until = life.now + caller.lease
+        life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
+    is_over = life.closed and not taken and not life.number_ready(request.tube)
+    if taken or acknowledged:
+        return TakenTasks(taken, acknowledged)
+    return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
+
+
+@for_tasks.does(AwaitTask)
+def _await(life: Life, request: AwaitTask, caller: Caller) -> AwaitTaskReply:
+    task = life.tasks.get(request.id)
+    outcome = life.outcomes.pop(caller, None)
+    kept = life.results.kept.get(request.id)
+    if outcome is None and task is not None:
+        outcome = OUTCOMES.get(task.record.state)
+    elif outcome is None and kept is not None:
+        outcome = kept.outcome
+    if outcome is not None:
+        result = kept.result if kept else None
+        return FinishedTask(outcome, task.stored() if task else None, result)
+    if task is None:
+        return Outcome.ABSENT
+    others = [other for other in life.awaited.pop(task.id, []) if other is not caller]
+    if request.waits:
+        others.append(caller)
+    life.awaited[task.id] = others
+    return Unprocessed(task.stored(request.whole))
+
+
+@for_tasks.does(PutTasks)
+def _put(life: Life, request: PutTasks, caller: Caller) -> PutTasksReply:
     if life.closed:
         return Outcome.CLOSED
     state, ends = states.READY, life.lifetime(request.ttl)
@@ -292,7 +284,16 @@ def _put(life: Life, request: PutTasks) -> PutTasksReply:
     return [*named]
 
 
-def _kick(life: Life, request: KickTasks) -> KickedTasks:
+@for_tasks.does(PutAwaited)
+def _put_awaited(life: Life, request: PutAwaited, caller: Caller) -> PutTasksReply:
+    reply = _put(life, request.put, caller)
+    if isinstance(reply, list):
+        life.awaited[reply[0]] = [caller]
+    return reply
+
+
+@for_tasks.does(KickTasks)
+def _kick(life: Life, request: KickTasks, caller: Caller) -> KickTasksReply:
     buried = life.ordered(states.BURIED)[: request.limit]
     kicked = [task for task in buried if not 0 < task.record.due <= life.now]
     for task in buried:
@@ -304,21 +305,24 @@ def _kick(life: Life, request: KickTasks) -> KickedTasks:
     return KickedTasks(len(buried), len(kicked))
 
 
-def _list(life: Life, request: ListTasks) -> ListedTasks:
+@for_tasks.does(ListTasks)
+def _list(life: Life, request: ListTasks, caller: Caller) -> ListTasksReply:
     there = life.ordered(request.state)
     places = [task for task in there if request.tube in ("", task.record.tube)]
     found = places[request.start : request.start + request.limit]
     return ListedTasks(len(found), [task.stored() for task in found])
 
 
-def _truncate(life: Life, request: TruncateTasks) -> int:
+@for_tasks.does(TruncateTasks)
+def _truncate(life: Life, request: TruncateTasks, caller: Caller) -> TruncateTasksReply:
     there = list(life.tasks.values())[: request.limit]
     for task in there:
         life.vanish(task, "killed")
     return len(there)
 
 
-def _requeue(life: Life, request: RequeueTasks) -> RequeueTasksReply:
+@for_tasks.does(RequeueTasks)
+def _requeue(life: Life, request: RequeueTasks, caller: Caller) -> RequeueTasksReply:
     owner, call = request.owner, request.call
     if request.seen is not None and life.presence.get(owner) != request.seen:
         return Outcome.RENEWED
@@ -334,7 +338,43 @@ def _requeue(life: Life, request: RequeueTasks) -> RequeueTasksReply:
     return len(held)
 
 
-def _count(life: Life) -> TaskCounts:
+@for_tasks.does(GetTask)
+def _get(life: Life, request: GetTask, caller: Caller) -> GetTaskReply:
+    task = life.tasks.get(request.id)
+    return task.stored() if task else Outcome.ABSENT
+
+
+@for_tasks.does(CountReady)
+def _count_ready(life: Life, request: CountReady, caller: Caller) -> CountReadyReply:
+    return life.number_ready(request.tube)
+
+
+@for_tasks.does(RenewTaker)
+def _renew(life: Life, request: RenewTaker, caller: Caller) -> RenewTakerReply:
+    if request.holds:
+        life.presence[request.owner] = life.now + caller.lease
+    return Takers(life.now, dict(life.presence))
+
+
+@for_tasks.does(AreTasksClosed)
+def _are_closed(life: Life, request: AreTasksClosed, caller: Caller) -> AreTasksClosedReply:
+    return life.closed
+
+
+@for_tasks.does(CloseTasks)
+def _close(life: Life, request: CloseTasks, caller: Caller) -> CloseTasksReply:
+    life.closed = True
+    return Outcome.DONE
+
+
+@for_tasks.does(DeleteTasks)
+def _delete(life: Life, request: DeleteTasks, caller: Caller) -> DeleteTasksReply:
+    life.is_deleted = True
+    return Outcome.DONE
+
+
+@for_tasks.does(GetTaskCounts)
+def _count(life: Life, request: GetTaskCounts, caller: Caller) -> GetTaskCountsReply:
     ready = [task.record.created for task in life.ordered(states.READY)]
     total: dict[str, int] = {}
     tubes: dict[str, dict[str, int]] = {}
@@ -346,18 +386,17 @@ def _count(life: Life) -> TaskCounts:
     return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes)
 
 
-def _move_chunks(
-    life: Life, request: StoreChunks | ReadChunks | SweepContents, caller: Caller
-) -> StoreChunksReply | ReadChunksReply | SweepContentsReply:
-    """The contents of results come in chunks, and are read in chunks."""
-    contents = life.results.contents
-    match request:
-        case StoreChunks():
-            return large.keep_chunks(contents, request, caller.lease)
-        case ReadChunks():
-            return large.copy_chunks(contents, request, caller.lease)
-        case SweepContents():
-            contents.sweep(request.token, False)
-            return False
-        case _:
-            assert_never(request)
+@for_tasks.does(StoreChunks)
+def _store_chunks(life: Life, request: StoreChunks, caller: Caller) -> StoreChunksReply:
+    return large.keep_chunks(life.results.contents, request, caller.lease)
+
+
+@for_tasks.does(ReadChunks)
+def _read_chunks(life: Life, request: ReadChunks, caller: Caller) -> ReadChunksReply:
+    return large.copy_chunks(life.results.contents, request, caller.lease)
+
+
+@for_tasks.does(SweepContents)
+def _sweep_contents(life: Life, request: SweepContents, caller: Caller) -> SweepContentsReply:
+    life.results.contents.sweep(request.token, False)
+    return False

@@ -14,6 +14,7 @@ from ..contract.session import DEFAULTS, ONE_TRY, Options
 from ..contract.tasks import TakeTasks
 from ..finishing import finish
 from ..shortcut import Shortcut
+from . import item_ways, result_ways, task_ways  # noqa: F401 - these fill the table of ways
 from .address import PostgresAddress
 from .broker import PostgresBroker
 from .callers import Known

@@ -9,7 +9,7 @@ from ..contract import fair as f
 from ..contract import items as i
 from ..contract import queues as q
 from ..contract.replies import NoItem, NoSpace, Outcome, Unfinished
-from .ways import Asked, Reply, Way, flags, given, number, outcome, same
+from .ways import Asked, Reply, does, flags, given, number, outcome, same
 
 
 def _ask_put(request: i.Put, discipline: str) -> Asked:
@@ -177,23 +177,26 @@ def _read_stats(request: q.GetStats, reply: Reply) -> Any:
     return q.Stats(**reply.info) if reply.status == "stats" else outcome(request, reply)
 
 
-ACKNOWLEDGE = Way(
+does(
+    i.Acknowledge,
     lambda request, _: Asked("acknowledge", given(owner=request.owner, number=request.number)),
     outcome,
 )
-SET_ASIDE = Way(
+does(
+    i.SetAside,
     lambda request, _: Asked(
         "set_aside", given(owner=request.owner, number=request.number), (request.item,)
     ),
     outcome,
 )
-PUT = Way(_ask_put, _read_put)
-TAKE = Way(_ask_take, _read_take, takes=True)
-TAKE_BACK = Way(_ask_take_back, _read_take_back, once=False)
-PREFETCH = Way(_ask_prefetch, _read_take)
-HAND_OUT = Way(_ask_hand_out, outcome)
-REQUEUE = Way(_ask_requeue, outcome)
-RENEW = Way(
+does(i.Put, _ask_put, _read_put)
+does(i.Take, _ask_take, _read_take, takes=True)
+does(i.TakeBack, _ask_take_back, _read_take_back, once=False)
+does(i.Prefetch, _ask_prefetch, _read_take)
+does(i.HandOut, _ask_hand_out, outcome)
+does(i.Requeue, _ask_requeue, outcome)
+does(
+    i.Renew,
     lambda request, _: Asked(
         "renew",
         {"owner": request.owner, "consumes": request.consumes, "produces": request.produces},
@@ -201,57 +204,72 @@ RENEW = Way(
     _read_renew,
     once=False,
 )
-RETIRE = Way(
-    lambda request, _: Asked("retire", given(owner=request.owner, seen=request.seen)), outcome
+does(
+    i.Retire,
+    lambda request, _: Asked("retire", given(owner=request.owner, seen=request.seen)),
+    outcome,
 )
-OPEN = Way(_ask_open, _read_open)
-COUNT_DONE = Way(same("count_done"), outcome)
-JOIN = Way(lambda request, _: Asked("join", {"waits": True}), _read_join, once=False)
-SET_BOUND = Way(
-    lambda request, _: Asked("set_bound", {"bound": request.bound}), outcome, once=False
+does(q.Open, _ask_open, _read_open)
+does(q.CountDone, same("count_done"), outcome)
+does(q.Join, lambda request, _: Asked("join", {"waits": True}), _read_join, once=False)
+does(
+    q.SetBound, lambda request, _: Asked("set_bound", {"bound": request.bound}), outcome, once=False
 )
-CLOSE = Way(
+does(
+    q.Close,
     lambda request, _: Asked("close", flags(once=request.once, immediate=request.immediate)),
     outcome,
 )
-DELETE = Way(same("delete"), outcome)
-PURGE = Way(same("purge"), number)
-REQUEUE_REJECTED = Way(lambda request, _: Asked("requeue_rejected", {}, (request.item,)), outcome)
-DROP_REJECTED = Way(lambda request, _: Asked("drop_rejected", {}, (request.item,)), outcome)
-PEEK = Way(
+does(q.Delete, same("delete"), outcome)
+does(i.Purge, same("purge"), number)
+does(i.RequeueRejected, lambda request, _: Asked("requeue_rejected", {}, (request.item,)), outcome)
+does(i.DropRejected, lambda request, _: Asked("drop_rejected", {}, (request.item,)), outcome)
+does(
+    i.PeekItems,
     lambda request, _: Asked("peek", {"start": request.start, "limit": request.limit}),
     _read_items,
     look=True,
 )
-PEEK_PLACED = Way(
+does(
+    i.PeekPlaced,
     lambda request, _: Asked("peek_placed", {"start": request.start, "limit": request.limit}),
     _read_placed,
     look=True,
 )
-INSPECT = Way(
-    lambda request, _: Asked("inspect", {"limit": request.limit}), _read_inspection, once=False
+does(
+    q.Inspect,
+    lambda request, _: Asked("inspect", {"limit": request.limit}),
+    _read_inspection,
+    once=False,
 )
-STORE_CHUNKS = Way(_ask_store, outcome, once=False)
-READ_CHUNKS = Way(_ask_read, _read_chunks, once=False)
-SWEEP_CONTENTS = Way(
+does(c.StoreChunks, _ask_store, outcome, once=False)
+does(c.ReadChunks, _ask_read, _read_chunks, once=False)
+does(
+    c.SweepContents,
     lambda request, _: Asked("sweep_contents", {"token": request.token}),
     lambda request, reply: False,
     once=False,
 )
-ENLIST = Way(lambda request, _: Asked("enlist", {"user": request.user}), outcome, once=False)
-DISMISS = Way(lambda request, _: Asked("dismiss", {"users": [*request.users]}), number)
+does(q.Enlist, lambda request, _: Asked("enlist", {"user": request.user}), outcome, once=False)
+does(q.Dismiss, lambda request, _: Asked("dismiss", {"users": [*request.users]}), number)
 
-EXISTS = Way(same("exists"), lambda request, reply: reply.info, look=True)
-GET_DISCIPLINE = Way(same("get_discipline"), _read_info, look=True)
-GET_USERS = Way(same("get_users"), _read_info, look=True)
-GET_LENGTH = Way(same("get_length"), number, look=True)
-IS_CLOSED = Way(same("is_closed"), _read_info, look=True)
-GET_STATS = Way(same("get_stats"), _read_stats, look=True)
-GET_REJECTED = Way(
-    lambda request, _: Asked("get_rejected", {"limit": request.limit}), _read_items, look=True
+does(q.Exists, same("exists"), lambda request, reply: reply.info, look=True)
+does(q.GetDiscipline, same("get_discipline"), _read_info, look=True)
+does(q.GetUsers, same("get_users"), _read_info, look=True)
+does(q.GetLength, same("get_length"), number, look=True)
+does(q.IsClosed, same("is_closed"), _read_info, look=True)
+does(q.GetStats, same("get_stats"), _read_stats, look=True)
+does(
+    i.GetRejected,
+    lambda request, _: Asked("get_rejected", {"limit": request.limit}),
+    _read_items,
+    look=True,
 )
-GET_SNAPSHOT = Way(
-    lambda request, _: Asked("get_snapshot", {"limit": request.limit}), _read_snapshot, look=True
+does(
+    f.GetSnapshot,
+    lambda request, _: Asked("get_snapshot", {"limit": request.limit}),
+    _read_snapshot,
+    look=True,
 )
-GET_KEYS = Way(same("get_keys"), _read_items, look=True)
-GET_QUEUED = Way(lambda request, _: Asked("get_queued", {}, (request.key,)), number, look=True)
+does(f.GetKeys, same("get_keys"), _read_items, look=True)
+does(f.GetQueued, lambda request, _: Asked("get_queued", {}, (request.key,)), number, look=True)

@@ -7,7 +7,7 @@ from typing import Any
 from ..contract import task_results as r
 from ..contract.replies import NoNotice
 from .task_ways import decode
-from .ways import Asked, Reply, Way, flags, outcome
+from .ways import Asked, Reply, does, flags, outcome
 
 
 def _ask_open(request: r.OpenInbox, discipline: str) -> Asked:
@@ -41,7 +41,12 @@ def _notice(about: Any, id: bytes, error: bytes, data: bytes) -> r.Notice:
     return r.Notice(number, id, event, deliveries, decode(error), result)
 
 
-OPEN = Way(_ask_open, outcome, once=False)
-CLOSE = Way(lambda request, _: Asked("close_inbox", {"inbox": request.inbox}), outcome, once=False)
-WATCH = Way(_ask_watch, outcome)
-TAKE = Way(_ask_take, _read_notices, once=False)
+does(r.OpenInbox, _ask_open, outcome, once=False)
+does(
+    r.CloseInbox,
+    lambda request, _: Asked("close_inbox", {"inbox": request.inbox}),
+    outcome,
+    once=False,
+)
+does(r.WatchTasks, _ask_watch, outcome)
+does(r.TakeNotices, _ask_take, _read_notices, once=False)

@@ -27,7 +27,6 @@ from ..contract.session import ONE_TRY, TICK, Options
 from ..contract.tasks import AwaitTask
 from ..finishing import finish
 from ..shortcut import Shortcut
-from . import table
 from .bells import Bell, ThreadBell
 from .errors import MadeBefore
 from .listener import Listener
@@ -36,7 +35,7 @@ from .packing import array, dump, load, read_array
 from .pool import Lane, Pool
 from .quick import Quick
 from .statements import Statements
-from .ways import Asked, Reply, Way
+from .ways import Asked, Reply, Way, ways
 from .wire import Unconfirmed
 
 #: Seconds between two looks of one who waits where no notification is heard.
@@ -154,7 +153,7 @@ class BaseSession:
             return Outcome.DONE
         if isinstance(request, Unlock):
             return "" if await self._call(Exists(), end) else Outcome.MISSING
-        way = table.way(request)
+        way = ways[type(request)]
         asked = way.ask(request, self.binding.discipline)
         durability = self.binding.options.durability
         if durability is not None:

@@ -10,7 +10,7 @@ from ..contract import tasks as t
 from ..contract.replies import NoTask, Outcome, Unprocessed
 from ..contract.task_records import Edit, Record, StoredTask, TaskSettings
 from ..contract.task_results import NO_RESULT, Result
-from .ways import Asked, Reply, Way, flags, given, number, outcome, same
+from .ways import Asked, Reply, Way, does, flags, given, number, outcome, same
 
 
 def encode(text: str) -> bytes:
@@ -230,46 +230,53 @@ def _read_closed(request: Any, reply: Reply) -> Any:
     return Outcome.MISSING if reply.status == "missing" else reply.info
 
 
-OPEN = Way(_ask_open, _read_open)
-PUT = Way(_ask_put, _read_put)
+does(t.OpenTasks, _ask_open, _read_open)
+does(t.PutTasks, _ask_put, _read_put)
+does(t.PutAwaited, _ask_put, _read_put)
 #: Of which kind, and how many: for tasks that are put in a transaction of the caller's.
 MAKE_IDS = Way(
     lambda request, _: Asked("make_ids", {"ids": request[0], "number": request[1]}),
     _read_put,
     once=False,
 )
-TAKE = Way(_ask_take, _read_take)
-ACK = Way(_ask_settle("ack", "delay"), _read_task)
-RELEASE = Way(_ask_settle("release", "delay", "ttl", "priority"), _read_task)
-BURY = Way(_ask_settle("bury", "ttl"), _read_task)
-TOUCH = Way(_ask_settle("touch", "increment"), _read_task)
-ACK_MANY = Way(_ask_ack_many, _read_ack_many)
-CHANGE = Way(_ask_change, _read_task)
-KICK = Way(
+does(t.TakeTasks, _ask_take, _read_take)
+does(t.AckTask, _ask_settle("ack", "delay"), _read_task)
+does(t.ReleaseTask, _ask_settle("release", "delay", "ttl", "priority"), _read_task)
+does(t.BuryTask, _ask_settle("bury", "ttl"), _read_task)
+does(t.TouchTask, _ask_settle("touch", "increment"), _read_task)
+does(t.AckTasks, _ask_ack_many, _read_ack_many)
+does(a.ChangeTask, _ask_change, _read_task)
+does(
+    a.KickTasks,
     lambda request, _: Asked(
         "kick", {"limit": request.limit, "delay": request.delay} | given(ttl=request.ttl)
     ),
     _read_kick,
 )
-LIST = Way(_ask_list, _read_list, once=False)
-GET = Way(lambda request, _: Asked("get", {}, (request.id,)), _read_task, once=False)
-AWAIT = Way(
+does(a.ListTasks, _ask_list, _read_list, once=False)
+does(t.GetTask, lambda request, _: Asked("get", {}, (request.id,)), _read_task, once=False)
+does(
+    t.AwaitTask,
     lambda request, _: Asked(
         "await", flags(whole=request.whole, waits=request.waits), (request.id,)
     ),
     _read_await,
 )
-COUNT_READY = Way(
-    lambda request, _: Asked("count_ready", {}, (encode(request.tube),)), number, once=False
+does(
+    t.CountReady,
+    lambda request, _: Asked("count_ready", {}, (encode(request.tube),)),
+    number,
+    once=False,
 )
-COUNT = Way(same("count"), _read_counts, once=False)
-TRUNCATE = Way(lambda request, _: Asked("truncate", {"limit": request.limit}), number)
-RENEW = Way(
+does(a.GetTaskCounts, same("count"), _read_counts, once=False)
+does(a.TruncateTasks, lambda request, _: Asked("truncate", {"limit": request.limit}), number)
+does(
+    t.RenewTaker,
     lambda request, _: Asked("renew", {"owner": request.owner} | flags(holds=request.holds)),
     _read_takers,
     once=False,
 )
-REQUEUE = Way(_ask_requeue, number)
-CLOSE = Way(same("close"), outcome, once=False)
-IS_CLOSED = Way(same("is_closed"), _read_closed, look=True)
-DELETE = Way(same("delete"), outcome)
+does(t.RequeueTasks, _ask_requeue, number)
+does(t.CloseTasks, same("close"), outcome, once=False)
+does(t.AreTasksClosed, same("is_closed"), _read_closed, look=True)
+does(t.DeleteTasks, same("delete"), outcome)

@@ -21,7 +21,7 @@ from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.tasks import AckTask, AckTasks, PutTasks
 from ..finishing import finish
-from . import session, table, task_ways
+from . import session, task_ways
 from .callers import (
     IDENTITY,
     AnyConnection,
@@ -38,7 +38,7 @@ from .outage import persist
 from .pool import Pool
 from .session import BaseSession, PostgresSession
 from .statements import Statement
-from .ways import Asked, Reply
+from .ways import Asked, Reply, ways
 
 _STAGED = (Put, StoreChunks, Acknowledge, PutTasks, AckTask, AckTasks)
 _IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())
@@ -88,7 +88,7 @@ class BaseTransactionSession:
             await self._identify(end)
         if isinstance(request, PutTasks):
             request = await self._with_ids(request, end)
-        way = table.way(request)
+        way = ways[type(request)]
         asked = way.ask(request, self._binding.discipline)
         return way.read(request, await self._stage(asked))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..contract.replies import Outcome
 from .packing import Part
+
+R = TypeVar("R")
 
 
 class Reply(NamedTuple):
@@ -36,6 +38,24 @@ class Way(NamedTuple):
     look: bool = False
     once: bool = True
     takes: bool = False
+
+
+#: By the types of the requests. The modules called ``…_ways`` fill it.
+ways: dict[type, Way] = {}
+
+
+def does(
+    kind: type[R],
+    ask: Callable[[R, str], Asked],
+    read: Callable[[R, Reply], Any],
+    *,
+    look: bool = False,
+    once: bool = True,
+    takes: bool = False,
+) -> None:
+    """Note how requests of this type are done."""
+    assert kind not in ways, f"there are two ways to do {kind.__name__}"
+    ways[kind] = Way(ask, read, look, once, takes)
 
 
 #: The statuses that are an outcome, and nothing else.

@@ -20,7 +20,7 @@ from .one_script import FirstScript, OneScript, PlainRead, bells_in
 from .outage import patience
 from .packing import pack_command
 from .pool import Pool
-from .requests.table import implementation, known
+from .requests import implementations
 from .scripts import read_bare
 from .sent import Sent
 from .session import CAME_AGAIN, Begun, RedisSession
@@ -67,7 +67,7 @@ class BlockingSession:
         return TakeBack(taken) if taken is not None else None
 
     def call(self, request: Request, end: float | None = None) -> Any:
-        found = known.get(type(request)) or implementation(request)
+        found = implementations[type(request)]
         if type(found) is FirstScript and self._caller is None:
             said: Reply | None = None
             if found.plain is not None:
@@ -102,7 +102,7 @@ class BlockingSession:
     def send_ahead(
         self, request: Request, later: Later | None = None, timeout: float = 0.0
     ) -> bool:
-        found = known.get(type(request)) or implementation(request)
+        found = implementations[type(request)]
         script = None
         if type(found) is FirstScript:
             if later is None and found.plain is not None:

@@ -31,7 +31,7 @@ from .loop_pool import LoopPool
 from .loop_wire import LoopWire
 from .one_script import FirstScript
 from .outage import patience
-from .requests.table import implementation
+from .requests import implementations
 from .scripts import read_bare
 from .session import CAME_AGAIN, Begun, RedisSession
 from .statuses import DONE, FIRST, NOW, TRY, Reply
@@ -82,7 +82,7 @@ class LoopSession(RedisSession):
         return reply
 
     async def _call_in_turn(self, request: Request, end: float | None) -> Any:
-        found = implementation(request)
+        found = implementations[type(request)]
         line = line_of(request)
         if line is None:
             reply = await found(self, request, end)
@@ -138,7 +138,7 @@ class LoopSession(RedisSession):
     async def _try_at_once(self, request: Request, end: float | None) -> tuple[Any, Reply | None]:
         """What can be done without being the first in line: the reply, None if the caller has to
         wait; and what a first script said that did not serve it."""
-        found = implementation(request)
+        found = implementations[type(request)]
         if isinstance(request, Join):
             reply = await found(self, request, end)
         elif isinstance(request, TakeTasks):

@@ -21,7 +21,7 @@ from .outage import Outage, patience
 from .packing import pack_command
 from .pool import Pool
 from .refusals import refuse_wait, stale, translate
-from .requests.table import implementation
+from .requests import implementations
 from .scripts import read_bare
 from .sent import Sent
 from .statuses import DONE, Reply
@@ -80,7 +80,7 @@ class RedisSession:
         self.granted: str | None = None
 
     async def call(self, request: Request, end: float | None = None) -> Any:
-        return await implementation(request)(self, request, end)
+        return await implementations[type(request)](self, request, end)
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         assert self.waiter is not None  # the call that returned later has set it

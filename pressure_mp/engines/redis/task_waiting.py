@@ -39,6 +39,7 @@ from ..contract.tasks import (
 )
 from .binding import RedisBinding
 from .caller import Call, Caller
+from .implementations import does
 from .listening import Listening
 from .one_script import bells_in
 from .statuses import ABSENT, CLOSED, DONE, DUE, EMPTY, LOST, MISSING, NOW, UNFINISHED, WAIT, Reply
@@ -209,6 +210,7 @@ async def had(
     return (reply[2], read_tasks(reply[3:])) if reply[0] == DONE else (0, [])
 
 
+@does(AwaitTask)
 async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> AwaitTaskReply:
     """:class:`AwaitTask`"""
     who = waiter_of(caller).ticket
@@ -226,6 +228,7 @@ async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> A
     return FinishedTask(outcome.decode(), task, result)
 
 
+@does(TakeNotices)
 async def take_notices(caller: Caller, request: TakeNotices, end: float | None) -> TakeNoticesReply:
     """:class:`TakeNotices`"""
     inbox, seen, limit, waits = request

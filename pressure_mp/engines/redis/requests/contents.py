@@ -9,6 +9,7 @@ from ...contract import contents
 from ...contract.replies import Outcome
 from ...contract.session import ONE_TRY
 from ..caller import Caller
+from ..implementations import does
 from ..statuses import LOST, MISSING
 from .queues import outcome
 
@@ -17,6 +18,7 @@ from .queues import outcome
 RENEWALS = 3
 
 
+@does(contents.StoreChunks)
 async def store_chunks(
     caller: Caller, request: contents.StoreChunks, end: float | None
 ) -> contents.StoreChunksReply:
@@ -27,6 +29,7 @@ async def store_chunks(
     return found
 
 
+@does(contents.ReadChunks)
 async def read_chunks(
     caller: Caller, request: contents.ReadChunks, end: float | None
 ) -> contents.ReadChunksReply:
@@ -43,6 +46,7 @@ async def read_chunks(
     return Outcome.DONE
 
 
+@does(contents.SweepContents)
 async def sweep_contents(
     caller: Caller, request: contents.SweepContents, end: float | None
 ) -> contents.SweepContentsReply:

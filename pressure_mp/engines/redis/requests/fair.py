@@ -5,9 +5,11 @@ from __future__ import annotations
 from ...contract import fair
 from ...contract.replies import Outcome
 from ..caller import Caller
+from ..implementations import does
 from ..statuses import MISSING
 
 
+@does(fair.GetSnapshot)
 async def get_snapshot(
     caller: Caller, request: fair.GetSnapshot, end: float | None
 ) -> fair.GetSnapshotReply:
@@ -19,12 +21,14 @@ async def get_snapshot(
     return fair.Snapshot(int(length), list(zip(keys, items, strict=True)), int(current))
 
 
+@does(fair.GetKeys)
 async def get_keys(caller: Caller, request: fair.GetKeys, end: float | None) -> fair.GetKeysReply:
     """:class:`fair.GetKeys`"""
     reply = await caller.script("tenants", (), end)
     return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
 
 
+@does(fair.GetQueued)
 async def get_queued(
     caller: Caller, request: fair.GetQueued, end: float | None
 ) -> fair.GetQueuedReply:

@@ -12,6 +12,7 @@ from ...contract.items import MOST_BYTES, MOST_ITEMS, TAKE_ONE
 from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
 from ..binding import RedisBinding
 from ..caller import Caller
+from ..implementations import does
 from ..keys import FIFO
 from ..one_script import FirstScript, OneScript, PlainRead
 from ..packing import pack_command
@@ -102,10 +103,10 @@ async def _put(
     return found
 
 
-#: :class:`items.Put`
-put = FirstScript(_offer, _offered, _put, after_wait=partial(_offer, waited=True))
+does(items.Put)(FirstScript(_offer, _offered, _put, after_wait=partial(_offer, waited=True)))
 
 
+@does(items.ReleaseSpace)
 async def release_space(
     caller: Caller, request: items.ReleaseSpace, end: float | None
 ) -> items.ReleaseSpaceReply:
@@ -152,8 +153,7 @@ async def _take(
     return items.Taken(reply[1:]) if reply[0] == DONE else _not_taken(reply)
 
 
-#: :class:`items.Take`
-take = FirstScript(_poll, _polled, _take)
+does(items.Take)(FirstScript(_poll, _polled, _take))
 
 
 async def _take_and_hold(
@@ -208,10 +208,10 @@ async def _prefetch(
     return _read_prefetch(reply)
 
 
-#: :class:`items.Prefetch`
-prefetch = FirstScript(_prefetch_now, _prefetched, _prefetch)
+does(items.Prefetch)(FirstScript(_prefetch_now, _prefetched, _prefetch))
 
 
+@does(items.TakeBack)
 async def take_back(
     caller: Caller, request: items.TakeBack, end: float | None
 ) -> items.TakeBackReply:
@@ -224,6 +224,7 @@ async def take_back(
     return found
 
 
+@does(items.HandOut)
 async def hand_out(caller: Caller, request: items.HandOut, end: float | None) -> items.HandOutReply:
     """:class:`items.HandOut`"""
     reader, call, number, ends, unheard = request
@@ -302,20 +303,19 @@ def _read_on(
     return items.Reserved(found)
 
 
-#: :class:`items.Reserve`
-reserve = FirstScript(_drain, _reserved, _reserve, _read_plainly, _read_on)
+does(items.Reserve)(FirstScript(_drain, _reserved, _reserve, _read_plainly, _read_on))
 
 
 def _end_args(binding: RedisBinding, request: items.EndReservation) -> tuple[Any, ...]:
     return (*request, "reader", client_id())
 
 
-#: :class:`items.EndReservation`
-end_reservation = OneScript(
-    "end_reservation", _end_args, lambda request, reply: items.Settled(int(reply[1]))
+does(items.EndReservation)(
+    OneScript("end_reservation", _end_args, lambda request, reply: items.Settled(int(reply[1])))
 )
 
 
+@does(items.Acknowledge)
 async def acknowledge(
     caller: Caller, request: items.Acknowledge, end: float | None
 ) -> items.AcknowledgeReply:
@@ -328,6 +328,7 @@ async def acknowledge(
     return found
 
 
+@does(items.SetAside)
 async def set_aside(
     caller: Caller, request: items.SetAside, end: float | None
 ) -> items.SetAsideReply:
@@ -338,6 +339,7 @@ async def set_aside(
     return found
 
 
+@does(items.GetRejected)
 async def get_rejected(
     caller: Caller, request: items.GetRejected, end: float | None
 ) -> items.GetRejectedReply:
@@ -346,6 +348,7 @@ async def get_rejected(
     return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
 
 
+@does(items.RequeueRejected)
 async def requeue_rejected(
     caller: Caller, request: items.RequeueRejected, end: float | None
 ) -> items.RequeueRejectedReply:
@@ -356,6 +359,7 @@ async def requeue_rejected(
     return found
 
 
+@does(items.DropRejected)
 async def drop_rejected(
     caller: Caller, request: items.DropRejected, end: float | None
 ) -> items.DropRejectedReply:
@@ -364,12 +368,14 @@ async def drop_rejected(
     return found
 
 
+@does(items.PeekItems)
 async def peek(caller: Caller, request: items.PeekItems, end: float | None) -> items.PeekItemsReply:
     """:class:`items.PeekItems`"""
     reply = await caller.script("peek", request, end)
     return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
 
 
+@does(items.PeekPlaced)
 async def peek_placed(
     caller: Caller, request: items.PeekPlaced, end: float | None
 ) -> items.PeekPlacedReply:
@@ -383,6 +389,7 @@ async def peek_placed(
     return [items.Placed(item, begin + key) for item, key in zip(found, keys, strict=True)]
 
 
+@does(items.Requeue)
 async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> items.RequeueReply:
     """:class:`items.Requeue`"""
     owner, seen, call, numbers = request
@@ -392,6 +399,7 @@ async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> 
     return found
 
 
+@does(items.Renew)
 async def renew(caller: Caller, request: items.Renew, end: float | None) -> items.RenewReply:
     """:class:`items.Renew`. Frees roles of dead clients too."""
     owner, consumes, produces = request
@@ -408,6 +416,7 @@ async def renew(caller: Caller, request: items.Renew, end: float | None) -> item
     return attendance(reply)
 
 
+@does(items.Retire)
 async def retire(caller: Caller, request: items.Retire, end: float | None) -> items.RetireReply:
     """:class:`items.Retire`"""
     owner, seen = request

@@ -9,6 +9,7 @@ from ...contract.items import Purge, PurgeReply
 from ...contract.replies import InUse, Outcome, Unfinished
 from .. import inspection
 from ..caller import Caller
+from ..implementations import does
 from ..roles import free_roles, look, look_round, wake
 from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply
 from ..turns import Turns, UntilFinished
@@ -25,6 +26,7 @@ def outcome(reply: Reply) -> Any:
 _OUTCOMES = {one.value.encode(): one for one in Outcome}
 
 
+@does(queues.Open)
 async def open_(caller: Caller, request: queues.Open, end: float | None) -> queues.OpenReply:
     """:class:`queues.Open`"""
     discipline = caller.binding.discipline
@@ -43,12 +45,14 @@ async def open_(caller: Caller, request: queues.Open, end: float | None) -> queu
     return queues.Opened(int(reply[1]))
 
 
+@does(queues.Exists)
 async def exists(caller: Caller, request: queues.Exists, end: float | None) -> queues.ExistsReply:
     """:class:`queues.Exists`"""
     reply = await caller.script("exists", (), end)
     return bool(reply[1])
 
 
+@does(queues.GetDiscipline)
 async def get_discipline(
     caller: Caller, request: queues.GetDiscipline, end: float | None
 ) -> queues.GetDisciplineReply:
@@ -57,12 +61,14 @@ async def get_discipline(
     return Outcome.MISSING if reply[0] == MISSING else reply[1].decode(errors="replace")
 
 
+@does(queues.Enlist)
 async def enlist(caller: Caller, request: queues.Enlist, end: float | None) -> queues.EnlistReply:
     """:class:`queues.Enlist`"""
     found: queues.EnlistReply = outcome(await caller.script("enlist", request, end))
     return found
 
 
+@does(queues.GetUsers)
 async def get_users(
     caller: Caller, request: queues.GetUsers, end: float | None
 ) -> queues.GetUsersReply:
@@ -71,6 +77,7 @@ async def get_users(
     return Outcome.MISSING if reply[0] == MISSING else [user.decode() for user in reply[1]]
 
 
+@does(queues.Dismiss)
 async def dismiss(
     caller: Caller, request: queues.Dismiss, end: float | None
 ) -> queues.DismissReply:
@@ -79,6 +86,7 @@ async def dismiss(
     return Outcome.MISSING if reply[0] == MISSING else int(reply[1])
 
 
+@does(queues.GetLength)
 async def get_length(
     caller: Caller, request: queues.GetLength, end: float | None
 ) -> queues.GetLengthReply:
@@ -90,6 +98,7 @@ async def get_length(
     return int(reply[1])
 
 
+@does(queues.IsClosed)
 async def is_closed(
     caller: Caller, request: queues.IsClosed, end: float | None
 ) -> queues.IsClosedReply:
@@ -98,6 +107,7 @@ async def is_closed(
     return Outcome.MISSING if reply[0] == MISSING else bool(reply[1])
 
 
+@does(queues.GetStats)
 async def get_stats(
     caller: Caller, request: queues.GetStats, end: float | None
 ) -> queues.GetStatsReply:
@@ -125,6 +135,7 @@ async def get_stats(
     )
 
 
+@does(queues.SetBound)
 async def set_bound(
     caller: Caller, request: queues.SetBound, end: float | None
 ) -> queues.SetBoundReply:
@@ -133,6 +144,7 @@ async def set_bound(
     return found
 
 
+@does(queues.CountDone)
 async def count_done(
     caller: Caller, request: queues.CountDone, end: float | None
 ) -> queues.CountDoneReply:
@@ -141,6 +153,7 @@ async def count_done(
     return found
 
 
+@does(queues.Join)
 async def join(caller: Caller, request: queues.Join, end: float | None) -> queues.JoinReply:
     """:class:`queues.Join`"""
     reply = await look(caller, "join", end)
@@ -154,6 +167,7 @@ async def join(caller: Caller, request: queues.Join, end: float | None) -> queue
     return Unfinished()
 
 
+@does(queues.Close)
 async def close(caller: Caller, request: queues.Close, end: float | None) -> queues.CloseReply:
     """:class:`queues.Close`"""
     args = (int(request.once), int(request.immediate))
@@ -166,6 +180,7 @@ async def close(caller: Caller, request: queues.Close, end: float | None) -> que
     return found
 
 
+@does(Purge)
 async def purge(caller: Caller, request: Purge, end: float | None) -> PurgeReply:
     """:class:`Purge`"""
     reply = await turns(caller).call("purge", (), request.waits, end)
@@ -174,6 +189,7 @@ async def purge(caller: Caller, request: Purge, end: float | None) -> PurgeReply
     return Outcome.MISSING if reply[0] == MISSING else int(reply[1])
 
 
+@does(queues.Delete)
 async def delete(caller: Caller, request: queues.Delete, end: float | None) -> queues.DeleteReply:
     """:class:`queues.Delete`"""
     reply = await turns(caller).call("delete", (), request.waits, end)
@@ -185,12 +201,14 @@ async def delete(caller: Caller, request: queues.Delete, end: float | None) -> q
     return found
 
 
+@does(queues.Unlock)
 async def unlock(caller: Caller, request: queues.Unlock, end: float | None) -> queues.UnlockReply:
     """:class:`queues.Unlock`"""
     reply = await caller.script("unlock", (request.role, b""), end)
     return Outcome.MISSING if reply[0] == MISSING else reply[1].decode(errors="replace")
 
 
+@does(queues.Inspect)
 async def inspect(
     caller: Caller, request: queues.Inspect, end: float | None
 ) -> queues.InspectReply:

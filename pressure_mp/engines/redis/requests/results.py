@@ -13,6 +13,7 @@ from ...contract.task_results import (
     WatchTasksReply,
 )
 from ..binding import RedisBinding
+from ..implementations import does
 from ..one_script import OneScript
 from ..statuses import DONE, LOST, Reply
 
@@ -29,10 +30,12 @@ def _read_watched(request: WatchTasks, reply: Reply) -> WatchTasksReply:
     return Outcome.LOST if reply[0] == LOST else _read_done(request, reply)
 
 
-open_inbox = OneScript[OpenInbox, InboxReply](
-    "inbox", lambda _, request: (request.inbox, request.lease, int(request.takes)), _read_done
+does(OpenInbox)(
+    OneScript[OpenInbox, InboxReply](
+        "inbox", lambda _, request: (request.inbox, request.lease, int(request.takes)), _read_done
+    )
 )
-close_inbox = OneScript[CloseInbox, InboxReply](
-    "inbox", lambda _, request: (request.inbox, 0, 0), _read_done
+does(CloseInbox)(
+    OneScript[CloseInbox, InboxReply]("inbox", lambda _, request: (request.inbox, 0, 0), _read_done)
 )
-watch = OneScript("watch", _watch, _read_watched)
+does(WatchTasks)(OneScript("watch", _watch, _read_watched))

@@ -13,6 +13,7 @@ from ...contract.task_records import Edit, StoredTask
 from .. import task_waiting
 from ..binding import RedisBinding
 from ..caller import Caller
+from ..implementations import does
 from ..one_script import FirstScript, OneScript, bells_in, nothing
 from ..statuses import (
     ABSENT,
@@ -38,6 +39,7 @@ _FORMAT = "1"
 NO_EDIT = 0, b"", b""
 
 
+@does(t.OpenTasks)
 async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.OpenTasksReply:
     """:class:`OpenTasks`"""
     settings, discipline = request.settings, caller.binding.discipline
@@ -97,9 +99,10 @@ async def _rest_of_put(
     return _read_put(request, await ask(caller, "put", _put(caller.binding, request), end))
 
 
-put = FirstScript(_first_of_put, _read_put_one, _rest_of_put)
+does(t.PutTasks)(FirstScript(_first_of_put, _read_put_one, _rest_of_put))
 
 
+@does(t.PutAwaited)
 async def put_awaited(caller: Caller, request: t.PutAwaited, end: float | None) -> t.PutTasksReply:
     """:class:`PutAwaited`"""
     args = _put(caller.binding, request.put, waiter_of(caller).ticket.encode())
@@ -166,7 +169,7 @@ async def _take(
     return settled
 
 
-take = FirstScript(_first_of_take, _read_taken, _take)
+does(t.TakeTasks)(FirstScript(_first_of_take, _read_taken, _take))
 
 
 def _ack(binding: RedisBinding, request: t.AckTask) -> tuple[Any, ...]:
@@ -220,10 +223,10 @@ async def _rest_of_ack(
     return _settled(request.id, await ask(caller, "ack", _ack(caller.binding, request), end))
 
 
-ack = FirstScript(_first_of_ack, _read_ack_one, _rest_of_ack)
-release = OneScript("release", _release, _read_settled)
-bury = OneScript("bury", _bury, _read_settled)
-touch = OneScript("touch", _touch, _read_settled)
+does(t.AckTask)(FirstScript(_first_of_ack, _read_ack_one, _rest_of_ack))
+does(t.ReleaseTask)(OneScript("release", _release, _read_settled))
+does(t.BuryTask)(OneScript("bury", _bury, _read_settled))
+does(t.TouchTask)(OneScript("touch", _touch, _read_settled))
 
 
 def _ack_many(binding: RedisBinding, request: t.AckTasks) -> tuple[Any, ...]:
@@ -246,7 +249,7 @@ def _problem(why: bytes) -> t.Refusal:
     return t.OtherOwner("") if why == FOREIGN else t.OtherState(why.decode())
 
 
-ack_many = OneScript("ack_many", _ack_many, _read_problems)
+does(t.AckTasks)(OneScript("ack_many", _ack_many, _read_problems))
 
 
 def _change(binding: RedisBinding, request: a.ChangeTask) -> tuple[Any, ...]:
@@ -261,7 +264,7 @@ def _read_changed(request: a.ChangeTask, reply: Reply) -> a.ChangeTaskReply:
     return settled
 
 
-change = OneScript("change", _change, _read_changed)
+does(a.ChangeTask)(OneScript("change", _change, _read_changed))
 
 
 def _kick(binding: RedisBinding, request: a.KickTasks) -> tuple[Any, ...]:
@@ -273,7 +276,7 @@ def _read_kicked(request: a.KickTasks, reply: Reply) -> a.KickTasksReply:
     return Outcome.MISSING if reply[0] == MISSING else a.KickedTasks(reply[2], reply[3])
 
 
-kick = OneScript("kick", _kick, _read_kicked)
+does(a.KickTasks)(OneScript("kick", _kick, _read_kicked))
 
 
 def _fields(binding: RedisBinding, request: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -287,7 +290,7 @@ def _read_list(request: a.ListTasks, reply: Reply) -> a.ListTasksReply:
     return a.ListedTasks(looked, [*map(StoredTask, ids, map(PackedRecord, records), data)])
 
 
-list_tasks = OneScript[a.ListTasks, a.ListTasksReply]("list", _fields, _read_list)
+does(a.ListTasks)(OneScript[a.ListTasks, a.ListTasksReply]("list", _fields, _read_list))
 
 
 def _read_task(request: t.GetTask, reply: Reply) -> t.GetTaskReply:
@@ -296,15 +299,17 @@ def _read_task(request: t.GetTask, reply: Reply) -> t.GetTaskReply:
     return Outcome.ABSENT if reply[0] == ABSENT else Outcome.MISSING
 
 
-get_task = OneScript[t.GetTask, t.GetTaskReply]("peek", _fields, _read_task)
+does(t.GetTask)(OneScript[t.GetTask, t.GetTaskReply]("peek", _fields, _read_task))
 
 
 def _read_number(request: object, reply: Reply) -> int | Missing:
     return Outcome.MISSING if reply[0] == MISSING else int(reply[2])
 
 
-count_ready = OneScript[t.CountReady, t.CountReadyReply]("length", _fields, _read_number)
-truncate = OneScript[a.TruncateTasks, a.TruncateTasksReply]("truncate", _fields, _read_number)
+does(t.CountReady)(OneScript[t.CountReady, t.CountReadyReply]("length", _fields, _read_number))
+does(a.TruncateTasks)(
+    OneScript[a.TruncateTasks, a.TruncateTasksReply]("truncate", _fields, _read_number)
+)
 
 
 def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply:
@@ -321,7 +326,7 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply
     return a.TaskCounts(int(now), int(created), first, bool(closed), total, tubes)
 
 
-count = OneScript("stats", nothing, _read_counts)
+does(a.GetTaskCounts)(OneScript("stats", nothing, _read_counts))
 
 
 def _renew(binding: RedisBinding, request: t.RenewTaker) -> tuple[Any, ...]:
@@ -336,7 +341,7 @@ def _read_takers(request: t.RenewTaker, reply: Reply) -> t.RenewTakerReply:
     return t.Takers(int(now), dict(zip(names, map(int, flat[1::2]), strict=True)))
 
 
-renew = OneScript("renew", _renew, _read_takers)
+does(t.RenewTaker)(OneScript("renew", _renew, _read_takers))
 
 
 def _requeue(binding: RedisBinding, request: t.RequeueTasks) -> tuple[Any, ...]:
@@ -348,7 +353,7 @@ def _read_requeued(request: t.RequeueTasks, reply: Reply) -> t.RequeueTasksReply
     return Outcome.RENEWED if reply[0] == RENEWED else _read_number(request, reply)
 
 
-requeue = OneScript("requeue", _requeue, _read_requeued)
+does(t.RequeueTasks)(OneScript("requeue", _requeue, _read_requeued))
 
 
 def _read_done(request: object, reply: Reply) -> Done | Missing:
@@ -359,9 +364,9 @@ def _read_flag(request: object, reply: Reply) -> bool | Missing:
     return Outcome.MISSING if reply[0] == MISSING else bool(reply[2])
 
 
-close = OneScript[t.CloseTasks, t.CloseTasksReply]("close", nothing, _read_done)
-closed = OneScript[t.AreTasksClosed, t.AreTasksClosedReply]("closed", nothing, _read_flag)
-delete = OneScript[t.DeleteTasks, t.DeleteTasksReply]("delete", nothing, _read_done)
+does(t.CloseTasks)(OneScript("close", nothing, _read_done))
+does(t.AreTasksClosed)(OneScript("closed", nothing, _read_flag))
+does(t.DeleteTasks)(OneScript("delete", nothing, _read_done))
 
 
 def _settled(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lost | Missing:
