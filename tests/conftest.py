@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import os
 import secrets
 from collections.abc import Iterator
 
+import engines
 import hypothesis
 import pytest
 import random_histories
 import repeating
 import worlds
-from brokers import postgres as postgres_servers
-from brokers import rights
+from brokers.broker import Broker
 from brokers.postgres import Postgres
 from brokers.servers import Server
+from engines import Can, Engine
 from oracle.clients import LONG_LEASE, Client
 from waiting import HOURS
 
 from pressure_mp.background import lease_thread
-from pressure_mp.engines.memory import session as memory_session
-from pressure_mp.engines.redis import binding, session, turns
 
-#: The kinds of servers to use. The test environments of some interpreters use one of them only.
-_ASKED = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis,postgres").split(",")
-#: Those that speak the protocol of Redis.
-KINDS = [kind for kind in _ASKED if kind != "postgres"]
-#: PostgreSQL is tested where it is installed.
-_POSTGRES = ["postgres"] if "postgres" in _ASKED and postgres_servers.is_there() else []
-ENGINES = ["memory", *KINDS, *_POSTGRES]
 #: Whose queues run the tests of both: those for threads, those of asyncio.
 WORLDS = os.environ.get("PRESSURE_TEST_WORLDS", "threads,asyncio").split(",")
 
@@ -54,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    items[:] = [item for item in items if not _is_in_vain(item)]
+    items[:] = [item for item in items if _is_possible(item) and not _is_in_vain(item)]
     if config.option.histories:
         for item in items:
             item.add_marker(pytest.mark.timeout(0), append=False)
@@ -95,130 +86,106 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> None:
             pyfuncitem.funcargs[name] = world(value)
 
 
+def _params(item: pytest.Item) -> dict[str, object]:
+    return getattr(getattr(item, "callspec", None), "params", {})
+
+
+def _engines(item: pytest.Item) -> list[Engine]:
+    """Those that the fixtures of a test give it."""
+    return [value for value in _params(item).values() if isinstance(value, Engine)]
+
+
+def _is_possible(item: pytest.Item) -> bool:
+    return all(engines.serves(engine, item) for engine in _engines(item))
+
+
 def _is_in_vain(item: pytest.Item) -> bool:
     """In the world of asyncio, a test of what there is not in it, or with a second kind of server:
     of that the same test for threads tells, and tests of asyncio alone."""
-    params = getattr(getattr(item, "callspec", None), "params", {})
+    params = _params(item)
     return params.get("world") == "asyncio" and (
         item.get_closest_marker("only_threads") is not None
         or any(map(worlds.is_only_for_threads, params.values()))
-        or any(params.get(fixture) in KINDS[1:] for fixture in ("server", "own_server", "url"))
+        or any(map(engines.repeats, _engines(item)))
     )
 
 
 @pytest.fixture(scope="session")
-def valkey() -> Iterator[Server]:
-    """The wheel's server, for the whole run."""
-    server = Server("valkey")
-    try:
-        yield server.start()
-    finally:
-        server.stop()
+def running() -> Iterator[engines.Running]:
+    """The brokers that tests share, for the whole run."""
+    found = engines.Running()
+    yield found
+    found.stop()
 
 
 @pytest.fixture(scope="session")
-def debian_redis() -> Iterator[Server]:
-    """``redis-server`` from PATH, for the whole run, with the user of docs/security.md."""
-    server = Server("redis")
-    try:
-        server.start()
-        with server.client() as client:
-            rights.make_user(client)
-        yield server
-        with server.client() as client:
-            assert rights.refusals(client) == set(), "docs/security.md grants too little"
-    finally:
-        server.stop()
+def valkey(running: engines.Running) -> Server:
+    """The wheel's server."""
+    return running["valkey"]
 
 
-def running(request: pytest.FixtureRequest, kind: str) -> Server:
-    """The server of that kind, for the whole run."""
-    found: Server = request.getfixturevalue({"valkey": "valkey", "redis": "debian_redis"}[kind])
-    return found
+@pytest.fixture(scope="session")
+def debian_redis(running: engines.Running) -> Server:
+    """``redis-server`` from PATH, with the user of docs/security.md."""
+    return running["redis"]
 
 
-@pytest.fixture(params=KINDS)
-def server(request: pytest.FixtureRequest) -> Server:
-    """Each kind of real server in turn."""
-    return running(request, request.param)
+@pytest.fixture(scope="session")
+def postgres(running: engines.Running) -> Postgres:
+    """PostgreSQL, with the role of docs/postgres.md."""
+    return running.chosen("postgres")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=engines.able(Can.PROTOCOL), ids=str)
+def server(request: pytest.FixtureRequest, running: engines.Running) -> Server:
+    """Each kind of server in turn that other implementations of the protocol can use."""
+    return running[request.param.name]
+
+
+@pytest.fixture(params=engines.able(Can.PROTOCOL), ids=str)
 def own_server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A server that only this test uses: on the others a thread of an earlier test may still look
     after a queue, so that what a server counts is not what a test did."""
-    server = Server(request.param)
-    try:
-        yield server.start()
-    finally:
-        server.stop()
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Postgres]:
-    """PostgreSQL, for the whole run, with the role of docs/postgres.md."""
-    if not _POSTGRES:
-        pytest.skip("psycopg or PostgreSQL is not installed, or not asked for")
-    with postgres_servers.serving() as server:
+    with request.param.make().serving() as server:
         yield server
 
 
-def limited_url(server: Server | Postgres) -> str:
-    """The URL of a server; at ``redis-server`` that of a user who has the rights in
-    docs/security.md, and no others; at PostgreSQL that of such a role."""
-    if isinstance(server, Postgres):
-        return server.limited_url
-    return server.url if server.kind == "valkey" else rights.url(server)
+@pytest.fixture(params=engines.able(Can.SERVER), ids=str)
+def any_server(request: pytest.FixtureRequest, running: engines.Running) -> Broker:
+    """Each kind of server in turn."""
+    return running[request.param.name]
 
 
-@pytest.fixture(params=ENGINES)
-def url(request: pytest.FixtureRequest, name: str) -> str:
-    """A broker's URL, for each engine and each kind of server in turn; see ``limited_url``."""
-    if request.param == "memory":
-        return f"memory://{name}"
-    if request.param == "postgres":
-        return limited_url(request.getfixturevalue("postgres"))
-    return limited_url(running(request, request.param))
-
-
-@pytest.fixture(params=[*KINDS, *_POSTGRES])
-def any_server(request: pytest.FixtureRequest) -> Server | Postgres:
-    """Each kind of real server in turn, PostgreSQL among them."""
-    if request.param == "postgres":
-        broker: Postgres = request.getfixturevalue("postgres")
-        return broker
-    return running(request, request.param)
+@pytest.fixture(params=engines.one_of_each(Can.SERVER), ids=str)
+def broker(request: pytest.FixtureRequest, running: engines.Running) -> Broker:
+    """A server of each engine in turn: one kind where there are several."""
+    return running[request.param.name]
 
 
 @pytest.fixture
-def server_url(any_server: Server | Postgres) -> str:
-    """The URL of each kind of real server in turn; see ``limited_url``."""
-    return limited_url(any_server)
+def server_url(any_server: Broker) -> str:
+    """The URL of each kind of server in turn, for a user with few rights."""
+    return any_server.limited_url
 
 
-@pytest.fixture(params=ENGINES)
-def full_url(request: pytest.FixtureRequest, name: str) -> str:
+@pytest.fixture(params=engines.CHOSEN, ids=str)
+def url(request: pytest.FixtureRequest, running: engines.Running, name: str) -> str:
+    """A broker's URL, for each engine and each kind of server in turn, and a user with the rights
+    in the documents, and no others."""
+    return running[request.param.name].url_for(name)
+
+
+@pytest.fixture(params=engines.CHOSEN, ids=str)
+def full_url(request: pytest.FixtureRequest, running: engines.Running, name: str) -> str:
     """The same, of a user who may do everything."""
-    if request.param == "memory":
-        return f"memory://{name}"
-    if request.param == "postgres":
-        broker: Postgres = request.getfixturevalue("postgres")
-        return broker.url
-    return running(request, request.param).url
+    return running[request.param.name].url_for(name, limited=False)
 
 
-@pytest.fixture(params=[*KINDS, *_POSTGRES])
-def client(request: pytest.FixtureRequest, name: str) -> Iterator[Client]:
+@pytest.fixture(params=engines.able(Can.SERVER), ids=str)
+def client(request: pytest.FixtureRequest, running: engines.Running, name: str) -> Iterator[Client]:
     """A queue, and connections that nobody else has. A role that was left held would come free only
     after hours."""
-    with contextlib.ExitStack() as stack:
-        if request.param == "postgres":
-            broker: Postgres = request.getfixturevalue("postgres")
-            url = f"{broker.limited_url}?application_name={name}"
-        else:
-            server = Server(request.param)
-            stack.callback(server.stop)
-            url = server.start().url
+    with running[request.param.name].alone(name) as url:
         client = Client(url, name, LONG_LEASE)
         client.open()
         client.engine.close()
@@ -240,13 +207,9 @@ def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A lease is renewed all the same, at a third of it; HOURS is one that is long enough.
     """
-    for module in (memory_session, binding, session, turns):
-        monkeypatch.setattr(module, "TICK", HOURS)
-    monkeypatch.setattr(turns, "FIRST_WATCH", HOURS)
-    if _POSTGRES:
-        from pressure_mp.engines.postgres import session as postgres_session
-
-        monkeypatch.setattr(postgres_session, "TICK", HOURS)
+    for engine in engines.TABLE:
+        for look in engine.broker.looks if engine.broker.is_there() else ():
+            monkeypatch.setattr(look, HOURS)
 
 
 @pytest.fixture

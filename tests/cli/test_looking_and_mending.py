@@ -25,9 +25,9 @@ class Broken:
         return os.system, ("exit 1",)
 
 
-@pytest.fixture(params=["valkey", "postgres"])
-def url(request):
-    return request.getfixturevalue(request.param).url
+@pytest.fixture
+def url(broker):
+    return broker.url
 
 
 @pytest.fixture

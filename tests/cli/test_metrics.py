@@ -18,9 +18,9 @@ from pressure_mp.telemetry.prometheus import QueueCollector
 AGE = "oldest_age_seconds"
 
 
-@pytest.fixture(params=["valkey", "postgres"])
-def options(request, name):
-    return {"url": request.getfixturevalue(request.param).url, "prefix": name}
+@pytest.fixture
+def options(broker, name):
+    return {"url": broker.url, "prefix": name}
 
 
 def read(options, *arguments):

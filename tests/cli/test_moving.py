@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+import engines
 import pytest
 from click.testing import CliRunner
+from engines import Can
 
 from pressure_mp import FairQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
 from pressure_mp.cli.app import app
@@ -21,8 +23,11 @@ def call(*arguments, status=0, **environ):
 
 
 @pytest.fixture
-def places(valkey, postgres, name):
-    return [{"url": broker.url, "prefix": name} for broker in (valkey, postgres)]
+def places(running, name):
+    """Two brokers of different engines."""
+    if len(kinds := engines.one_of_each(Can.SERVER)) < 2:
+        pytest.skip("servers of two engines are needed")
+    return [{"url": running[kind.name].url, "prefix": name} for kind in kinds[:2]]
 
 
 def options(place, to=""):

@@ -167,10 +167,10 @@ def test_a_get_waits_for_the_queue_that_another_command_creates(run, make):
     assert (status, "does not exist" in errors) == (statuses.MISSING, True)
 
 
-def test_items_end_as_is_asked_for_on_another_engine_too(run, postgres, name):
-    environ = {**environment(name), "PRESSURE_URL": postgres.url}
+def test_items_end_as_is_asked_for_on_every_engine(run, broker, name):
+    environ = {**environment(name), "PRESSURE_URL": broker.url}
     run = partial(run, env=environ)
-    queue = Queue(0, "jobs", url=postgres.url, prefix=name, serializer="raw")
+    queue = Queue(0, "jobs", url=broker.url, prefix=name, serializer="raw")
     assert outcome(run("put", "jobs", "-0", stdin=subprocess.PIPE), b"a\nb\0c\0d")[0] == 0
     assert outcome(run("put", "jobs", "--raw-chunks", 2, stdin=subprocess.PIPE), b"\n\0e")[0] == 0
     assert queue.peek(9) == [b"a\nb", b"c", b"d", b"\n\0", b"e"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from engines import Can
 from sessions import Looped, ask, bind
 from waiting import LIMIT, Background
 
@@ -99,7 +100,7 @@ def test_so_it_is_with_space(binding, begin):
     assert ask(binding, Take(waits=False)) == Taken([b"first"])
 
 
-@pytest.mark.parametrize("url", ["memory", "postgres"], indirect=True)
+@pytest.mark.needs(Can.LINE)
 def test_who_looks_again_keeps_its_place_also_when_there_are_items_for_all(binding, begin):
     """As all do who were told nothing for about a second. Who only now comes may pass them. Where
     there are roles, one of them has the role, and the others are told so."""

@@ -9,6 +9,7 @@ import pytest
 
 from pressure_mp import ArgumentTypeError
 from pressure_mp.engines import registry
+from pressure_mp.engines.contract.address import Capabilities
 
 SHOWN = {
     "redis://": "redis://127.0.0.1:6379/0",
@@ -50,15 +51,24 @@ def test_addresses_of_different_engines_or_prefixes_differ():
     assert len(found) == 2 * len({SHOWN[url] for url in urls})
 
 
-@pytest.mark.parametrize("url", SHOWN)
+SERVER = Capabilities(persistent=True, durable=True)
+CAPABILITIES = {
+    "rediss://host": SERVER,
+    "unix:///place": SERVER,
+    "redis+sentinel://a,b:1/main/3": SERVER,
+    "rediss+cluster://a,b:1": SERVER,
+    "postgresql://host/db": SERVER._replace(relaxed=True),
+    "embedded://": SERVER._replace(starts=True, private=True),
+    "embedded:///a%20directory": SERVER._replace(starts=True),
+    "memory://a/name": Capabilities(persistent=False, durable=False, private=True),
+}
+
+
+@pytest.mark.parametrize("url", CAPABILITIES)
 def test_an_address_says_what_its_engine_can_do(url, monkeypatch):
     monkeypatch.delenv("PRESSURE_EMBEDDED_SOCKET", raising=False)
     monkeypatch.delitem(current_process()._config, "pressure_mp_embedded", raising=False)
-    capabilities = registry.parse(url).capabilities
-    is_memory = url.startswith("memory")
-    starts, relaxed = url.startswith("embedded"), url.startswith("postgresql")
-    private = url in ("embedded://", "memory://", "memory://a/name")
-    assert capabilities == (not is_memory, not is_memory, starts, private, relaxed)
+    assert registry.parse(url).capabilities == CAPABILITIES[url]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ import queue as stdlib
 import sys
 import threading
 
+import engines
 import pytest
 from brokers.servers import Server, free_port
+from engines import Can
 from waiting import lasting
 
 import pressure_mp
@@ -389,7 +391,7 @@ def test_a_bound_that_is_no_number_is_named_and_nothing_is_done(server, name, bo
     client.close()
 
 
-@pytest.mark.parametrize("kind", ["valkey", "redis"])
+@pytest.mark.parametrize("kind", engines.kinds(Can.PROTOCOL))
 def test_an_item_over_the_servers_limit_is_refused_and_the_queue_goes_on(kind, name):
     server = Server(kind, ("--proto-max-bulk-len", "1mb"))
     try:
@@ -403,7 +405,7 @@ def test_an_item_over_the_servers_limit_is_refused_and_the_queue_goes_on(kind, n
         server.stop()
 
 
-@pytest.mark.parametrize("kind", ["valkey", "redis"])
+@pytest.mark.parametrize("kind", engines.kinds(Can.PROTOCOL))
 def test_a_full_server_refuses_puts_and_still_gives_out_items(kind, name):
     server = Server(kind)
     try:

@@ -10,6 +10,7 @@ import socket
 
 import pytest
 from click.testing import CliRunner
+from engines import Can
 from programs import deliveries
 from started import quickly
 from waiting import LIMIT, Background, until
@@ -19,6 +20,7 @@ from pressure_mp.cli.app import app
 from pressure_mp.identity import processes
 
 pytestmark = [pytest.mark.usefixtures("world")]
+needs_processes = pytest.mark.needs(Can.PROCESSES)
 HERE = socket.gethostname()
 
 
@@ -32,8 +34,6 @@ def q(url, name):
 @pytest.fixture
 def consumer(url, q):
     """Starts a process that gets so many items."""
-    if url.startswith("memory"):
-        pytest.skip("its queues are in one process")
     started = []
 
     def start(number):
@@ -76,6 +76,7 @@ def test_the_only_item_is_at_a_consumer_that_is_alive(q):
     assert "in flight" not in str(found)
 
 
+@needs_processes
 def test_the_only_item_is_at_a_consumer_that_has_ended(q, consumer):
     q.put("item")
     process = consumer(1)
@@ -88,6 +89,7 @@ def test_the_only_item_is_at_a_consumer_that_has_ended(q, consumer):
     assert q.get(timeout=LIMIT) == "item", "it is as the sentence says"
 
 
+@needs_processes
 def test_an_item_is_in_flight_of_a_queue_that_is_shut_down(q, consumer):
     q.put("item")
     process = consumer(1)
@@ -105,6 +107,7 @@ def test_an_item_is_in_flight_of_a_queue_that_is_shut_down(q, consumer):
     joining.result()
 
 
+@needs_processes
 def test_items_are_at_a_consumer_that_is_stopped(q, consumer):
     q.put_many([1, 2])
     process = consumer(2)
@@ -119,6 +122,7 @@ def test_items_are_at_a_consumer_that_is_stopped(q, consumer):
 
 
 @pytest.mark.usefixtures("no_looks")
+@needs_processes
 def test_one_of_several_consumers_has_ended(q, consumer):
     q.put_many([1, 2, 3])
     q.get()
@@ -134,6 +138,7 @@ def test_one_of_several_consumers_has_ended(q, consumer):
 
 
 @pytest.mark.only_threads("the command is the same")
+@needs_processes
 def test_the_command_names_a_consumer_that_has_ended_and_what_it_has(url, q, consumer):
     def call(*arguments):
         result = CliRunner(env={"PRESSURE_URL": url}).invoke(app, arguments)

@@ -7,6 +7,7 @@ import pickle
 import threading
 
 import pytest
+from engines import Can
 from waiting import LIMIT, Background, until
 
 from pressure_mp import (
@@ -234,9 +235,8 @@ def test_registered_handlers_run_together_each_with_its_options(make):
     assert one.__name__ == "one"
 
 
-def test_handlers_do_not_go_along_with_a_pickled_queue(make, url):
-    if url.startswith("memory"):
-        pytest.skip("a pickled handle is for another process")
+@pytest.mark.needs(Can.PROCESSES)
+def test_handlers_do_not_go_along_with_a_pickled_queue(make):
     queue = make()
     queue.worker()(lambda task: None)
     with pytest.raises(ArgumentError, match="no handler"):

@@ -8,10 +8,12 @@ import pickle
 import signal
 from contextlib import contextmanager
 
+import engines
 import inside
 import pytest
 from brokers import rights
 from brokers.deployments import online_replicas, replicated, started, wait_until_confirmed
+from engines import Can
 from waiting import Background, until
 
 import pressure_mp
@@ -19,10 +21,8 @@ from pressure_mp import NotDurable, PressureQueue, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.engines.redis import durability
 
-KINDS = ["redis", "valkey"]
 
-
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=engines.kinds(Can.PROTOCOL))
 def pair(request):
     """A primary and its replica."""
     with replicated(request.param, 1) as servers:
@@ -214,11 +214,8 @@ def test_a_disk_that_does_not_confirm_says_that_the_item_is_in_the_queue(name, i
         ("valkey", pressure_mp.BrokerError, "appendonly is disabled"),
     ],
 )
-def test_a_server_that_cannot_fsync_says_so_and_nothing_is_queued(
-    kind, error, why, name, valkey, debian_redis
-):
-    server = {"redis": debian_redis, "valkey": valkey}[kind]
-    q = Queue(name=name, url=server.url, durability="fsync")
+def test_a_server_that_cannot_fsync_says_so_and_nothing_is_queued(kind, error, why, name, running):
+    q = Queue(name=name, url=running[kind].url, durability="fsync")
     with pytest.raises(error, match=f"durability='fsync'.*nothing was done.*{why}|{why}"):
         q.put("x")
     assert q.empty()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import signal
 
+import engines
 import pytest
 from brokers.deployments import clustered, sentinels
+from engines import Can
 from faults.traffic import Traffic
 from redis.crc import key_slot
 from waiting import until
@@ -21,18 +23,17 @@ pytestmark = [pytest.mark.failover, pytest.mark.timeout(300)]
 #: Seconds for which a put may wait: the deployment itself needs some, and ``reconnect`` is 30.
 STALL = 29.0
 
-KINDS = ["redis", "valkey"]
 #: What the documents advise: a primary that lost its replicas accepts nothing.
 ADVISED = ("--min-replicas-to-write", "1", "--min-replicas-max-lag", "2")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=engines.kinds(Can.PROTOCOL))
 def deployment(request):
     with sentinels(request.param, 2, *ADVISED) as found:
         yield found
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=engines.kinds(Can.PROTOCOL))
 def cluster(request):
     """Three primaries, of which the first has a replica."""
     with clustered(request.param, 3, 1) as found:

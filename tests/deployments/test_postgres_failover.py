@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.failover, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def primary():
-    with servers.serving("fsync=on") as server:
+    with servers.Postgres("fsync=on").serving() as server:
         yield server
 
 

@@ -12,6 +12,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import engines
 import pytest
 from waiting import until
 
@@ -32,15 +33,14 @@ def names(document):
 
 
 @pytest.mark.parametrize("program", list(blocks("python")))
-def test_the_python_in_the_documents_runs(program, valkey, name, tmp_path, request):
+def test_the_python_in_the_documents_runs(program, valkey, running, name, tmp_path, request):
     path = tmp_path / "program.py"
     path.write_text(program)
-    url = valkey.url
-    if "postgres.md" in request.node.name:
-        pytest.importorskip("sqlalchemy")
-        url = request.getfixturevalue("postgres").url
-    if "opentelemetry" in program:
-        pytest.importorskip("opentelemetry.sdk")
+    for library in ("sqlalchemy", "opentelemetry.sdk"):
+        if library.partition(".")[0] in program:
+            pytest.importorskip(library)
+    page = request.node.callspec.id.partition(".")[0]  # of an engine, or of all
+    url = running.chosen(page).url if page in engines.NAMES else valkey.url
     environ = {**os.environ, "PRESSURE_URL": url, "PRESSURE_PREFIX": name}
     run = subprocess.run(
         [sys.executable, path], env=environ, capture_output=True, text=True, timeout=30

@@ -91,7 +91,7 @@ def start(url: str, name: str, tmp_path: Path) -> Iterator[Callable[..., subproc
 @pytest.fixture
 def keeping_server() -> Iterator[Server]:
     """A server that keeps what it is told."""
-    server = Server("valkey", options=("--appendonly", "yes", "--appendfsync", "always"))
+    server = Server("valkey", Server.durable)
     yield server.start()
     server.stop()
 

@@ -12,9 +12,8 @@ from concurrent.futures.process import BrokenProcessPool
 import psutil
 import pytest
 import started
-from brokers.postgres import Postgres
 from executors import functions
-from waiting import lasting, until
+from waiting import until
 
 from pressure_mp import CallAborted, Executor, TaskQueue, WorkerLost, aio
 from pressure_mp.executor import program as worker_program
@@ -91,23 +90,15 @@ def test_the_workers_of_a_killed_program_end_and_what_was_queued_is_dropped(
     process = program("holds", files.runs, files.go_on)
     name = process.stdout.readline().strip()
     (worker,) = until(lambda: functions.runs(files.runs))
-    assert is_there(any_server, name)
+    assert any_server.kept(name)
     process.kill()
     process.wait()
     files.go_on.touch()
     until(lambda: not psutil.pid_exists(worker))
     assert functions.runs(files.runs) == [worker]
-    until(lambda: not is_there(any_server, name))  # nor what came of the call
+    until(lambda: not any_server.kept(name))  # nor what came of the call
     process.stdout.close()
     process.stderr.close()
-
-
-def is_there(server, name):
-    """Whether a server has anything of an executor."""
-    if isinstance(server, Postgres):
-        return server.execute(f"SELECT id FROM pressure_mp.queues WHERE name = '{name}'") != []
-    with server.client() as client:
-        return lasting(client, f"*{name}*") != []
 
 
 def test_a_client_may_end_whose_workers_are_elsewhere(program, name, url):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import engines
 import pytest
-from brokers import postgres as postgres_servers
-from brokers.postgres import Postgres
-from brokers.servers import Server
+from brokers.broker import Broker
+from engines import Can
 from faults.nursery import Nursery
 
 #: The fixtures of each kind of server: for the whole run; and that may be killed.
-KINDS = {"server": ["valkey", "debian_redis", "postgres"], "durable": ["valkey", "postgres"]}
-_ASKED = os.environ.get("PRESSURE_TEST_SERVERS", "valkey,redis,postgres").split(",")
+SERVERS = {"server": engines.able(Can.SERVER), "durable": engines.one_of_each(Can.SERVER)}
 _figures: list[str] = []
 
 
@@ -62,19 +60,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     says."""
     option = metafunc.config.option
     chance = random.Random(f"{option.fault_seed} {metafunc.function.__name__}")
-    for fixture in KINDS.keys() & metafunc.fixturenames:
-        kinds = [kind for kind in KINDS[fixture] if _is_asked(kind, metafunc)]
+    for fixture in SERVERS.keys() & metafunc.fixturenames:
+        kinds = [one for one in SERVERS[fixture] if engines.serves(one, metafunc.definition)]
         if kinds and not option.long:
             kinds = [chance.choice(kinds)]
-        metafunc.parametrize(fixture, kinds, indirect=True)
-
-
-def _is_asked(kind: str, metafunc: pytest.Metafunc) -> bool:
-    if kind.removeprefix("debian_") not in _ASKED:
-        return False
-    return kind != "postgres" or (
-        postgres_servers.is_there() and metafunc.definition.get_closest_marker("protocol") is None
-    )
+        metafunc.parametrize(fixture, kinds, ids=str, indirect=True)
 
 
 class Figures:
@@ -116,9 +106,9 @@ def long(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-def pace(server: Server | Postgres) -> float:
-    """How much the clients do while others do 1: at PostgreSQL each operation is a transaction."""
-    return 0.1 if isinstance(server, Postgres) else 1
+def pace(server: Broker) -> float:
+    """How much the clients do at this server, where they do 1 at others."""
+    return server.pace
 
 
 @pytest.fixture
@@ -128,24 +118,13 @@ def nursery(tmp_path: Path) -> Iterator[Nursery]:
 
 
 @pytest.fixture
-def server(request: pytest.FixtureRequest) -> Server | Postgres:
+def server(request: pytest.FixtureRequest, running: engines.Running) -> Broker:
     """See pytest_generate_tests."""
-    found: Server | Postgres = request.getfixturevalue(request.param)
-    return found
+    return running[request.param.name]
 
 
 @pytest.fixture
-def durable(request: pytest.FixtureRequest) -> Iterator[Server | Postgres]:
+def durable(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A server of its own that has on disk what it acknowledged, so that it may be killed."""
-    server: Server | Postgres
-    if request.param == "postgres":
-        server = Postgres("fsync=on", "full_page_writes=on")
-    else:
-        server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
-    try:
-        server.start()
-        if isinstance(server, Postgres):
-            postgres_servers.prepare(server)
+    with request.param.make(durable=True).serving() as server:
         yield server
-    finally:
-        server.stop()

@@ -30,7 +30,7 @@ QUIET = 60.0
 @pytest.fixture
 def database():
     """A server that has on its disk what it committed, so that it may be killed."""
-    with servers.serving("fsync=on", "full_page_writes=on") as server:
+    with servers.Postgres(*servers.Postgres.durable).serving() as server:
         server.execute(TABLES)
         yield server
 

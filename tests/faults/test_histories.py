@@ -7,6 +7,7 @@ import time
 
 import pytest
 from brokers.servers import Server
+from engines import Can
 from faults import clients, histories
 from faults.history_checker import History, check
 from faults.nursery import Nursery
@@ -15,7 +16,7 @@ from waiting import Background
 
 from pressure_mp import Queue
 
-pytestmark = [pytest.mark.timeout(900), pytest.mark.protocol]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.needs(Can.PROTOCOL)]
 
 BOUNDS = [0, 1, 1, 2, 3, 5]
 OPERATIONS = 40

@@ -8,7 +8,7 @@ import time
 import pytest
 from faults import clients, histories
 from faults.history_checker import Deliveries, History, check, nothing_invented
-from faults.killer import LEASE, Killer, leases_of
+from faults.killer import LEASE, Killer, Leases
 from waiting import Background
 
 from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
@@ -91,7 +91,7 @@ def test_what_a_killed_consumer_had_is_delivered_again(
     queue = JoinableQueue.create(name, BOUND, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}}
     population = {"work": {**arguments, "seed": seed}, "produce": {**arguments, "items": 10**9}}
-    leases = leases_of(server, name, "fifo")
+    leases = Leases(server, name, "fifo")
     killer = Killer(nursery, population, 4, random.Random(seed), leases)
     run(killer, queue, items, strikes, 600 if long else 300)
     history = History(histories.read(nursery.directory), deal_with_rest(queue))

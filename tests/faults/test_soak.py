@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import redis
+import engines
+import pytest
 import started
-from brokers.postgres import Postgres
+from engines import Can
 from faults import soak
-from waiting import lasting
 
-#: Seconds of the long form, on Redis and Valkey, and elsewhere; and of the short form.
+#: Seconds of the long form, on the fastest servers, and elsewhere; and of the short form.
 LONG, ELSEWHERE, SHORT = 900, 180, 20
 #: Bytes that may be kept for each thing that was made: some containers are bounded, and not full
 #: yet. And bytes by which what is kept for other reasons may differ.
@@ -55,16 +55,13 @@ def check(samples: list[dict[str, int]], figures: Any) -> None:
 
 
 def test_a_process_that_makes_and_drops_queues_keeps_nothing_of_them(server, long, figures):
-    is_postgres = isinstance(server, Postgres)
-    seconds = SHORT if not long else ELSEWHERE if is_postgres else LONG
+    seconds = SHORT if not long else max(ELSEWHERE, LONG * server.pace)
     check(run(server.url, seconds), figures)
-    if is_postgres:
-        rows = server.execute("SELECT count(*) FROM pressure_mp.queues WHERE name LIKE 'soak-%'")
-        assert rows == [(0,)]
-    else:
-        with redis.Redis.from_url(server.url) as client:
-            assert lasting(client, "*soak-*") == []
+    assert server.kept("soak-") == []
 
 
-def test_a_process_that_makes_and_drops_queues_in_memory_keeps_nothing_of_them(long, figures):
-    check(run("memory://", ELSEWHERE if long else SHORT), figures)
+@pytest.mark.parametrize("engine", engines.unable(Can.SERVER), ids=str)
+def test_a_process_that_makes_and_drops_queues_without_a_server_keeps_nothing_of_them(
+    engine, running, name, long, figures
+):
+    check(run(running[engine.name].url_for(name), ELSEWHERE if long else SHORT), figures)

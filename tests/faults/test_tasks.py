@@ -9,7 +9,7 @@ import time
 
 import pytest
 from faults import clients, histories
-from faults.killer import LEASE, Killer, leases_of
+from faults.killer import LEASE, Killer, Leases
 from faults.proxy import Faults, Proxy
 from faults.task_checker import Lives
 from faults.tasks import results_of
@@ -87,7 +87,7 @@ def test_no_task_is_lost_when_workers_are_killed(server, name, nursery, seed, lo
     queue = TaskQueue.create(name, url=server.url, lease=LEASE)
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}, "seed": seed}
     population = {"work_tasks": arguments, "put_tasks": {**arguments, "items": 10**9}}
-    leases = leases_of(server, name, "tasks")
+    leases = Leases(server, name, "tasks")
     killer = Killer(nursery, population, WORKERS, random.Random(seed), leases, PAUSE)
     killer.run(lambda: processed(queue), tasks, strikes, 600 if long else 300)
     end_producers(nursery)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 
+import engines
 import pytest
 import random_histories
+from engines import Can
 from process_histories import steps
 from process_histories.actors import Broken
 from process_histories.conducting import Conductor
@@ -65,12 +67,13 @@ def test_every_history_of_processes_is_one_of_a_queue(request, durable, first, w
     )
 
 
-def test_every_history_of_threads_is_one_of_a_queue(request, first, name):
+@pytest.mark.parametrize("engine", engines.unable(Can.PROCESSES), ids=str)
+def test_every_history_of_threads_is_one_of_a_queue(request, first, name, engine, running):
     anonymous = [kind for kind in steps.KINDS if not kind.startswith("named-")]
     run_histories(
         request,
         ["thread"],
         anonymous,
         random_histories.asked or 30,
-        lambda drawn: Conductor(first, f"memory://{name}").run(drawn),
+        lambda drawn: Conductor(first, running[engine.name].url_for(name)).run(drawn),
     )

@@ -13,7 +13,7 @@ from callers import Asyncio, Threads
 @pytest.fixture(scope="module")
 def own_postgres() -> Iterator[servers.Postgres]:
     """A server that only the tests of one module use."""
-    with servers.serving() as server:
+    with servers.Postgres().serving() as server:
         yield server
 
 

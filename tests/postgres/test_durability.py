@@ -23,7 +23,9 @@ installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 @pytest.fixture(scope="module")
 def synchronous(postgres):
     """A server that writes to its disk, and does not wait for that unless it is asked to."""
-    with servers.serving("fsync=on", "synchronous_commit=off", "wal_writer_delay=10s") as server:
+    with servers.Postgres(
+        "fsync=on", "synchronous_commit=off", "wal_writer_delay=10s"
+    ).serving() as server:
         yield server
 
 
@@ -111,7 +113,7 @@ def replicated(postgres):
         primary.start()
         primary.execute("ALTER SYSTEM SET synchronous_commit TO local")
         primary.execute("SELECT pg_reload_conf()")
-        servers.prepare(primary)
+        primary.prepare()
         standby = Standby(primary)
         yield primary, standby
     finally:

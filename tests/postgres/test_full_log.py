@@ -37,7 +37,7 @@ def log_on_a_small_disk(server):
 @pytest.fixture
 def server():
     """One that has on its disk what it acknowledged."""
-    with servers.serving("fsync=on", "full_page_writes=on", *KEEPS_ALL) as found:
+    with servers.Postgres("fsync=on", "full_page_writes=on", *KEEPS_ALL).serving() as found:
         yield found
 
 

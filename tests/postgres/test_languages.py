@@ -23,7 +23,7 @@ CONNECTIONS = ("max_connections=6", "superuser_reserved_connections=2")
 @pytest.fixture(scope="module")
 def german():
     """A server that speaks German, and has few connections. Skipped where its language is not."""
-    if not servers.is_there() or shutil.which("localedef") is None:
+    if not servers.Postgres.is_there() or shutil.which("localedef") is None:
         pytest.skip("PostgreSQL or localedef is not installed")
     server = servers.Postgres(f"lc_messages={LANGUAGE}", *CONNECTIONS)
     place = server.directory / "locales"
@@ -36,7 +36,7 @@ def german():
             patch.setenv("LOCPATH", str(place))
             place.chmod(0o755)
             server.start()
-        servers.prepare(server)
+        server.prepare()
         try:
             server.execute("SELECT * FROM nothing")
         except psycopg.Error as error:

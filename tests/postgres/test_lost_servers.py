@@ -29,7 +29,7 @@ Queue(name=sys.argv[2], url=sys.argv[1], lease=3600.0).get()
 @pytest.fixture
 def own_postgres():
     """A server that only this test uses."""
-    with servers.serving() as server:
+    with servers.Postgres().serving() as server:
         yield server
 
 

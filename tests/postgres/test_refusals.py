@@ -180,7 +180,9 @@ def test_a_server_without_a_free_connection_is_waited_for(own_postgres, for_role
 
 
 def test_a_server_that_others_use_up_is_waited_for(name):
-    with servers.serving("max_connections=6", "superuser_reserved_connections=2") as server:
+    with servers.Postgres(
+        "max_connections=6", "superuser_reserved_connections=2"
+    ).serving() as server:
         url = server.limited_url
         q = Queue(name=name, url=url)
         q.put(1)

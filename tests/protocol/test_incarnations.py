@@ -7,8 +7,10 @@ import contextlib
 import multiprocessing
 
 import contents as large_contents
+import engines
 import pytest
 from brokers.servers import Server
+from engines import Can
 from oracle.delivery_clients import Broker
 from stepwise import Stop
 from waiting import Background, until
@@ -360,10 +362,10 @@ def consumer_of(q):
         consumer.join()
 
 
-@pytest.mark.parametrize("kind", ["valkey", "redis"])
+@pytest.mark.parametrize("kind", engines.kinds(Can.PROTOCOL))
 def test_what_was_in_flight_outlives_a_restart_of_the_server(kind, name):
     """What tells the queues apart is on the disk with them."""
-    server = Server(kind, ("--appendonly", "yes", "--appendfsync", "always"))
+    server = Server(kind, Server.durable)
     try:
         server.start()
         q = JoinableQueue(name=name, url=server.url)

@@ -274,7 +274,7 @@ def test_a_broker_that_does_not_come_back_fails_with_the_items(name):
 
 
 def test_a_broker_that_is_killed_and_comes_back_loses_nothing_of_the_buffers(name):
-    server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always")).start()
+    server = Server("valkey", Server.durable).start()
     try:
         producer = Queue(name=name, url=server.url, buffering=50, prefetch=50)
         consumer = Queue(name=name, url=server.url, buffering=50, prefetch=50)

@@ -6,8 +6,10 @@ import asyncio
 import pickle
 import warnings
 
+import engines
 import pytest
 from brokers.servers import Server
+from engines import Can
 from waiting import Background, parks, until
 
 from pressure_mp import (
@@ -54,7 +56,7 @@ def start(request):
     return start
 
 
-@pytest.mark.parametrize("kind", ["valkey", "redis"])
+@pytest.mark.parametrize("kind", engines.kinds(Can.PROTOCOL))
 @pytest.mark.parametrize("policy", EVICTING)
 def test_a_server_that_removes_keys_by_itself_is_refused(start, kind, policy):
     server = start(*LIMIT, "--maxmemory-policy", policy, kind=kind)

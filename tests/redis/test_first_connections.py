@@ -12,11 +12,13 @@ import ssl
 import threading
 import time
 
+import engines
 import inside
 import pytest
 import redis
 import trustme
 from brokers.servers import Server, free_port
+from engines import Can
 from waiting import Background, until
 
 import pressure_mp
@@ -104,7 +106,7 @@ def test_a_unix_socket_that_is_made_later_is_waited_for(later, name, caplog):
     making.result(60).delete()
 
 
-@pytest.mark.parametrize("kind", ["valkey", "redis"])
+@pytest.mark.parametrize("kind", engines.kinds(Can.PROTOCOL))
 @pytest.mark.parametrize("password", ["", ":secret@"])
 def test_a_server_with_too_many_clients_is_waited_for(name, kind, password, caplog):
     secret = ("--requirepass", "secret") if password else ()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import engines
 import pytest
 from brokers.servers import Server
+from engines import Can
 
 from pressure_mp import (
     BrokerFull,
@@ -16,10 +18,8 @@ from pressure_mp import (
     TaskQueue,
 )
 
-KINDS = ["valkey", "redis"]
 
-
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=engines.kinds(Can.PROTOCOL))
 def server(request):
     server = Server(request.param, ("--maxmemory-policy", "noeviction")).start()
     yield server

@@ -54,7 +54,7 @@ def start(target, *args):
 
 def end_the_leases(q, server):
     """As if the time were over for which contents are kept."""
-    uploads = contents.key(q, "uploads")
+    uploads = inside.key(q, "uploads")
     with server.client() as client:
         for token in client.zrange(uploads, 0, -1):
             client.zadd(uploads, {token: 1})
@@ -201,7 +201,7 @@ def test_connections_cut_in_the_midst_of_chunks_change_nothing(server, name):
 
 def test_what_was_stored_too_slowly_is_stored_again(q, server):
     """As when a producer is stopped for longer than its lease, before its last chunk and after."""
-    uploads = contents.key(q, "uploads")
+    uploads = inside.key(q, "uploads")
     with server.client() as client:
         times = []
 
@@ -212,7 +212,7 @@ def test_what_was_stored_too_slowly_is_stored_again(q, server):
                 client.zadd(uploads, {token: 1})
                 with pytest.raises(pressure_mp.Empty):
                     Queue(name=q.name, url=server.url).get(timeout=0.01)  # clears away
-                assert client.hlen(contents.key(q, "chunks")) == 0
+                assert client.hlen(inside.key(q, "chunks")) == 0
 
         with contents.before_each_chunk(expire):
             q.put(array())
@@ -222,7 +222,7 @@ def test_what_was_stored_too_slowly_is_stored_again(q, server):
         q.maxsize = 1
         q.put("in the way")
         putting = Background(q.put, array())
-        until(lambda: client.hget(contents.key(q, "producer_holder"), "ticket"))
+        until(lambda: client.hget(inside.key(q, "producer_holder"), "ticket"))
         until(lambda: client.zadd(uploads, {client.zrange(uploads, 0, -1)[0]: 1}, xx=True) == 0)
         assert q.get() == "in the way"
         putting.result()
@@ -234,7 +234,7 @@ def test_a_put_that_waits_for_long_keeps_its_content(server, name):
         q.put("in the way")
         putting = Background(q.put, array())
         with server.client() as client:
-            uploads = contents.key(q, "uploads")
+            uploads = inside.key(q, "uploads")
             first = until(lambda: client.zrange(uploads, 0, -1, withscores=True))
             later = until(
                 lambda: [
@@ -255,7 +255,7 @@ def test_one_who_reads_slowly_keeps_the_content(q, server, monkeypatch):
     monkeypatch.setattr(requests_of_contents, "RENEWALS", 1e9)
     held = []
     with server.client() as client:
-        uploads = contents.key(q, "uploads")
+        uploads = inside.key(q, "uploads")
 
         def look(number):
             held.extend(score for _, score in client.zrange(uploads, 0, -1, withscores=True))
@@ -272,7 +272,7 @@ def test_a_content_that_is_gone_is_an_error_and_not_a_wrong_item(q, server):
 
         def lose(number):
             if number == 4:
-                client.unlink(contents.key(q, "chunks"))
+                client.unlink(inside.key(q, "chunks"))
 
         with (
             contents.before_each_chunk(lose),
@@ -291,7 +291,7 @@ def test_one_wrong_chunk_among_several_is_an_error_and_the_next_item_is_whole(
     """They are asked for together: what comes behind the wrong one is not taken for another."""
     q.put_many([array(), "next"])
     with server.client() as client:
-        chunks = contents.key(q, "chunks")
+        chunks = inside.key(q, "chunks")
         (field,) = (f for f in client.hkeys(chunks) if f.endswith(b":%d" % number))
         if instead is None:
             client.hdel(chunks, field)
@@ -332,7 +332,7 @@ def test_a_reply_that_is_lost_among_those_of_several_chunks_changes_nothing(serv
 def test_what_another_client_takes_off_the_list_leaves_no_chunks(q, server):
     q.put(array())
     with server.client() as client:
-        assert client.rpop(contents.key(q, "data")).startswith(b"\xfamp1")
+        assert client.rpop(inside.key(q, "data")).startswith(b"\xfamp1")
     with pytest.raises(pressure_mp.Empty):
         q.get(block=False)
     assert contents.count_chunks(q) == contents.count_uploads(q) == 0
@@ -416,7 +416,7 @@ def test_a_server_whose_memory_is_full_lets_go_of_what_is_not_queued_after_all(o
 
 def test_a_key_of_another_type_is_named(q, server):
     with server.client() as client:
-        client.set(contents.key(q, "chunks"), "no hash")
+        client.set(inside.key(q, "chunks"), "no hash")
         with pytest.raises(pressure_mp.WrongKeyTypeError, match="mp:chunks"):
             q.put(array())
 
@@ -477,7 +477,7 @@ def test_large_items_of_other_orders_go_back_to_their_place_after_nothing(server
         q.put((2, array()))
         putting = Background(q.put, (1, array()))
         with server.client() as client:
-            until(lambda: client.hlen(contents.key(q, "chunks")) == 2 * CHUNKS)
+            until(lambda: client.hlen(inside.key(q, "chunks")) == 2 * CHUNKS)
         assert q.get()[0] == 2
         putting.result()
         assert q.get()[0] == 1

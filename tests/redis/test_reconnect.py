@@ -40,7 +40,7 @@ def lossy(proxy, name):
 @pytest.fixture
 def own_server():
     """A server of the test's own, which keeps what it is told."""
-    server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
+    server = Server("valkey", Server.durable)
     yield server.start()
     server.stop()
 

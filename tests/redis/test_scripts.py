@@ -9,9 +9,11 @@ from functools import partial
 from importlib import resources
 
 import contents
+import engines
 import inside
 import pytest
 from brokers.servers import Server
+from engines import Can
 from programs import dying_clients
 from stepwise import StepwiseClient
 from tasks import replies
@@ -617,7 +619,7 @@ def test_every_answer_of_every_header_of_tasks_happens(server, name, monkeypatch
     assert {op: answers for op, answers in seen.items() if op in expected} == expected
 
 
-@pytest.mark.parametrize("kind", ["valkey", "redis"])
+@pytest.mark.parametrize("kind", engines.kinds(Can.PROTOCOL))
 def test_a_server_that_forgot_the_scripts_is_given_them_again(kind, name):
     server = Server(kind)
     try:

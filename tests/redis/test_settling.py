@@ -193,7 +193,7 @@ def test_a_take_acknowledges_although_the_server_is_away_for_longer_than_it_wait
     name, tube, timeout
 ):
     """Nothing was sent: the connection that there was is another's, who waits."""
-    server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always")).start()
+    server = Server("valkey", Server.durable).start()
     try:
         queue = TaskQueue.create(name, url=server.url, reconnect=60)
         for data in (1, 2):

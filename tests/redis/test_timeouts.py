@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 
+import engines
 import inside
 import pytest
 from brokers.lossy import LossyProxy
 from brokers.servers import Server
+from engines import Can
 
 from pressure_mp import Empty, Full, JoinableQueue, LifoQueue, PressureQueue, Queue, SimpleQueue
 from pressure_mp.drivers import adrive
@@ -19,7 +21,7 @@ WAIT, NOTHING = b"BLMOVE", b"*0\r\n"
 TIMES = 8
 
 
-@pytest.fixture(params=["valkey", "redis"])
+@pytest.fixture(params=engines.kinds(Can.PROTOCOL))
 def rare(request):
     """A way to a server that looks at its clock once a second, if nothing arrives there."""
     server = Server(request.param, ("--hz", "1")).start()

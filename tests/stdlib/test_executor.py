@@ -39,10 +39,8 @@ def test_executor(name, valkey, monkeypatch):
 @pytest.mark.executors
 @pytest.mark.parametrize("method", theirs.MIXINS)
 @pytest.mark.parametrize("name", theirs.NAMES)
-@pytest.mark.parametrize("broker", ["valkey", "postgres"])
-def test_executor_with_every_start_method(name, method, broker, request, monkeypatch):
-    server = request.getfixturevalue(broker)
-    run(name, method, server.url, monkeypatch)
+def test_executor_with_every_start_method(name, method, broker, monkeypatch):
+    run(name, method, broker.url, monkeypatch)
 
 
 def test_every_test_that_is_left_out_still_exists():

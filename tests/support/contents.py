@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
+import engines
 import inside
-from brokers import postgres
 
 from pressure_mp.encoding.large import CHUNK, Large, divide
-from pressure_mp.engines.redis import keys
 from pressure_mp.operations import large
 
 
@@ -23,43 +22,17 @@ def sample(chunks: int = 2) -> Large:
 
 def count_chunks(q: Any) -> int:
     """How many chunks the queue's broker has."""
-    return _count(q, "chunks", "chunks", "HLEN")
+    return _count(q, "chunks")
 
 
 def count_uploads(q: Any) -> int:
     """How many contents the queue's broker keeps for a time, or while they are queued."""
-    return _count(q, "kept", "uploads", "ZCARD")
+    return _count(q, "uploads")
 
 
-def _count(q: Any, kept: str, chunk: str, command: str) -> int:
+def _count(q: Any, what: str) -> int:
     engine = inside.engine(q)
-    if q.url.startswith("memory:"):
-        state = inside.bind(q).queue.slot.state
-        return len(getattr(state.contents, kept)) if state else 0
-    if q.url.startswith("postgresql:"):
-        table = {"kept": "contents", "chunks": "chunks"}[kept]
-        return int(
-            postgres.look(
-                engine,
-                f"""SELECT count(*) FROM pressure_mp.{table} c
-            JOIN pressure_mp.queues q ON q.id = c.queue WHERE q.name = '{q.name}'""",
-            )[0][0]
-        )
-    with _client(engine) as client:
-        return int(client.execute_command(command, key(q, chunk)))
-
-
-def key(q: Any, chunk: str) -> bytes:
-    return keys.key(q.prefix, q.name, chunk, inside.discipline(q))
-
-
-def _client(engine: Any) -> Any:
-    import redis
-
-    address = engine.address
-    return redis.Redis(
-        port=address.port, username=address.username, password=address.password, db=address.db
-    )
+    return engines.of(engine.address.url).broker.contents(engine, q, what)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import redis
 from pressure_mp.aio import sending
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import Options
+from pressure_mp.engines.redis import keys
 from pressure_mp.sync.handles import Handle
 
 
@@ -62,6 +63,11 @@ def bind(handle: Handle, options: Options | None = None) -> Any:
 
 def discipline(handle: Handle) -> str:
     return handle._operations.discipline
+
+
+def key(handle: Handle, part: str) -> bytes:
+    """The name of one of its queue's keys, at Redis."""
+    return keys.key(handle.prefix, handle.name, part, discipline(handle))
 
 
 def client(handle: Handle) -> redis.Redis:

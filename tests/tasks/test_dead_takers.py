@@ -111,7 +111,7 @@ def test_a_process_that_lives_keeps_its_tasks_beyond_its_lease(queue):
 def test_after_a_server_restarts_a_taker_goes_on(name, tmp_path):
     from brokers.servers import Server
 
-    server = Server("valkey", ("--appendonly", "yes", "--appendfsync", "always"))
+    server = Server("valkey", Server.durable)
     try:
         queue = TaskQueue(name, url=server.start().url)
         queue.put_many(range(20))

@@ -168,10 +168,8 @@ def test_why_blocked_says_that_tasks_wait_for_their_key(queue):
     assert queue.why_blocked().full_keys == ()
 
 
-@pytest.mark.parametrize("broker", ["valkey", "debian_redis", "postgres"])
-def test_the_place_of_a_killed_process_is_for_the_next_task_of_its_key(broker, request, name):
-    server = request.getfixturevalue(broker)
-    with TaskQueue(name, url=server.url, per_key=1, max_deliveries=1, lease=HOURS) as queue:
+def test_the_place_of_a_killed_process_is_for_the_next_task_of_its_key(any_server, name):
+    with TaskQueue(name, url=any_server.url, per_key=1, max_deliveries=1, lease=HOURS) as queue:
         queue.put_many(["first", "second"], key="a")
         context = multiprocessing.get_context("spawn")
         process = context.Process(target=programs.take_and_wait, args=(queue,))

@@ -363,10 +363,9 @@ class Histories(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(180)  # a busy machine
-@pytest.mark.parametrize("kind", ["valkey", "debian_redis", "postgres"])
-def test_random_histories_agree_with_the_specification(kind, request):
+def test_random_histories_agree_with_the_specification(any_server):
     class Here(Histories):
-        url = request.getfixturevalue(kind).url
+        url = any_server.url
 
     run_state_machine_as_test(
         Here,

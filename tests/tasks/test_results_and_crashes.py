@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import re
 import signal
 
 import pytest
@@ -15,20 +14,13 @@ from pressure_mp import TaskQueue
 
 #: Seconds: a lease that no test waits for the end of.
 LONG = 3600
-#: The port in a URL.
-PORT = r":(\d+)(?=/|$)"
 #: A value that is kept in chunks.
 LARGE = bytes(range(256)) * 10_000
 
 
-@pytest.fixture(params=["valkey", "postgres"])
-def server(request):
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
-def queue(server, name):
-    queue = TaskQueue(name, url=server.url, ttr=LONG, lease=LONG)
+def queue(broker, name):
+    queue = TaskQueue(name, url=broker.url, ttr=LONG, lease=LONG)
     yield queue
     queue.delete()
 
@@ -80,44 +72,18 @@ def put_with_inbox(queue, connection):
     signal.pause()
 
 
-def kept(server, queue):
-    """What the broker has of results and inboxes: how many of each."""
-    if hasattr(server, "client"):
-        with server.client() as client:
-            found = [
-                client.hlen(f"__pressure__:mp:{{{queue.name}}}:{part}")
-                for part in ("results", "inboxes", "chunks")
-            ]
-            found += [
-                client.zcard(f"__pressure__:mp:{{{queue.name}}}:{part}")
-                for part in ("notices", "times")
-            ]
-            return found
-    import psycopg
-
-    with psycopg.connect(server.url) as connection:
-        return [
-            connection.execute(
-                f"SELECT count(*) FROM pressure_mp.{table} WHERE queue = "
-                "(SELECT max(id) FROM pressure_mp.queues WHERE name = %s)",
-                [queue.name],
-            ).fetchone()[0]
-            for table in ("results", "inboxes", "chunks", "notices", "contents")
-        ]
-
-
-def test_nothing_stays_of_a_client_that_was_killed(queue, server):
+def test_nothing_stays_of_a_client_that_was_killed(queue, broker):
     ours, theirs = multiprocessing.Pipe()
     process = start(put_with_inbox, queue, theirs)
     ids = ours.recv()
     early, late, _ = queue.take_many(3)
     early.ack(result=LARGE)
-    assert sum(kept(server, queue)) > 3
+    assert sum(broker.results(queue.name)) > 3
     kill(process)
 
     def is_gone():
         queue.qsize()  # whoever comes next removes what has come to its end
-        return not any(kept(server, queue))
+        return not any(broker.results(queue.name))
 
     until(is_gone)
     late.ack(result=LARGE)  # for nobody
@@ -126,17 +92,16 @@ def test_nothing_stays_of_a_client_that_was_killed(queue, server):
 
 
 @pytest.fixture
-def proxy(server):
-    proxy = LossyProxy(int(re.search(PORT, server.url)[1]))
+def proxy(broker):
+    proxy = LossyProxy(broker.port)
     yield proxy
     proxy.stop()
 
 
 @pytest.mark.parametrize("value", ["small", LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("with_next", [False, True])
-def test_a_result_whose_reply_is_lost_is_told_once(queue, proxy, server, value, with_next):
-    port = proxy.url.rpartition(":")[2]
-    lossy = TaskQueue(queue.name, url=re.sub(PORT, f":{port}", server.url), lease=LONG)
+def test_a_result_whose_reply_is_lost_is_told_once(queue, proxy, broker, value, with_next):
+    lossy = TaskQueue(queue.name, url=broker.url_at(proxy.port), lease=LONG)
     with queue.inbox() as inbox:
         id, next_id = queue.put_many(range(2), inbox=inbox, result_ttl=LONG)
         task = lossy.take(0)
@@ -152,9 +117,8 @@ def test_a_result_whose_reply_is_lost_is_told_once(queue, proxy, server, value, 
         assert heard == [(id, "taken"), (id, "processed"), *[(next_id, "taken")] * with_next]
 
 
-def test_an_inbox_tells_all_of_it_over_connections_that_break(queue, proxy, server):
-    port = proxy.url.rpartition(":")[2]
-    lossy = TaskQueue(queue.name, url=re.sub(PORT, f":{port}", server.url), lease=LONG)
+def test_an_inbox_tells_all_of_it_over_connections_that_break(queue, proxy, broker):
+    lossy = TaskQueue(queue.name, url=broker.url_at(proxy.port), lease=LONG)
     ids = queue.put_many(range(20), result_ttl=LONG)
     for task in queue.take_many(20):
         task.ack(result=task.data)

@@ -6,6 +6,7 @@ import multiprocessing
 import time
 
 import pytest
+from engines import Can
 from tasks.life import OPERATIONS, bring, check_stats, queue_for
 from waiting import until
 
@@ -119,10 +120,13 @@ def happen(queue, transition):
         getattr(task, operation)(tube=tube, **options)
 
 
-@pytest.mark.parametrize("transition", TRANSITIONS, ids=lambda row: "-".join(row).replace(" ", "_"))
+def case(row):
+    marks = [pytest.mark.needs(Can.PROCESSES)] if row.operation == states.REQUEUE else []
+    return pytest.param(row, id="-".join(row).replace(" ", "_"), marks=marks)
+
+
+@pytest.mark.parametrize("transition", [*map(case, TRANSITIONS)])
 def test_every_transition_of_the_table_happens(transition, url, name):
-    if transition.operation == states.REQUEUE and url.startswith("memory"):
-        pytest.skip("queues in memory end with their process")
     state = states.ZOMBIE if "zombie" in transition.when else transition.before
     if transition.before == states.SHIFT:
         state = transition.after

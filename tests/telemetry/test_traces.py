@@ -6,8 +6,10 @@ import asyncio
 import threading
 from urllib.parse import urlsplit
 
+import engines
 import pytest
 import traces
+from engines import Can
 from opentelemetry import trace
 from opentelemetry.propagate import get_global_textmap
 from opentelemetry.trace import SpanKind, StatusCode
@@ -47,9 +49,9 @@ def linked(span):
 
 
 def server(url):
-    """What is told of the server: nothing of memory."""
+    """What is told of the server, if there is one."""
     parts = urlsplit(url)
-    if parts.scheme == "memory":
+    if not engines.of(url).can(Can.SERVER):
         return {}
     return {"server.address": parts.hostname, "server.port": parts.port}
 

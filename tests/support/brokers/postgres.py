@@ -19,10 +19,12 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import inside
 import psutil
 import pytest
 from waiting import until
 
+from brokers.broker import Broker
 from brokers.servers import START_LIMIT, _die_too, free_port
 
 #: A major version, or an installation's folder, if it is not to be the first that is found.
@@ -79,8 +81,15 @@ def _for_everyone(folder: Path) -> Path:
     return copy / folder.relative_to(packages)
 
 
-class Postgres:
+class Postgres(Broker):
     """A running server. As root its processes are those of another user: it refuses to run so."""
+
+    scheme = "postgresql"
+    durable = ("fsync=on", "full_page_writes=on")
+    looks = ("pressure_mp.engines.postgres.session.TICK",)
+    trusts = ("pressure_mp.engines.postgres.quick._FRESH",)
+    #: Each operation is a transaction.
+    pace = 0.1
 
     def __init__(self, *settings: str) -> None:
         self.port = 0
@@ -219,6 +228,68 @@ class Postgres:
             self._process.wait()
         shutil.rmtree(self.directory, ignore_errors=True)
 
+    @staticmethod
+    @functools.cache
+    def is_there() -> bool:
+        """Whether there is a server, and what speaks to it."""
+        try:
+            import psycopg  # noqa: F401
+        except ImportError:
+            return False
+        return find_binary("postgres") is not None
+
+    def prepare(self) -> None:
+        """Install the schema, and make the role that may use it."""
+        from pressure_mp.engines import registry
+        from pressure_mp.engines.postgres import installing, schema
+
+        installing.install(registry.parse(self.url))
+        self.execute(f"CREATE ROLE {ROLE} LOGIN")
+        self.execute(schema.grant_sql(ROLE))
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[str]:
+        yield f"{self.limited_url}?application_name={name}"
+
+    def clock(self) -> int:
+        return int(self.execute("SELECT pressure_mp.clock()")[0][0])
+
+    def leases(self, name: str, discipline: str) -> list[tuple[str, int]]:
+        return self.execute(
+            "SELECT l.owner, l.until FROM pressure_mp.leases l JOIN pressure_mp.queues q "
+            f"ON l.queue = q.id WHERE q.name = '{name}' AND l.role <> 'p'"
+        )
+
+    def kept(self, name: str) -> list[Any]:
+        return self.execute(
+            f"SELECT prefix, name FROM pressure_mp.queues WHERE prefix || name LIKE '%{name}%'"
+        )
+
+    def results(self, name: str) -> list[int]:
+        queue = f"(SELECT max(id) FROM pressure_mp.queues WHERE name = '{name}')"
+        tables = "results", "inboxes", "chunks", "notices", "contents"
+        counts = [f"SELECT count(*) FROM pressure_mp.{one} WHERE queue = {queue}" for one in tables]
+        return [self.execute(count)[0][0] for count in counts]
+
+    @staticmethod
+    def waiters(engine: Any, binding: Any) -> int:
+        return waiters(engine) + inside.in_lines(engine)
+
+    @staticmethod
+    def held(engine: Any, binding: Any) -> list[str]:
+        return [f"{waiting} wait" for waiting in [waiters(engine)] if waiting]
+
+    @staticmethod
+    def connections(engine: Any, binding: Any) -> int:
+        return connections(engine, binding.name)
+
+    @staticmethod
+    def contents(engine: Any, handle: Any, what: str) -> int:
+        table = {"chunks": "chunks", "uploads": "contents"}[what]
+        text = f"""SELECT count(*) FROM pressure_mp.{table} c
+            JOIN pressure_mp.queues q ON q.id = c.queue WHERE q.name = '{handle.name}'"""
+        return int(look(engine, text)[0][0])
+
 
 def _binary(name: str) -> str:
     found = find_binary(name)
@@ -275,36 +346,3 @@ def is_refused(url: str, others: ExitStack) -> bool:
     except psycopg.OperationalError:
         return True
     return False
-
-
-def is_there() -> bool:
-    """Whether there is a server, and what speaks to it."""
-    try:
-        import psycopg  # noqa: F401
-    except ImportError:
-        return False
-    return find_binary("postgres") is not None
-
-
-@contextmanager
-def serving(*settings: str) -> Iterator[Postgres]:
-    """A prepared server, until the block ends. Where there can be none, the test is skipped."""
-    if not is_there():
-        pytest.skip("psycopg or PostgreSQL is not installed")
-    server = Postgres(*settings)
-    try:
-        server.start()
-        prepare(server)
-        yield server
-    finally:
-        server.stop()
-
-
-def prepare(server: Postgres) -> None:
-    """Install the schema, and make the role that may use it."""
-    from pressure_mp.engines import registry
-    from pressure_mp.engines.postgres import installing, schema
-
-    installing.install(registry.parse(server.url))
-    server.execute(f"CREATE ROLE {ROLE} LOGIN")
-    server.execute(schema.grant_sql(ROLE))

@@ -41,3 +41,19 @@ def refusals(client: redis.Redis, name: str = "app") -> set[str]:
     """What that user was refused since the log was last emptied."""
     log = client.execute_command("ACL LOG", 128)
     return {entry["object"] for entry in log if entry["username"] == name}
+
+
+class LimitedServer(Server):
+    """A server with that user, whom tests use at it."""
+
+    def prepare(self) -> None:
+        with self.client() as client:
+            make_user(client)
+
+    def check(self) -> None:
+        with self.client() as client:
+            assert refusals(client) == set(), "docs/security.md grants too little"
+
+    @property
+    def limited_url(self) -> str:
+        return url(self)

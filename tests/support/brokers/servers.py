@@ -14,19 +14,33 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import inside
 import pytest
 import redis
+from waiting import blocked, lasting
+
+from brokers.broker import Broker
 
 START_LIMIT = 40.0
 
 
 @dataclass
-class Server:
+class Server(Broker):
     """A running server. ``kind`` is ``valkey`` (the wheel's) or ``redis`` (``redis-server``).
 
     ``config`` is the text of a configuration file that the server may rewrite, as a sentinel does.
     """
+
+    scheme = "redis"
+    durable = ("--appendonly", "yes", "--appendfsync", "always")
+    looks = (
+        "pressure_mp.engines.redis.binding.TICK",
+        "pressure_mp.engines.redis.session.TICK",
+        "pressure_mp.engines.redis.turns.TICK",
+        "pressure_mp.engines.redis.turns.FIRST_WATCH",
+    )
 
     kind: str
     options: tuple[str, ...] = ()
@@ -34,6 +48,10 @@ class Server:
     port: int = 0
     directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="pmp-test-")))
     process: subprocess.Popen[bytes] | None = None
+
+    @classmethod
+    def of(cls, kind: str, options: tuple[str, ...]) -> Server:
+        return cls(kind, options)
 
     @property
     def url(self) -> str:
@@ -119,6 +137,80 @@ class Server:
             self.process.terminate()
             self.process.wait()
         shutil.rmtree(self.directory, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def alone(self, name: str) -> Iterator[str]:
+        """On a server of its own: a server does not tell whose a connection is."""
+        with Server(self.kind).serving() as server:
+            yield server.url
+
+    def has_loaded(self) -> bool:
+        with self.client() as client:
+            try:
+                return bool(client.ping())
+            except redis.exceptions.BusyLoadingError:
+                return False
+
+    def clock(self) -> int:
+        with self.client() as client:
+            seconds, microseconds = client.time()
+        return int(seconds * 1000 + microseconds // 1000)
+
+    def leases(self, name: str, discipline: str) -> list[tuple[str, int]]:
+        queue = f"mp:{{{name}}}" if discipline == "tasks" else f"{name}:mp"
+        with self.client() as client:
+            found = client.hgetall(f"__pressure__:{queue}:presence")
+        return [(owner.decode(), int(end)) for owner, end in found.items()]
+
+    def kept(self, name: str) -> list[Any]:
+        with self.client() as client:
+            return lasting(client, f"*{name}*")
+
+    def results(self, name: str) -> list[int]:
+        keys = f"__pressure__:mp:{{{name}}}:"
+        with self.client() as client:
+            return [
+                *(client.hlen(keys + part) for part in ("results", "inboxes", "chunks")),
+                *(client.zcard(keys + part) for part in ("notices", "times")),
+            ]
+
+    @staticmethod
+    def waiters(engine: Any, binding: Any) -> int:
+        with _observer(engine) as observer:
+            return blocked(observer) + inside.in_lines(engine)
+
+    @staticmethod
+    def held(engine: Any, binding: Any) -> list[str]:
+        wrong = []
+        with _observer(engine) as observer:
+            for role in ("producer", "consumer"):
+                free, claim, holder = (
+                    binding.key(f"{role}_{part}") for part in ("free", "claim", "holder")
+                )
+                found = observer.llen(free), observer.llen(claim), observer.hgetall(holder)
+                if found != (1, 0, {}):
+                    wrong.append(f"{role}: free, claim, holder: {found}")
+        return wrong
+
+    @staticmethod
+    def connections(engine: Any, binding: Any) -> int:
+        with _observer(engine) as observer:
+            return sum(one["name"] != _OBSERVER for one in observer.client_list())
+
+    @staticmethod
+    def contents(engine: Any, handle: Any, what: str) -> int:
+        count = {"chunks": redis.Redis.hlen, "uploads": redis.Redis.zcard}[what]
+        with _observer(engine) as observer:
+            return int(count(observer, inside.key(handle, what)))
+
+
+_OBSERVER = "observer"
+
+
+def _observer(engine: Any) -> redis.Redis:
+    """redis-py at the server of an engine."""
+    host, port, db = engine.address.host, engine.address.port, engine.address.db
+    return redis.Redis(host=host, port=port, db=db, client_name=_OBSERVER)
 
 
 def _die_too() -> None:

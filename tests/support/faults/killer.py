@@ -8,10 +8,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from brokers.postgres import Postgres
-from brokers.servers import Server
+from brokers.broker import Broker
 
 from faults.nursery import Client, Nursery
 
@@ -20,65 +18,23 @@ PAUSE = 0.08  # seconds between two events, on average
 KILL, NAP, SLEEP, COMA = "killed", "stopped shortly", "stopped beyond the lease", "stopped, killed"
 
 
-class Leases(Protocol):
-    """The leases of those that take from a queue, as the broker keeps them."""
+@dataclass(frozen=True)
+class Leases:
+    """The leases of the clients that take from a queue, as the broker keeps them."""
+
+    server: Broker
+    name: str
+    discipline: str
 
     @property
     def now(self) -> int:
         """The broker's time, in milliseconds."""
+        return self.server.clock()
 
     def end_of(self, client: Client) -> int:
         """When a client's lease ends, 0 when it has none."""
-
-
-@dataclass(frozen=True)
-class LeasesInRedis:
-    """They are under a key."""
-
-    server: Server
-    key: str
-
-    @property
-    def now(self) -> int:
-        seconds, microseconds = self.server.client().time()
-        return seconds * 1000 + microseconds // 1000
-
-    def end_of(self, client: Client) -> int:
-        leases = self.server.client().hgetall(self.key).items()
-        return next((int(end) for owner, end in leases if _pid_of(owner) == client.pid), 0)
-
-
-@dataclass(frozen=True)
-class LeasesInPostgres:
-    """They are in a table, also of those that only put."""
-
-    server: Postgres
-    name: str
-
-    @property
-    def now(self) -> int:
-        return int(self.server.execute("SELECT pressure_mp.clock()")[0][0])
-
-    def end_of(self, client: Client) -> int:
-        leases = self.server.execute(
-            "SELECT l.owner, l.until FROM pressure_mp.leases l JOIN pressure_mp.queues q "
-            f"ON l.queue = q.id WHERE q.name = '{self.name}' AND l.role <> 'p'"
-        )
-        return next((end for owner, end in leases if _pid_of(owner.encode()) == client.pid), 0)
-
-
-def leases_of(server: Server | Postgres, name: str, discipline: str) -> Leases:
-    """Those of a queue."""
-    if isinstance(server, Postgres):
-        return LeasesInPostgres(server, name)
-    tasks = discipline == "tasks"
-    return LeasesInRedis(
-        server, f"__pressure__:{f'mp:{{{name}}}' if tasks else f'{name}:mp'}:presence"
-    )
-
-
-def _pid_of(owner: bytes) -> int:
-    return int(owner.split(b"/")[1])
+        leases = self.server.leases(self.name, self.discipline)
+        return next((end for owner, end in leases if int(owner.split("/")[1]) == client.pid), 0)
 
 
 @dataclass

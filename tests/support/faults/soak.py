@@ -22,6 +22,7 @@ from typing import Any
 
 import pressure_mp
 from pressure_mp import aio
+from pressure_mp.engines import registry
 
 #: Seconds between two samples, at least; and how many samples there are at least, on a machine that
 #: has much else to do.
@@ -42,7 +43,8 @@ class Soak:
             *(self.other_orders, self.pickled, self.ahead, self.tasks, self.inbox),
             *(self.protocol, self.in_loops),
         ]
-        if not url.startswith("memory:"):  # its workers are processes
+        self.is_shared = registry.parse(url).capabilities.persistent
+        if self.is_shared:  # with other processes, such as the executor's workers
             self.executor = pressure_mp.Executor(max_workers=1, url=url)
             self.uses.append(self.futures)
 
@@ -93,7 +95,7 @@ class Soak:
             self.exchange(fair)
 
     def pickled(self) -> None:
-        if self.url.startswith("memory:"):
+        if not self.is_shared:
             return
         q = pressure_mp.Queue(name=self.name(), **self.at)
         q.put(1)

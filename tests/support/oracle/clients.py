@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import engines
 import inside
 import redis
 import waiting
-from brokers import postgres
+from brokers.broker import Broker
 
 from pressure_mp import drivers
 from pressure_mp.engines import registry
@@ -39,14 +40,12 @@ class Client:
 
     def connections(self) -> int:
         """How many there are to the server, but for the one that asks."""
-        if self.engine.address.scheme == "postgresql":
-            return postgres.connections(self.engine, self.binding.name)
-        return len(self.observer.client_list()) - 1
+        return _broker(self.engine).connections(self.engine, self.binding)
 
     def waiters(self) -> int:
         """How many operations wait: on this queue in memory; or on the whole server, and behind one
         of them in their event loop."""
-        return _waiters(self.engine, self.binding)
+        return _broker(self.engine).waiters(self.engine, self.binding)
 
     def run(self, operation: Any) -> Any:
         return drivers.drive(operation, self.binding.session())
@@ -98,35 +97,14 @@ class Client:
 
     def roles(self) -> list[str]:
         """What is wrong with the queue's roles when nobody uses them: nothing, it should be."""
-        if not self.engine.address.capabilities.persistent:
-            lines = self.binding.queue.slot.lines
-            return [f"{line.waiting()}" for line in (lines.putters, lines.takers) if line]
-        if self.engine.address.scheme == "postgresql":
-            return [f"{n} wait" for n in [postgres.waiters(self.engine)] if n]
-        wrong = []
-        for role in ("producer", "consumer"):
-            free, claim, holder = map(
-                self.binding.key, (f"{role}_free", f"{role}_claim", f"{role}_holder")
-            )
-            found = (
-                self.observer.llen(free),
-                self.observer.llen(claim),
-                self.observer.hgetall(holder),
-            )
-            if found != (1, 0, {}):
-                wrong.append(f"{role}: free, claim, holder: {found}")
-        return wrong
+        return _broker(self.engine).held(self.engine, self.binding)
 
 
 def waiters(handle: Any) -> int:
     """How many operations wait: on a handle's queue in memory, or on the whole server."""
-    return _waiters(inside.engine(handle), inside.bind(handle))
+    engine = inside.engine(handle)
+    return _broker(engine).waiters(engine, inside.bind(handle))
 
 
-def _waiters(engine: Any, binding: Any) -> int:
-    if not engine.address.capabilities.persistent:
-        return sum(map(len, binding.queue.slot.lines.all))
-    if engine.address.scheme == "postgresql":
-        return postgres.waiters(engine) + inside.in_lines(engine)
-    with redis.Redis(host=engine.address.host, port=engine.address.port) as observer:
-        return waiting.blocked(observer) + inside.in_lines(engine)
+def _broker(engine: Any) -> type[Broker]:
+    return engines.of(engine.address.url).broker

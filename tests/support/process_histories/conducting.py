@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import redis
 from faults.histories import BUSY, CLOSED, DONE, EMPTY, FENCED, FULL, Operation
 from waiting import until
 
@@ -387,15 +386,5 @@ class Conductor:
                     queue.may_come_again.update(actor.last_got)
         self._server.kill()
         self._server.start()
-        until(self._is_ready)
+        until(self._server.has_loaded)
         self._troubled_at = time.monotonic()
-
-    def _is_ready(self) -> bool:
-        """Whether the broker has read what it had on its disk."""
-        if not self._url.startswith("redis:"):
-            return True
-        with self._server.client() as client:
-            try:
-                return bool(client.ping())
-            except redis.exceptions.BusyLoadingError:
-                return False
