@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from types import CodeType
 from typing import Any
 
 import psutil
@@ -42,12 +43,16 @@ def blocked(client: redis.Redis) -> int:
     return int(client.info("clients")["blocked_clients"])
 
 
+def is_of_engine(code: CodeType) -> bool:
+    return "pressure_mp/engines/" in code.co_filename
+
+
 def parks(thread: threading.Thread) -> bool:
     """Whether a thread waits in an operation, on any engine: the broker knows that it does."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
         code = frame.f_code
-        if code.co_name in ("wait", "park") and "engines" in code.co_filename:
+        if code.co_name in ("wait", "park") and is_of_engine(code):
             return True
         frame = frame.f_back
     return False

@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from test.test_asyncio import test_queues
+from waiting import is_of_engine
 
 from pressure_mp import aio
 
@@ -142,10 +143,8 @@ def _waits(task: asyncio.Task[Any]) -> bool:
     if not codes or inspect.getcoroutinestate(task.get_coro()) == inspect.CORO_CREATED:
         return not codes
     ours = [code for code in codes if "pressure_mp" in code.co_filename]
-    parks = [
-        one for one in ours if "engines" in one.co_filename and one.co_name in ("wait", "park")
-    ]
-    return not ours or bool(parks) or "engines" in codes[0].co_filename
+    parks = [one for one in ours if is_of_engine(one) and one.co_name in ("wait", "park")]
+    return not ours or bool(parks) or is_of_engine(codes[0])
 
 
 def _codes(waiting: Any) -> Iterator[Any]:
