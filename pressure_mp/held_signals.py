@@ -10,10 +10,10 @@ signal, so that the handler runs behind all hooks, where a handler may raise.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # looks up no enum; gevent leaves it as it is
+import _thread
 import os
 import signal
 import threading
-from _thread import interrupt_main
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
@@ -23,8 +23,18 @@ _NUMBERS = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 #: Asks to put the handlers back. No program sends this signal: it is the one with the last number.
 _LET_GO = _NUMBERS[-1]
 
+
+def _interrupt_main() -> Callable[[int], None]:
+    """Python's own ``_thread.interrupt_main``, also where eventlet has replaced it."""
+    spec: Any = _thread.__spec__
+    module = spec.loader.create_module(spec)
+    spec.loader.exec_module(module)
+    found: Callable[[int], None] = module.interrupt_main
+    return found
+
+
 #: To be called behind all hooks, in the parent and in the child. No Python runs in it.
-ask_to_let_go: Callable[[], None] = partial(interrupt_main, _LET_GO)
+ask_to_let_go: Callable[[], None] = partial(_interrupt_main(), _LET_GO)
 
 #: The handlers of those that are held.
 _handlers: dict[int, Any] = {}

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..drivers import waits_end_when
 from ..encoding.raised import in_words
 from ..engines.contract.task_results import TAKEN
 from ..exceptions import (
@@ -61,11 +62,7 @@ class Client:
         self._queue = queue
         self._most = max_pending
         self._sends_later = sends_later
-        # Re-entrant: a finalizer may close it in the midst of anything.
-        self._lock = threading.RLock()
-        self._fewer = threading.Condition(self._lock)  # futures, or of those that are queued
-        self._sendable = threading.Condition(self._lock)
-        self._sent = threading.Condition(self._lock)
+        self._make_lock()
         self._cancelling = threading.RLock()
         self._ending = threading.Lock()
         self._ids = CallIds()
@@ -83,6 +80,13 @@ class Client:
         self.tell: Callable[[], None] = _tell_nobody
         #: Called, under the lock, when there may be space; for who does not wait in a thread.
         self.tell_fewer: Callable[[], None] = _tell_nobody
+
+    def _make_lock(self) -> None:
+        # Re-entrant: a finalizer may close it in the midst of anything.
+        self._lock = threading.RLock()
+        self._fewer = threading.Condition(self._lock)  # futures, or of those that are queued
+        self._sendable = threading.Condition(self._lock)
+        self._sent = threading.Condition(self._lock)
 
     # What the executor does
 
@@ -252,10 +256,10 @@ class Client:
             self._have_fewer()
 
     def leave_to_parent(self) -> None:
-        """This process was forked, and has not the threads: the calls are for its parent, and
-        nothing here cancels them."""
-        self.is_left = True
-        self._lock = threading.RLock()  # a thread of the parent may have had the other
+        """This process was forked: the calls are for its parent, and nothing here cancels them.
+        Threads that are greenlets run here too, and end."""
+        self.is_left = self._is_ended = True
+        self._make_lock()  # a thread of the parent may have had the other
         self._closed = "a fork: an executor is for the process that made it"
 
     def break_off(self, why: str) -> None:
@@ -327,6 +331,8 @@ class Client:
         try:
             work()
         except BaseException as error:  # such as: somebody deleted the queue
+            if self.is_left:
+                return
             _log.exception("executor %r hears no more of its calls", self._queue.name)
             self.break_off(f"it hears no more of its calls: {in_words(error)}")
 
@@ -359,16 +365,18 @@ class Client:
     # The thread that listens
 
     def _listen(self) -> None:
+        until_left = waits_end_when(lambda: self.is_left)
         while not self._is_ended:
             try:
-                heard = self._queue.listen()
+                with until_left:
+                    heard = self._queue.listen()
             except InboxLost:
                 self._listen_anew()
                 continue
             except BrokerUnavailable as error:
                 _log.warning("executor %r does not hear of its calls: %s", self._queue.name, error)
                 continue
-            while heard:
+            while heard and not self.is_left:
                 self._settle(heard.popleft())
             pending = len(self._futures)
             if pending > _MANY:

@@ -54,6 +54,7 @@ class Manager:
         """This process was forked: the executor is its parent's, and nothing here ends it."""
         self._starting = threading.Lock()  # a thread of the parent may have had the other
         self.client.leave_to_parent()
+        self.workers.leave_to_parent()
 
     def close(self, when: str = "shutdown") -> None:
         """No more calls are taken; those that there are will be done."""
@@ -94,9 +95,11 @@ class Manager:
             while not self.client.is_over:
                 self._look()
         except Exception as error:  # such as: no more processes can be started
-            _log.exception("executor %r cannot have workers", self._queue.name)
-            self.client.break_off(f"it cannot have workers: {error!r}")
-        self._end()
+            if not self.client.is_left:
+                _log.exception("executor %r cannot have workers", self._queue.name)
+                self.client.break_off(f"it cannot have workers: {error!r}")
+        if not self.client.is_left:
+            self._end()
 
     def _look(self) -> None:
         client, workers = self.client, self.workers

@@ -15,6 +15,7 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from ..effects import WaitEnded
 from ..exceptions import PressureError, QueueDoesNotExistError
 from ..identity.processes import user
 from . import worker
@@ -73,6 +74,7 @@ class WorkerProcesses:
         self._workers: dict[int, WorkerProcess] = {}  # by sentinel
         self._killed_early = 0
         self._is_ending = False
+        self._is_left = False
         self._wakes, self._woken = socket.socketpair()
         self._wakes.setblocking(False)
         self._woken.setblocking(False)
@@ -115,11 +117,14 @@ class WorkerProcesses:
             self._wakes.send(b".")
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until woken, or something has become of a worker, and see to that."""
+        """Wait until woken, or something has become of a worker, and see to that. Raises WaitEnded
+        in a process that was forked meanwhile."""
         with self._lock:
             members = dict(self._workers)
         starting = {one.wire: one for one in members.values() if one.incarnation is None}
         ready = connection.wait([self._woken, *members, *starting], timeout)
+        if self._is_left:
+            raise WaitEnded
         if self._woken in ready:
             with contextlib.suppress(BlockingIOError):
                 self._woken.recv(4096)
@@ -218,6 +223,10 @@ class WorkerProcesses:
             for member in self._workers.values():
                 member.process.kill()
             return sum(member.incarnation is not None for member in self._workers.values())
+
+    def leave_to_parent(self) -> None:
+        """This process was forked: nothing here hears of the workers."""
+        self._is_left = True
 
     def close(self) -> None:
         """Nobody waits any more."""

@@ -19,8 +19,42 @@ CASES = {
     "a timeout": "q = Queue(); spawn_later(0.2, q.put, 5); assert q.get(timeout=60) == 5",
     "a put that waits for space": "q = Queue(1); q.put(1); spawn_later(0.2, q.get); q.put(2)",
     "a named queue": "q = Queue(name=N); spawn_later(0.2, q.put, 5); assert q.get() == 5",
-    "an executor": "e = Executor(1); assert e.submit(abs, -1).result() == 1; e.shutdown()",
+    "an executor": "e = Executor(2); assert e.submit(abs, -1).result() == 1; e.shutdown()",
 }
+#: Eventlet's default hub tells a process also of what comes for a process that was forked.
+HUB = {"EVENTLET_HUB": "poll"}
+#: Forks while calls are at workers. Greenlets of the parent go on in the child.
+FORK = """
+import os, time
+from pressure_mp import Executor
+if __name__ == "__main__":
+    executor = Executor(1)
+    running = executor.submit(time.sleep, 1)
+    time.sleep(0.2)
+    parent, child = os.getpid(), os.fork()
+    while not child and os.getppid() == parent:
+        time.sleep(0.1)
+    if not child:
+        os._exit(0)
+    running.result(timeout=30)
+    for number in range(20):
+        assert executor.submit(abs, -number).result(timeout=30) == number
+    os.kill(child, 9)
+    executor.shutdown()
+"""
+
+
+def run(program, server, **variables):
+    """Run a program, which is to end well; returns what it wrote to stderr."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        env=environment(PRESSURE_URL=server.url, **variables),
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
 
 
 def needs(library):
@@ -33,8 +67,6 @@ def needs(library):
 @pytest.mark.parametrize("library", BEGIN)
 def test_a_wait_lets_other_greenlets_go_on(server, name, library, case):
     needs(library)
-    if (library, case) == ("eventlet", "an executor"):
-        pytest.skip("an executor is not for programs that eventlet has patched")
     program = "\n".join(
         [
             BEGIN[library],
@@ -45,14 +77,22 @@ def test_a_wait_lets_other_greenlets_go_on(server, name, library, case):
             "    if 'q' in globals() and q.name == N: q.delete()",
         ]
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program],
-        env=environment(PRESSURE_URL=server.url),
-        capture_output=True,
-        text=True,
-        timeout=90,
+    run(program, server, **(HUB if case == "an executor" else {}))
+
+
+@pytest.mark.parametrize("library", BEGIN)
+def test_the_calls_of_an_executor_come_back_though_its_process_was_forked(server, library):
+    needs(library)
+    run(BEGIN[library] + FORK, server, **HUB)
+
+
+def test_a_fork_calls_the_own_function_of_python_that_eventlet_replaces(server):
+    needs("eventlet")
+    program = (
+        BEGIN["eventlet"]
+        + "; import os; from pressure_mp import Queue; Queue().put(1); os.fork() and os.wait()"
     )
-    assert done.returncode == 0, done.stderr
+    assert "interrupt_main" not in run(program, server)
 
 
 def test_a_wait_that_is_over_in_time_ends_without_an_item(server):
