@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat
 from queue import Empty, SimpleQueue
-from time import monotonic
+from time import monotonic, sleep
 from types import FrameType
 from typing import Any, Protocol, TypeVar
 
@@ -85,17 +85,37 @@ def pops(items: deque[T]) -> Iterator[T]:
     return map(deque.popleft, repeat(items))
 
 
+#: The threads that were started, and do not run yet.
+_beginning: set[threading.Thread] = set()
+#: Seconds for which the end of the process waits until they run.
+_BEGINNING = 1.0
+
+
 def start(thread: threading.Thread) -> None:
     """Start a thread, without waiting until it runs: that can be interrupted half-way. What is to
     be noted of it, it notes itself. Raises RuntimeError when the interpreter is ending."""
-    _thread.start_new_thread(_start, (thread,))
+    _beginning.add(thread)
+    try:
+        _thread.start_new_thread(_start, (thread,))
+    except BaseException:
+        _beginning.discard(thread)
+        raise
 
 
 def _start(thread: threading.Thread) -> None:
     try:
         thread.start()
     except RuntimeError:  # there is no other thread any more, but there is this one
+        _beginning.discard(thread)
         thread.run()
+    else:
+        _beginning.discard(thread)
+
+
+def _let_begin() -> None:
+    end = monotonic() + _BEGINNING
+    while _beginning and monotonic() < end:
+        sleep(0.001)
 
 
 def is_held(lock: Any) -> bool:
@@ -177,6 +197,8 @@ def _after_fork_in_child() -> None:
     global _settling
     _settling = threading.RLock()
     abandoned.clear()
+    _beginning.clear()
 
 
 lifecycle.register("forget interrupted calls", _after_fork_in_child)
+lifecycle.register("let threads begin", _let_begin)

@@ -113,6 +113,12 @@ _END = (
         "the children used them until now, and with the last user they are gone",
     ),
     Step(Moment.LAST, "close connections at the end", "behind all that is said over them"),
+    Step(
+        Moment.LAST,
+        "let threads begin",
+        "behind all that starts threads: Python frees what it keeps of a thread, also of one that "
+        "was started and does not run yet, and that thread then ends the process with SIGSEGV",
+    ),
 )
 
 STEPS = (*_FORK, *_CHILD, *_END)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 import threading
+import time
 
 import pytest
 from engines import Can
@@ -189,6 +190,35 @@ def test_ttr_limits_a_handler_and_touch_extends_it(make):
     with Running(queue, handler, ttr=0.5, concurrency=2):
         until(finished(queue, 1))
     assert deliveries == [1, 2]
+
+
+def test_a_handler_hears_at_once_that_its_ttr_is_over(make, caplog):
+    queue = make()
+    queue.put("a")
+    seen = []
+
+    def handler(task):
+        if task.deliveries == 1:
+            until(lambda: "its ttr is over" in caplog.text)
+            seen.append(caplog.text)
+
+    with Running(queue, handler, ttr=0.2):
+        until(finished(queue, 1))
+    assert "its handler goes on" in seen[0]
+    assert "too late" not in seen[0]
+
+
+def test_a_handler_that_touches_its_task_in_time_hears_nothing_of_its_ttr(make, caplog):
+    queue = make()
+    queue.put("a")
+
+    def handler(task):
+        task.touch(3600)
+        time.sleep(1.6)  # beyond the ttr, and the next look of the run
+
+    with Running(queue, handler, ttr=1.0):
+        until(finished(queue, 1))
+    assert "ttr" not in caplog.text
 
 
 def test_tasks_of_a_tube(make):

@@ -98,7 +98,7 @@ def listen():
 
 
 def run(program, *arguments, url):
-    """Run it to its end; it says nothing on stderr."""
+    """Run it to its end; it says nothing on stderr. Returns what it writes to stdout."""
     done = subprocess.run(
         [sys.executable, "-W", "default", "-c", HEAD + program, *arguments],
         env={**os.environ, "PRESSURE_URL": url},
@@ -108,6 +108,7 @@ def run(program, *arguments, url):
     )
     assert done.stderr == ""
     assert done.returncode == 0
+    return done.stdout
 
 
 @pytest.mark.parametrize("last", LAST_PUTS)
@@ -156,3 +157,21 @@ threading.Thread(target=listen, daemon=True).start()
 q.put(1)
 """
     run(begin, name, url=url)
+
+
+BEGINS_LATE = """
+import os, time
+from pressure_mp import Queue, interrupts
+class Late(threading.Thread):
+    def start(self):
+        time.sleep(0.2)
+        super().start()
+        os.write(1, b"it runs")
+Queue(name=NAME).delete()
+interrupts.start(Late(target=threading.Event().wait, daemon=True))
+"""
+
+
+def test_the_end_waits_until_each_thread_that_was_started_runs(server_url, name):
+    """Python frees its state before it runs; what then ends the process is SIGSEGV."""
+    assert run(BEGINS_LATE, name, url=server_url) == "it runs"

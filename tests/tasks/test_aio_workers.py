@@ -226,6 +226,40 @@ def test_a_handler_that_comes_too_late_changes_nothing_and_is_logged(run, caplog
     run(program)
 
 
+def test_a_handler_hears_at_once_that_its_ttr_is_over(run, caplog):
+    async def program(queue):
+        await queue.put("a")
+        seen = []
+
+        async def handler(task):
+            while task.deliveries == 1 and not seen:
+                await asyncio.sleep(0.002)
+                if "its ttr is over" in caplog.text:
+                    seen.append(caplog.text)
+
+        async with running(queue, handler, ttr=0.2):
+            await until_counts(queue, {})
+        assert "its handler goes on" in seen[0]
+        assert "too late" not in seen[0]
+
+    run(program)
+
+
+def test_a_handler_that_touches_its_task_in_time_hears_nothing_of_its_ttr(run, caplog):
+    async def program(queue):
+        await queue.put("a")
+
+        async def handler(task):
+            await task.touch(3600)
+            await asyncio.sleep(1.2)  # beyond the ttr
+
+        async with running(queue, handler, ttr=1.0):
+            await until_counts(queue, {})
+        assert "ttr" not in caplog.text
+
+    run(program)
+
+
 def test_a_task_that_nobody_can_decode_is_buried_and_the_others_go_on(run, caplog, name, url):
     async def program(queue):
         await aio.TaskQueue(name, url=url, serializer="raw").put(b"{")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
@@ -14,6 +15,7 @@ from ...engines.put_off import LAST_SECONDS, to_its_end
 from ...exceptions import Empty, EncodingError, PressureError, ShutDown, TaskError
 from ...states import TAKEN
 from ...sync.tasks.base_task import Backoff
+from ...sync.tasks.overdue import Work
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
 from ...sync.tasks.worker_pool import UNFINISHED, is_of_a_buried_task, say_late, say_unsaid
 from .handlers import Job, handle
@@ -215,6 +217,7 @@ class WorkerPool:
             return None
         handling = asyncio.ensure_future(self._handle(job, task))
         self._handling.add(handling)
+        self._look_at(Work(self._source.name, task), handling)
         try:
             await self._outlast(handling)
         finally:
@@ -227,6 +230,14 @@ class WorkerPool:
             return None if task.is_settled else task
         await self._fail(task, error)
         return None
+
+    def _look_at(self, work: Work[Task[Any]], handling: asyncio.Task[Any]) -> None:
+        """Look when the task's ttr is over, and again where it was extended meanwhile."""
+        work.look()
+        left = work.seconds_left()
+        if left < math.inf:
+            timer = self._loop.call_later(max(left, 0.0), self._look_at, work, handling)
+            handling.add_done_callback(lambda _: timer.cancel())
 
     async def _handle(self, job: Job, task: Task[Any]) -> BaseException | None:
         """Run the handler; returns what it raised: raised here, some would end the loop."""

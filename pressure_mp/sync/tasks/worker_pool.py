@@ -27,6 +27,7 @@ from ...exceptions import (
 from ...numeric import integer
 from ...states import TAKEN
 from .base_task import Backoff, check_on_error
+from .overdue import Work
 from .task import Task
 
 #: What runs on a task. What it returns is the task's result, if somebody asked for that.
@@ -94,7 +95,7 @@ class WorkerPool:
         # Of the threads that ended (None), and signals. A signal's handler may put into it, even
         # while the thread that it interrupts gets from it.
         self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        self._in_hand: dict[int, Task[Any]] = {}  # by thread
+        self._in_hand: dict[int, Work[Task[Any]]] = {}  # by thread
         self._until_the_end = waits_end_when(self._is_ending)
         self._error: BaseException | None = None
 
@@ -123,6 +124,8 @@ class WorkerPool:
         """Until all threads have ended, or the time is up that the tasks in hand have."""
         deadline = None
         while working and (deadline is None or time.monotonic() < deadline):
+            for work in list(self._in_hand.values()):
+                work.look()
             try:
                 news = self._news.get(timeout=_until_look(deadline))
             except queue.Empty:
@@ -144,7 +147,7 @@ class WorkerPool:
     def _give_back(self) -> None:
         """Release what is still in hand. Its handler goes on, and is told when it says so next."""
         self._is_over = True
-        for task in list(self._in_hand.values()):
+        for task in [work.task for work in self._in_hand.values()]:
             if task.state != TAKEN:  # it was acknowledged, and its thread waits for the next one
                 continue
             _log.warning("task %r of %r is given back: %s", task.id, self._source.name, UNFINISHED)
@@ -237,7 +240,7 @@ class WorkerPool:
     def _process(self, task: Task[Any], handler: Handler) -> Task[Any] | None:
         """Run the handler; returns the task when it is to be acknowledged, in hand until then."""
         me = threading.get_ident()
-        self._in_hand[me] = task
+        self._in_hand[me] = Work(self._source.name, task)
         try:
             if self._is_over:
                 task.release()
