@@ -660,7 +660,7 @@ def test_tasks_that_are_cancelled_at_random_lose_and_double_nothing(url, name):
         assert ended > 50
         await traffic.check([task for _, task in tasks])
 
-    loops.run(main, 50)
+    loops.run(main, 110)
 
 
 def test_gets_whose_time_is_up_at_random_lose_nothing(url, name):
@@ -676,4 +676,4 @@ def test_gets_whose_time_is_up_at_random_lose_nothing(url, name):
         await loops.until(lambda: len(traffic.got) >= 1000, 40)
         await traffic.check(consuming)
 
-    loops.run(main, 50)
+    loops.run(main, 110)

@@ -15,6 +15,7 @@ PACKAGE = Path(pressure_mp.__file__).parent
 CHECKOUT = Path(__file__).parents[2]
 
 
+@pytest.mark.timeout(600)  # it installs what builds a wheel
 def test_the_wheel_carries_the_lua_and_the_type_marker(tmp_path):
     build = [sys.executable, "-m", "build", "--wheel", "--outdir", str(tmp_path), str(CHECKOUT)]
     subprocess.run(build, check=True, capture_output=True)
