@@ -58,6 +58,11 @@ _FORK = (
 )
 
 _CHILD = (
+    Step(
+        Moment.IN_CHILD,
+        "leave the hub of eventlet",
+        "before anything below could wait for a connection",
+    ),
     Step(Moment.IN_CHILD, "forget the process", "whatever is asked below, it is the child's name"),
     Step(Moment.IN_CHILD, "forget the thread", "as the process"),
     Step(Moment.IN_CHILD, "forget interrupted calls", "the parent gives back what they took"),

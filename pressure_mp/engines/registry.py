@@ -12,6 +12,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
+from .. import greenlets as greenlets
 from .. import lifecycle
 from ..exceptions import AddressError, ArgumentTypeError
 from ..hidden import hide, without_frames

@@ -26,6 +26,7 @@ ROOMS = {
     "lifecycle": "held_signals",
     "interrupts": "lifecycle",
     "off_loop": "lifecycle",
+    "greenlets": "lifecycle",
     "hidden": "",
     "polling": "",
     "in_flight": "",
@@ -57,7 +58,7 @@ ROOMS = {
     "engines.embedded": (
         "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"
     ),
-    "engines": "engines.contract exceptions hidden lifecycle urls",
+    "engines": "engines.contract exceptions greenlets hidden lifecycle urls",
     "events": "encoding engines.contract",
     "telemetry.json_logs": "",
     "effects": "engines.contract",

@@ -21,8 +21,6 @@ CASES = {
     "a named queue": "q = Queue(name=N); spawn_later(0.2, q.put, 5); assert q.get() == 5",
     "an executor": "e = Executor(2); assert e.submit(abs, -1).result() == 1; e.shutdown()",
 }
-#: Eventlet's default hub tells a process also of what comes for a process that was forked.
-HUB = {"EVENTLET_HUB": "poll"}
 #: Forks while calls are at workers. Greenlets of the parent go on in the child.
 FORK = """
 import os, time
@@ -44,11 +42,11 @@ if __name__ == "__main__":
 """
 
 
-def run(program, server, **variables):
+def run(program, server):
     """Run a program, which is to end well; returns what it wrote to stderr."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
-        env=environment(PRESSURE_URL=server.url, **variables),
+        env=environment(PRESSURE_URL=server.url),
         capture_output=True,
         text=True,
         timeout=90,
@@ -77,13 +75,13 @@ def test_a_wait_lets_other_greenlets_go_on(server, name, library, case):
             "    if 'q' in globals() and q.name == N: q.delete()",
         ]
     )
-    run(program, server, **(HUB if case == "an executor" else {}))
+    run(program, server)
 
 
 @pytest.mark.parametrize("library", BEGIN)
 def test_the_calls_of_an_executor_come_back_though_its_process_was_forked(server, library):
     needs(library)
-    run(BEGIN[library] + FORK, server, **HUB)
+    run(BEGIN[library] + FORK, server)
 
 
 def test_a_fork_calls_the_own_function_of_python_that_eventlet_replaces(server):
