@@ -76,7 +76,6 @@ _CHILD = (
     Step(Moment.IN_CHILD, "forget what is unsent", "the parent sends it"),
     Step(Moment.IN_CHILD, "forget senders", "their threads are not there; before buffers"),
     Step(Moment.IN_CHILD, "forget buffers", "the parent sends and hands out what is in them"),
-    Step(Moment.IN_CHILD, "forget space", "it is reserved for the parent"),
     Step(Moment.IN_CHILD, "close descriptors", "a byte read here would be missing in the parent"),
     Step(Moment.IN_CHILD, "forget handles", "behind all that they lead to"),
     Step(Moment.IN_CHILD, "forget puts of event loops", "their tasks are the parent's"),

@@ -29,7 +29,7 @@ IMPORTED = ("pressure-default", "mp-queue")
 CROWDED = 64
 #: How many workers take a millisecond for an item.
 WORKERS = (1, 2, 4)
-#: Those of queues whose only producer puts in the background, for short and long ones.
+#: Bounds of queues with one producer and one consumer.
 BOUNDS = (32, 100, 1000)
 
 #: Of what is done one by one: a virtual machine takes longer to wake another processor than most of

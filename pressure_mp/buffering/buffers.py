@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from .. import lifecycle
-from .bounded import BoundedOutgoing
 from .outgoing import Outgoing
 
 if TYPE_CHECKING:
@@ -26,13 +25,10 @@ class Buffers:
         incoming: Incomings | None,
         size: int,
         is_stated: bool,
-        has_bound: bool,
     ) -> None:
         self.incoming = incoming
         self.outgoing: Outgoing | None = None
-        if size and has_bound and not is_stated:
-            self.outgoing = BoundedOutgoing(size, handle)
-        elif size:
+        if size:
             self.outgoing = Outgoing(size, is_stated, handle, incoming)
         _all.add(self)
 
@@ -59,19 +55,14 @@ class Buffers:
         what :meth:`flush` raises."""
         if self.outgoing is not None:
             self.outgoing.settle_in_time(block, end)
-            self._release(self.outgoing, handle)
+            self.outgoing.raise_failure(handle)
 
     def before_bound(self, handle: BufferedHandle) -> None:
         """Send what is in the buffer, as far as the queue has space, before its bound is changed.
         Raises what :meth:`flush` raises."""
         if self.outgoing is not None:
             self.outgoing.settle()
-            self._release(self.outgoing, handle)
-
-    @staticmethod
-    def _release(outgoing: Outgoing, handle: BufferedHandle) -> None:
-        outgoing.raise_failure(handle)
-        outgoing.release(handle)
+            self.outgoing.raise_failure(handle)
 
     def cancel_join(self) -> None:
         """Wait for the broker neither at the end of the handle nor at that of the process."""
@@ -86,7 +77,6 @@ class Buffers:
             self.incoming.give_back(handle)
         if self.outgoing is not None and self.outgoing.is_awaited:
             self.outgoing.flush(handle)
-            self.outgoing.release(handle)
 
     def before_shutdown(self, handle: BufferedHandle, immediate: bool) -> None:
         """The queue is about to be shut down: nothing may come after that."""
@@ -97,18 +87,16 @@ class Buffers:
         self.outgoing.turn_off()
         if immediate:
             self.outgoing.discard()
-        self.outgoing.release(handle)
 
     def after_shutdown(self, handle: BufferedHandle) -> None:
         """The queue was emptied: so is this, also of what a thread fetched at the same time."""
         if self.incoming is not None:
             self.incoming.give_back(handle, self.incoming.patience)
 
-    def discard(self, handle: BufferedHandle) -> None:
+    def discard(self) -> None:
         """The queue is deleted with all that is in it."""
         if self.outgoing is not None:
             self.outgoing.discard()
-            self.outgoing.release(handle)
 
     def look_again(self) -> None:
         """The queue's bound was changed."""

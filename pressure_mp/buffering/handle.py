@@ -11,7 +11,6 @@ from ..drivers import Watch
 from ..effects import AnyOperation
 from ..encoding.codec import Codec
 from ..engines.contract.address import Address
-from ..engines.contract.items import Put
 from ..engines.contract.session import Binding, Engine, Options, Session
 from ..operations.objects import ObjectOperations
 
@@ -96,16 +95,8 @@ class BufferedHandle(Protocol):
     def _run_on(self, session: Session, operation: AnyOperation[T]) -> T:
         """Run it on a session, which ends with it; whatever was put and is not yet sent."""
 
-    def _putting(
-        self,
-        operation: AnyOperation[T],
-        may_be_full: bool = True,
-        *,
-        expected: Put | None = None,
-    ) -> T:
-        """Run an operation that puts something; unless the queue is known to have space, it may
-        be full. One that begins with a put that is ``expected`` to wait makes that together with
-        the wait."""
+    def _putting(self, operation: AnyOperation[T]) -> T:
+        """Run an operation that puts something."""
 
     def _get_at_once(self, block: bool, timeout: float | None) -> Any:
         """The next item of the broker, whatever was read ahead; what was put before is settled."""
@@ -129,9 +120,6 @@ class BufferedHandle(Protocol):
 
     def _put_at_once(self) -> None:
         """From now on puts go to the broker, and not into a buffer."""
-
-    def _settle_reader(self) -> None:
-        """What this handle read ahead and handed out has left the queue."""
 
     def _space(self, incoming: FetchedAhead | None) -> float:
         """How many items there is space for."""

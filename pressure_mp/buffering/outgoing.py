@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .. import events, interrupts, lifecycle
 from ..background import at_exit
 from ..deadlines import deadline, seconds_left
 from ..drivers import drive, noting
-from ..effects import Operation
 from ..encoding.large import THRESHOLD, Large
 from ..encoding.private import Private
 from ..engines import registry
-from ..engines.contract.items import Added
 from ..engines.contract.session import Options
 from ..exceptions import BrokerUnavailable, Full, PressureError
 from ..identity.processes import is_pool_worker
@@ -264,7 +262,7 @@ class Outgoing:
                 batch = next_batch(items, 0, len)
                 if len(batch) > run.end - self.number_sent:
                     batch = batch[: int(run.end - self.number_sent)]
-                sending = self._sending(run.handle, batch, waits)
+                sending = run.handle._operations.put_batch(batch, waits)
                 added = run.handle._run_at_once(noting(sending, self._note_waiting))
         except Exception as error:
             self._fail(items, error, run.handle)
@@ -272,12 +270,6 @@ class Outgoing:
         if added.number:
             self._note_sent(items, added.number)
         return added.number > 0
-
-    def _sending(
-        self, handle: BufferedHandle, batch: Sequence[bytes], waits: bool
-    ) -> Operation[Added]:
-        """Send the first items of a batch."""
-        return handle._operations.put_batch(batch, waits)
 
     def _note_sent(self, items: list[bytes], number: int) -> None:
         with self._lock:
@@ -382,9 +374,6 @@ class Outgoing:
     def before_get(self) -> None:
         """This process is about to get something, and waits for what it put."""
         self._home.calm()
-
-    def release(self, handle: BufferedHandle) -> None:
-        """Keep nothing reserved."""
 
     def look_again(self) -> None:
         """The queue's bound was changed."""

@@ -7,8 +7,8 @@ from time import monotonic
 
 from ..engines.contract.items import MOST_ITEMS
 
-#: Seconds for which the only reader, or the only writer, of a queue with a bound waits for what
-#: comes next before it stands in line: longer, if there is only one of them.
+#: Seconds for which the only reader of a queue with a bound waits for the next item before it
+#: stands in line.
 WATCH = 0.05
 #: Seconds in which what is read is to be handed out.
 _WINDOW = 0.01
@@ -22,7 +22,7 @@ _SHORTEST, _LONGEST, _FORGOTTEN = 0.5, 8.0, 60.0
 
 
 def may_watch(end: float | None) -> bool:
-    """Whether one that stops waiting then may wait for longer than it takes to watch."""
+    """Whether a get that stops waiting then may wait for longer than it takes to watch."""
     return end is None or end - monotonic() > 4 * WATCH
 
 

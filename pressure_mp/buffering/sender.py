@@ -11,10 +11,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .. import interrupts, lifecycle
-from ..background import at_exit
 from ..effects import Ask
 from ..engines.contract.items import Added
-from ..engines.contract.session import Engine, Options, Session, is_local
+from ..engines.contract.session import Engine, Session, is_local
 from . import unsent
 
 if TYPE_CHECKING:
@@ -62,17 +61,6 @@ class Buffer(Protocol):
     def leave(self, look: float) -> None:
         """The process ends: wait until they are sent, and from the moment ``look`` on ask whether
         the broker answers."""
-
-
-class Reserved(Protocol):
-    """Space of a queue that is reserved for what is put."""
-
-    def see_to(self) -> float | None:
-        """Release it in time. Returns in how many seconds to look again, None when there is
-        none."""
-
-    def end(self, options: Options | None = None) -> None:
-        """Release it, unless there is something to send."""
 
 
 class Begun(NamedTuple):
@@ -132,8 +120,6 @@ class Sender:
         #: after one that did.
         self._put_here = -math.inf
         self._hasty = 0
-        #: What is reserved, and which the thread sees to.
-        self.spaces: set[Reserved] = set()
 
     def puts_here(self, handle: BufferedHandle, item: bytes) -> bool:
         """Add an item to its queue at once, if nothing that was put before is still to be sent, and
@@ -196,21 +182,6 @@ class Sender:
     def _send_all(self) -> None:
         while not self._rest():
             self._send_next()
-            if self.spaces:
-                self._see_to_spaces()
-
-    def _see_to_spaces(self) -> float | None:
-        """Returns in how many seconds to look again, if there is anything to look at."""
-        looks = [space.see_to() for space in tuple(self.spaces)]
-        return min((look for look in looks if look is not None), default=None)
-
-    def attend(self) -> None:
-        """See to it that the thread looks at what is reserved."""
-        lifecycle.begin_use()
-        if self._thread is not None:
-            self._awake.put(None)
-        else:
-            self._start()
 
     def _send_ahead(self, run: Run) -> None:
         """Send the first item; the thread will read the reply. Until that runs, other threads may
@@ -252,12 +223,11 @@ class Sender:
             self._at_work.add(threading.get_ident())
         while True:
             self._send_all()
-            look = self._see_to_spaces() if self.spaces else None
             try:
-                self._awake.get(timeout=_LINGER if look is None else look)
+                self._awake.get(timeout=_LINGER)
             except Empty:
                 with self.lock:
-                    if self._rests and not self.spaces:
+                    if self._rests:
                         self._thread = None
                         self._at_work.discard(threading.get_ident())
                         return
@@ -347,9 +317,6 @@ def _leave() -> None:
     look = time.monotonic() + _FIRST_LOOK
     for buffer in list(buffers):
         buffer.leave(look)
-    for sender in list(_senders.values()):
-        for space in tuple(sender.spaces):
-            at_exit.say(sender.engine, space.end)
 
 
 def _after_fork_in_child() -> None:

@@ -68,24 +68,13 @@ def reader() -> str:
     return f"{incarnation()}{_READER}{next(_numbers)}"
 
 
-def writer() -> str:
-    """A new name for what reserves space, unique over all clients."""
-    return f"{incarnation()}{_WRITER}{next(_numbers)}"
-
-
 _RECEIVER = ":receiver-"
 _READER = ":reader-"
-_WRITER = ":writer-"
 
 
 def is_reader(ticket: str) -> bool:
     """Whether it names a :func:`reader`."""
     return _READER in ticket
-
-
-def is_writer(ticket: str) -> bool:
-    """Whether it names a :func:`writer`."""
-    return _WRITER in ticket
 
 
 def process_of(ticket: str) -> str:

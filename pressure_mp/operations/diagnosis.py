@@ -15,7 +15,7 @@ _NAMED = 3
 
 
 #: The states in which one of this package has a role, with a lease.
-_WITH_LEASE = ("waiting", "reading", "writing")
+_WITH_LEASE = ("waiting", "reading")
 
 
 class Diagnosis(NamedTuple):
@@ -100,9 +100,7 @@ def _holder(side: Side) -> str:
             f"PressureQueue.unlock({role!r}) takes it away"
         )
     aim = {"producer": "space", "consumer": "an item"}[role]
-    doing = {"reading": "read ahead", "writing": "put in the background"}.get(
-        holder.state, f"waited for {aim}"
-    )
+    doing = "read ahead" if holder.state == "reading" else f"waited for {aim}"
     return (
         f"the {role} role is with {holder.peer}, which has {doing} "
         f"for {holder.held:.1f} s (lease renewed {holder.age:.1f} s ago, {holder.left:.1f} s left)"

@@ -26,7 +26,6 @@ from ..engines.contract.items import (
     PurgeReply,
     Put,
     PutReply,
-    ReleaseSpace,
     RequeueRejected,
     RequeueRejectedReply,
     SetAside,
@@ -36,9 +35,7 @@ from ..engines.contract.items import (
     TakeBackReply,
     Taken,
     TakeReply,
-    put_for,
     put_one,
-    reserve_space,
 )
 from ..engines.contract.queues import GetLength, GetLengthReply
 from ..engines.contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
@@ -175,14 +172,11 @@ class ItemOperations(ControlOperations):
             error.accepted = accepted
             raise
 
-    def put_batch(
-        self, batch: Sequence[bytes], block: bool, writer: str = "", period: int = 0
-    ) -> Operation[Added]:
-        """Add the first items of a batch, as many as there is space for; returns how many, and what
-        space is reserved for a ``writer``. Waits for space for one, without limit; unless
-        ``block``: then it may be none. Raises what ``put`` does, but not that the queue is full."""
-        request = Put(batch, writer=writer, period=period)
-        reply: PutReply = yield from served(request, block, None)
+    def put_batch(self, batch: Sequence[bytes], block: bool) -> Operation[Added]:
+        """Add the first items of a batch, as many as there is space for; returns how many. With
+        ``block``, waits for space for one, without limit; else it may be none. Raises what ``put``
+        does, but not that the queue is full."""
+        reply: PutReply = yield from served(Put(batch), block, None)
         if type(reply) is Added:
             return reply
         if type(reply) in (NoSpace, InUse):
@@ -197,29 +191,6 @@ class ItemOperations(ControlOperations):
         if type(reply) in (NoSpace, InUse):
             return NONE_ADDED
         raise (yield from self._not_put(reply, False, None, b""))
-
-    def put_for(
-        self, writer: str, period: int, item: bytes, block: bool, timeout: float | None
-    ) -> Operation[Added]:
-        """Add ``item`` as ``put`` does, and reserve the space behind it for a writer."""
-        reply: PutReply = yield from served(put_for(writer, period, item), block, timeout)
-        if type(reply) is not Added:
-            raise (yield from self._not_put(reply, block, timeout, b""))
-        return reply
-
-    def reserve_space(self, writer: str, period: int) -> Operation[Added]:
-        """Reserve what space there is for a writer. Waits for nothing, nor raises that there is
-        none."""
-        reply: PutReply = yield reserve_space(writer, period)
-        if type(reply) is Added:
-            return reply
-        if type(reply) in (NoSpace, InUse):
-            return NONE_ADDED
-        raise (yield from self._not_put(reply, False, None, b""))
-
-    def release_space(self, writer: str, period: int) -> Operation[None]:
-        """What space a writer reserved in that period, or before, is for anybody."""
-        yield ReleaseSpace(writer, period)
 
     def _put_batch(
         self,

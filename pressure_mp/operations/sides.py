@@ -51,8 +51,7 @@ class Holder(NamedTuple):
     """Who keeps a role, in seconds.
 
     ``state`` is ``"waiting"`` (a client of this package waits with the role for an item or for
-    space), ``"reading"`` (one reads ahead, and will hand out what it read), ``"writing"`` (space is
-    reserved for one, which puts in the background), ``"granted"`` (the
+    space), ``"reading"`` (one reads ahead, and will hand out what it read), ``"granted"`` (the
     first in line was granted it and did not come for it yet), ``"foreign"`` (another implementation
     is at work, or it died at work; ``peer`` is the last that is known) or ``"lost"`` (nobody has
     it, but its token is missing: a server or somebody removed it; for a moment also when another

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..buffering import unsent
 from ..deadlines import deadline, seconds_left
-from ..effects import AnyOperation, Ask
+from ..effects import AnyOperation
 from ..encoding.codec import Codec
+from ..encoding.large import Large
 from ..engines import registry
+from ..engines.contract.session import is_local
 from ..exceptions import ArgumentError
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
@@ -20,17 +22,15 @@ from .item_handles import ItemHandle
 
 if TYPE_CHECKING:  # a queue without buffers need not load them
     from ..buffering.buffers import Buffers
-    from ..buffering.full import WhereFull
     from ..buffering.handle import FetchedAhead, Incomings
     from ..buffering.incoming import Incoming
     from ..buffering.outgoing import Outgoing
-    from ..engines.contract.items import Put
 
 T = TypeVar("T")
 
 #: How many items may wait to be sent, where nothing is said.
 _BUFFERING = 4000
-#: With a smaller bound nothing is gained by buffers.
+#: With a smaller bound nothing is gained by reading ahead.
 _LEAST_BOUND = 4
 #: The environment variable that says it for a program that does not.
 _VARIABLE = "PRESSURE_BUFFERING"
@@ -94,7 +94,7 @@ class BufferedItemHandle(ItemHandle):
 
     def _unasked(self, bound: int) -> int:
         """How many of them where nobody says so."""
-        may = self._is_private(bound) and self._may_put_in_background and not (bound and self._eof)
+        may = not bound and self._is_private(bound) and self._may_put_in_background
         return _BUFFERING if may and not self._options.durability else 0
 
     def _is_private(self, bound: int) -> bool:
@@ -111,7 +111,6 @@ class BufferedItemHandle(ItemHandle):
         self._buffers: Buffers | None = None
         self._outgoing: Outgoing | None = None
         self._incoming: Incomings | None = None
-        self._where_full: WhereFull | None = None
         if self._opens_later:
             return  # whoever opens it has buffers of its own
         if self._sends_ahead or self._fetches_ahead or self._reserves:
@@ -128,7 +127,6 @@ class BufferedItemHandle(ItemHandle):
                 self._incoming,
                 self._sends_ahead,
                 self._is_buffering_stated,
-                self._had_bound,
             )
             self._outgoing = self._buffers.outgoing
 
@@ -143,42 +141,27 @@ class BufferedItemHandle(ItemHandle):
     def _putting(
         self,
         operation: AnyOperation[T],
-        may_be_full: bool = True,
         *,
         connection: object | None = None,
-        expected: Put | None = None,
     ) -> T:
         """Run an operation that puts something through this handle; with a ``connection``, in its
-        transaction, which waits for no space. One that begins with a put that is ``expected`` to
-        wait makes that together with the wait."""
+        transaction, which waits for no space."""
         self._was_put_to = True
-        if may_be_full and connection is None:
+        if connection is None:
             self._settle_reader()
         if self._eof:
             operation = self._operations.as_producer(self._here, self._token, operation)
         if connection is not None:
             return self._run_in(connection, operation)
-        if self._had_bound and self._anonymous and type(operation) is Ask:
-            expected = self._expecting(operation)
-        if expected is not None and not self._eof:
-            return self._run_after_wait(operation, expected)
         return self._run(operation)
 
-    def _run_after_wait(self, operation: AnyOperation[T], request: Put) -> T:
-        """:meth:`_run` for an operation that begins with ``request``: that is sent together with a
-        wait for space, if the engine can do so."""
-        from ..buffering.full import run_after_wait
-
-        if unsent.senders:
-            unsent.settle(registry.engine(self._address))
-        return run_after_wait(self, operation, request)
-
-    def _expecting(self, putting: Ask[T]) -> Put | None:
-        if self._where_full is None:
-            from ..buffering.full import WhereFull
-
-            self._where_full = WhereFull()
-        return self._where_full.expected(putting)
+    def _put_here(self, item: bytes | Large) -> bool:
+        """Add an item to a queue in shared memory; False when the queue has no space, or is no
+        longer there, or while something that this process put before is unsent."""
+        if unsent.senders or type(item) is not bytes:
+            return False
+        binding = self._binding
+        return is_local(binding) and binding.put_here(item)
 
     def _settle_reader(self) -> None:
         """What this handle read ahead and handed out has left the queue: so no put here waits for

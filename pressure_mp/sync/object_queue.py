@@ -8,6 +8,7 @@ from functools import partial
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .. import events
 from ..deadlines import deadline, seconds_left
 from ..encoding import serializers, signing
 from ..encoding.codec import Codec
@@ -86,11 +87,9 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
             With a buffer, put returns at once, and a thread sends all waiting items together;
             :meth:`flush`, :meth:`close` and the end of the process wait until they are sent. Only
             for first-in, first-out queues. None means ``PRESSURE_BUFFERING``, if that is set; else
-            4000 for an anonymous queue without ``durability`` that has no bound, or has a bound of
-            4 or more and no ``eof``; else 0. In the workers of a ``multiprocessing.Pool``, these
-            4000 are 0, because the pool terminates them as soon as it has the results. If the queue
-            has a bound, put uses the buffer only while this process alone puts and has
-            space reserved: so an item has its place in the queue when put returns.
+            4000 for an anonymous queue that has no bound, and no ``durability``; else 0. In the
+            workers of a ``multiprocessing.Pool``, these 4000 are 0, because the pool terminates
+            them as soon as it has the results.
         :param prefetch: how many items get may fetch ahead, up to 1,000 in one round trip, though
             no more than this consumer's share of what is queued; what is not handed out goes back
             to the queue. With 2,000 or more, the next ones come while the last are handed out. Only
@@ -153,8 +152,9 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
     ) -> None:
         """Put ``item`` into the queue.
 
-        When this returns, the item is at the broker; or, with ``buffering``, which most anonymous
-        queues have, in the buffer of this handle, or in memory that processes of this host share.
+        When this returns, the item is at the broker; or, with ``buffering``, which anonymous queues
+        without a bound have, in the buffer of this handle; or in memory that processes of this host
+        share.
 
         Blocks while the queue is full: without limit, or at most ``timeout`` seconds; not at all
         when ``block`` is false. Waiting clients are served in the order in which they came.
@@ -204,8 +204,15 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
                 self._outgoing.put(self, item, block, timeout)
                 return
             self._check_open()
-            order = self._order(item)
-            putting = self._operations.put_object(item, bool(block), timeout, order)
+            if self._options.shares_memory and connection is None and not events.listeners:
+                encoded = self._codec.encode(item)
+                self._was_put_to = True
+                if self._put_here(encoded):
+                    return
+                putting = self._operations.put(encoded, bool(block), timeout)
+            else:
+                order = self._order(item)
+                putting = self._operations.put_object(item, bool(block), timeout, order)
             self._putting(putting, connection=connection)
         except Full as error:
             error.item = item
@@ -331,7 +338,7 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         if self._incoming is not None:
             self._incoming.before_look(self)
         if self._buffers is not None:
-            self._buffers.discard(self)
+            self._buffers.discard()
         self._delete(True, timeout)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

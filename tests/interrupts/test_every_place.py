@@ -29,7 +29,7 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
-from pressure_mp.buffering import bounded, for_good, pace, reservation, space
+from pressure_mp.buffering import for_good, pace, reservation
 from pressure_mp.encoding.large import THRESHOLD
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.identity.processes import incarnation
@@ -566,18 +566,10 @@ def test_put_with_buffering(server, name, sweep):
         sweep(lambda: (q.put(1), q.flush()), check, every=3)
 
 
-@pytest.mark.parametrize("is_kept", [True, False])
-def test_put_into_a_queue_with_a_bound(server, sweep, monkeypatch, is_kept):
-    """Into space that is reserved, and where that begins and ends."""
-    monkeypatch.setattr(space, "_WINDOW", HOURS)
-    monkeypatch.setattr(space, "KEPT", HOURS if is_kept else 0.0)
-    monkeypatch.setattr(bounded, "_FEW", 0)
-    with Queue(50, url=server.url, prefetch=0) as q:
+def test_put_into_a_queue_with_a_bound(server, sweep):
+    with Queue(50, url=server.url) as q:
 
         def check(interrupted, value):
-            flushed = Background(q.flush)
-            flushed.join(SOON)
-            flushed.result()
             found = q.qsize()
             assert found in ([0, 1, 2] if interrupted else [2])
             assert [q.get() for _ in range(found)] == [1, 2][:found]

@@ -77,7 +77,7 @@ ROOMS = {
     ),
     "sync": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "
-        "engines.contract exceptions hidden identity in_flight interrupts lifecycle numeric "
+        "engines.contract events exceptions hidden identity in_flight interrupts lifecycle numeric "
         "operations"
     ),
     "sync.tasks": (

@@ -9,7 +9,7 @@ import pytest
 
 from pressure_mp.engines.contract import task_results, tasks
 from pressure_mp.engines.contract.implementations import Implementations
-from pressure_mp.engines.contract.items import EndReservation, ReleaseSpace, Reserve
+from pressure_mp.engines.contract.items import EndReservation, Reserve
 from pressure_mp.engines.contract.queues import Unlock
 from pressure_mp.engines.contract.requests import ItemRequest, QueueRequest, Request, TaskRequest
 from pressure_mp.engines.memory import dispatch as memory
@@ -21,7 +21,7 @@ from pressure_mp.engines.redis.one_script import FirstScript, OneScript
 from pressure_mp.engines.redis.requests import implementations as redis
 
 #: What PostgreSQL's engine answers without asking the server.
-UNASKED = (Reserve, EndReservation, ReleaseSpace, Unlock)
+UNASKED = (Reserve, EndReservation, Unlock)
 
 #: The table of an engine, and the requests that it has to have.
 TABLES = {

@@ -7,7 +7,6 @@ import multiprocessing
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-import inside
 import pytest
 from brokers.lossy import LossyProxy
 from brokers.servers import Server
@@ -71,7 +70,6 @@ def closed_at_end() -> Iterator[Callable[[Handle], Handle]]:
     for handle in kept:
         handle.cancel_join_thread()
         handle.close()
-        inside.forget_space(handle)
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def test_it_does_not_count_for_others_once_it_was_given(make, monkeypatch):
     stand_by(q)
     q.put(1)
     size = Background(inside.run, q, inside.operations(q).length())
-    until(lambda: call(q, "length", 0, "")[0] == b"reserved")
+    until(lambda: call(q, "length", 0)[0] == b"reserved")
     stand_by(q, given=item_in(q))
     assert size.result() == 0
 

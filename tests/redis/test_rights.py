@@ -158,16 +158,9 @@ class Uses:
         self.run(operations.end_reservation("A:reader-1", 1, 0))
         self.run(operations.reserve("A:reader-1", 2, 0, 0, 1))
         self.run(operations.end_reservation("A:reader-1", 2, 1))
-        self.run(operations.release_space("A:writer-1", 1))
-        self.queue.get_nowait()
         here = (client_id(), process_prefix(), 5000)
         session = self.session()
-        for number, left in ((0, b"2"), (1, b"1")):
-            items = [b"8"] * number
-            reply = session.script("fill", (number, "A:writer-2", 1, *here, *items))
-            assert reply == [b"done", left]
-        self.run(operations.release_space("A:writer-2", 1))
-        for call, items in ((1, [b"8"]), (2, [])):
+        for call, items in ((1, [pickle.dumps(8, 5)]), (2, [])):
             reply = session.script("drain", ("A:reader-2", call, call - 1, 9, 1000, *here))
             assert reply == [b"done", items]
         self.run(operations.reserve("A:reader-3", 1, 0, 0, 9))

@@ -157,6 +157,26 @@ def test_a_bound_is_never_exceeded(make, start):
     assert is_here(queue)
 
 
+@pytest.mark.parametrize("bound", [0, 4, 100])
+def test_what_was_put_into_a_queue_at_the_broker_before_is_there_before(make, name, bound):
+    """Whoever sees an item in shared memory sees what its producer put elsewhere before."""
+    elsewhere, queue = make(0, name, buffering=1000), make(bound)
+
+    def put():
+        for number in range(500):
+            elsewhere.put(number)
+            queue.put(number)
+
+    putting = Background(put)
+    with redis.Redis.from_url(queue.url) as client:
+        for number in range(500):
+            assert queue.get(timeout=LIMIT) == number
+            assert client.llen(f"__pressure__:{name}") > number
+    putting.result()
+    assert is_here(queue)
+    elsewhere.delete()
+
+
 def test_a_full_queue_says_so_and_a_get_makes_room(make):
     queue = make(2)
     queue.put(1)

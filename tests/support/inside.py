@@ -168,17 +168,6 @@ def outgoing_in_loops(handle: Any) -> list[Any]:
     return [outgoing for outgoing in found if outgoing is not None]
 
 
-def has_space(handle: Any) -> bool:
-    """Whether space is reserved for what is put through it."""
-    return bool(handle._outgoing._space.is_held)
-
-
-def forget_space(handle: Any) -> None:
-    """What is reserved for it is not used any more."""
-    if hasattr(handle._outgoing, "_space"):
-        handle._outgoing._space._due = handle._outgoing._space._lease_ends = 0.0
-
-
 def memory_results(queue: Any) -> Any:
     """What a queue of tasks in memory keeps of the ends of tasks, by their ids."""
     return queue._binding.queue._life.results.kept

@@ -46,7 +46,6 @@ HANDLE = {
     "_readable": MADE,  # its pipe is OWN
     "_token": MADE,  # tells handles of one process apart
     "_was_put_to": MADE,  # only the text of an error depends on it
-    "_where_full": MADE,  # only how a put is sent depends on it
     "_opening": MADE,
     "_binding": REACHED,
     "_hold": REACHED,
@@ -91,10 +90,6 @@ OUTGOING = {
     "failure": OWN,
     "number_sent": OWN,
     "sender": MADE,  # the home of all, unless this process found the queue full
-    # Of a queue with a bound.
-    "_is_ready": OWN,
-    "_seen": OWN,
-    "_space": MADE,  # reset by itself
 }
 
 RESERVING = dict.fromkeys(
@@ -146,7 +141,8 @@ def parts_of(queue: Any) -> Iterator[tuple[str, Any]]:
     """The parts of a handle that has used its queue, each with its name in :data:`TABLE`."""
     yield "handle", queue
     yield "codec", queue._codec
-    yield "outgoing", queue._outgoing
+    if queue._outgoing is not None:  # of a queue with a bound nothing waits to be sent
+        yield "outgoing", queue._outgoing
     yield "reserving", queue._incoming
     yield "binding", queue._binding
     yield "ring", queue._binding.items.ring

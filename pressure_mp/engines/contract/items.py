@@ -28,16 +28,9 @@ MOST_BYTES = 1_000_000
 
 
 class Added(NamedTuple):
-    """The first so many items are in the queue.
-
-    ``space``: for so many more there is space, which is reserved for the writer of the put; 0 when
-    it has none. ``is_wanted``: somebody waits until the writer releases it; or the writer has none
-    because others put too.
-    """
+    """The first so many items are in the queue."""
 
     number: int
-    space: int = 0
-    is_wanted: bool = False
 
 
 class NotComparable(NamedTuple):
@@ -57,13 +50,6 @@ class Put(NamedTuple):
     ``waits``: who is not served has a place in line from then on, or keeps it; it is served when it
     is the first. Without, it is served if that is possible at this moment, whoever else waits, and
     has no place any more.
-
-    ``writer`` (see :func:`~pressure_mp.identity.client.writer`): the space that is left behind
-    these items is reserved for it, if the queue has a bound and nobody else puts; or nothing is, in
-    engines that reserve none. Until it is released, or the writer's lease ends, nobody else puts
-    (they are told :class:`InUse`), the bound stays, and nobody is told how many items there are:
-    the writer may have accepted as many as there is space for. ``period`` numbers the times for
-    which it reserves, from the put on that begins one.
     """
 
     items: Sequence[bytes]
@@ -71,38 +57,15 @@ class Put(NamedTuple):
     overfill: bool = False
     has_content: bool = False
     waits: bool = True
-    writer: str = ""
-    period: int = 0
 
 
 def put_one(item: bytes, sort_keys: Sequence[bytes], overfill: bool, waits: bool) -> Put:
     """:class:`Put` of one item, what most puts are, made in half the time of a named tuple's own
     constructor."""
-    return tuple.__new__(Put, ((item,), sort_keys, overfill, False, waits, "", 0))
-
-
-def put_for(writer: str, period: int, item: bytes) -> Put:
-    """:class:`Put` of one item of a writer, which waits, and reserves the space behind it."""
-    return Put((item,), writer=writer, period=period)
-
-
-def reserve_space(writer: str, period: int) -> Put:
-    """:class:`Put` of no item: only to reserve what space there is."""
-    return Put((), waits=False, writer=writer, period=period)
+    return tuple.__new__(Put, ((item,), sort_keys, overfill, False, waits))
 
 
 PutReply = Added | NoSpace | InUse | NotComparable | Lost | Closed | Missing
-
-
-class ReleaseSpace(NamedTuple):
-    """A writer has put all that it accepted: what space it reserved in that period, or before, is
-    for anybody."""
-
-    writer: str
-    period: int
-
-
-ReleaseSpaceReply = Done
 
 
 class Hold(NamedTuple):

@@ -209,8 +209,7 @@ class Keeper(NamedTuple):
     """Who keeps a role, in milliseconds of the broker's clock.
 
     ``state`` is ``"waiting"`` (with the role for an item or for space), ``"reading"`` (it
-    reserved items, see :class:`~.items.Reserve`), ``"writing"`` (it reserved space, see
-    :class:`~.items.Put`), ``"granted"`` (the next in line, which did not
+    reserved items, see :class:`~.items.Reserve`), ``"granted"`` (the next in line, which did not
     come for it yet), ``"foreign"`` (another implementation is at work, or died at work; ``client``
     is the last that is known) or ``"lost"`` (nobody).
     """

@@ -27,7 +27,6 @@ from .items import (
     Prefetch,
     Purge,
     Put,
-    ReleaseSpace,
     Renew,
     Requeue,
     RequeueRejected,
@@ -84,7 +83,6 @@ QueueRequest = Exists | GetDiscipline | Enlist | GetUsers | Dismiss
 ItemRequest = (
     Open
     | Put
-    | ReleaseSpace
     | Take
     | TakeBack
     | Prefetch

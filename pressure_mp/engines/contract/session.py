@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, runtime_
 
 from .address import Address
 from .items import TakeBack
-from .replies import Later
+from .replies import Later, NoItem
 
 if TYPE_CHECKING:
     from .requests import Request
@@ -45,7 +45,7 @@ class Session(Protocol):
         """
 
     def send_ahead(
-        self, request: Request, later: Later | None = None, timeout: float = 0.0
+        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
     ) -> bool:
         """Send it, if that can be done without waiting for anything, and nothing else: this thread
         or another one makes the same request by ``call``, first of all, and has its reply then. If

@@ -17,8 +17,6 @@ from ..contract.items import (
     PrefetchReply,
     Put,
     PutReply,
-    ReleaseSpace,
-    ReleaseSpaceReply,
     Reserve,
     ReserveReply,
     Settled,
@@ -28,11 +26,11 @@ from ..contract.items import (
 )
 from ..contract.replies import Closed, Ended, NoItem, NoSpace, Outcome
 from .clock import milliseconds
-from .dispatch import for_items, for_slots
+from .dispatch import for_items
 from .line import Caller
 from .orders import Entry
 from .returning import put_back
-from .state import Delivery, QueueState, Reader, Slot, handle_of, owner_of
+from .state import Delivery, QueueState, Reader, handle_of, owner_of
 
 
 @for_items.does(Put)
@@ -57,12 +55,6 @@ def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
         state.add(item, sort_key, caller.client)
         added += 1
     return Added(added)
-
-
-@for_slots.does(ReleaseSpace)
-def release_space(slot: Slot, request: ReleaseSpace, caller: Caller) -> ReleaseSpaceReply:
-    """No space is ever reserved."""
-    return Outcome.DONE
 
 
 @for_items.does(Take)

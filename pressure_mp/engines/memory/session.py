@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from ...identity.client import client_id
 from ..contract.items import TakeBack
-from ..contract.replies import Later, NoTask
+from ..contract.replies import Later, NoItem, NoTask
 from ..contract.session import TICK
 from ..left_loops import OwnLoop, give_back
 from .line import Caller
@@ -70,7 +70,7 @@ class MemorySession(_Session):
     def call(self, request: Any, end: float | None = None) -> Any:
         return self._queue.call(request, self)
 
-    def send_ahead(self, request: Any, later: Later | None = None, timeout: float = 0.0) -> bool:
+    def send_ahead(self, request: Any, later: NoItem | None = None, timeout: float = 0.0) -> bool:
         """There is nothing to wait for."""
         return False
 

@@ -13,7 +13,7 @@ from .ways import Asked, Reply, does, flags, given, number, outcome, same
 
 
 def _ask_put(request: i.Put, discipline: str) -> Asked:
-    items, keys, overfill, has_content, waits, _, _ = request  # for no writer space is reserved
+    items, keys, overfill, has_content, waits = request
     return Asked(
         "put",
         flags(overfill=overfill, has_content=has_content, waits=waits),

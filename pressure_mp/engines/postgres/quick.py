@@ -54,7 +54,7 @@ class Quick:
     def may_do(self, request: Request) -> bool:
         """Whether that is tried first."""
         if type(request) is Put:
-            items, _, overfill, has_content, _, _, _ = request
+            items, _, overfill, has_content, _ = request
             if (
                 not self._puts
                 or len(items) != 1

@@ -13,7 +13,6 @@ from ...identity.client import client_id_bytes, ticket
 from ..contract.items import (
     EndReservation,
     Put,
-    ReleaseSpace,
     Reserve,
     Settled,
     Take,
@@ -21,7 +20,7 @@ from ..contract.items import (
     Taken,
 )
 from ..contract.queues import Exists, Unlock
-from ..contract.replies import Later, NoTask, Outcome
+from ..contract.replies import Later, NoItem, NoTask, Outcome
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options
 from ..contract.tasks import AwaitTask
@@ -149,8 +148,6 @@ class BaseSession:
             return Outcome.SHARED
         if isinstance(request, EndReservation):
             return Settled(0)
-        if isinstance(request, ReleaseSpace):
-            return Outcome.DONE
         if isinstance(request, Unlock):
             return "" if await self._call(Exists(), end) else Outcome.MISSING
         way = ways[type(request)]
@@ -368,7 +365,7 @@ class PostgresSession(BaseSession):
         return finish(self._call(request, end))
 
     def send_ahead(
-        self, request: Request, later: Later | None = None, timeout: float = 0.0
+        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
     ) -> bool:
         """Nothing is sent before it is called."""
         return False

@@ -17,7 +17,7 @@ from ...exceptions import ArgumentError, ArgumentTypeError
 from ...identity.client import client_id
 from ..contract.contents import StoreChunks, SweepContents
 from ..contract.items import Acknowledge, Put
-from ..contract.replies import Later
+from ..contract.replies import Later, NoItem
 from ..contract.requests import Request
 from ..contract.tasks import AckTask, AckTasks, PutTasks
 from ..finishing import finish
@@ -174,7 +174,7 @@ class TransactionSession(BaseTransactionSession):
         return finish(self._call(request, end))
 
     def send_ahead(
-        self, request: Request, later: Later | None = None, timeout: float = 0.0
+        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
     ) -> bool:
         """Nothing is sent before it is called."""
         return False

@@ -108,8 +108,8 @@ class RedisBinding:
         if discipline == keys.FIFO:
             self.offer = FastPath("offer")
             self.poll = FastPath("poll", waiting=FastPath("stand_by"))
-        #: Those of the only writer and of the only reader of a queue with a bound.
-        self.fill, self.drain = FastPath("fill"), FastPath("drain")
+        #: That of the only reader of a queue with a bound.
+        self.drain = FastPath("drain")
         #: That of the only reader of a queue without one.
         self.read_on = Rare()
         #: In event loops, before a request that waits: the same, which only tries, over the shared

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..contract.items import TakeBack
-from ..contract.replies import Later, NoItem, NoSpace
+from ..contract.replies import Later, NoItem
 from ..contract.requests import Request
 from ..finishing import finish
 from .accepting import accept
@@ -28,8 +28,6 @@ from .statuses import DECLINED, DONE, Reply
 
 #: With these replies to the first call of an operation its connection is idle again.
 _AT_ONCE = (DONE, DECLINED)
-#: What is waited for before a call that is sent along with the wait.
-_SIGNALS: dict[type[Later], str] = {NoItem: "item", NoSpace: "space"}
 
 
 class BlockingSession:
@@ -100,7 +98,7 @@ class BlockingSession:
         return finish(found(self._caller, request, end))
 
     def send_ahead(
-        self, request: Request, later: Later | None = None, timeout: float = 0.0
+        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
     ) -> bool:
         found = implementations[type(request)]
         script = None
@@ -109,8 +107,7 @@ class BlockingSession:
                 self._send_read(found.plain(self.binding, request))
                 if self._ahead is not None:
                     return True
-            first = found.first if later is None else found.after_wait or found.first
-            script = first(self.binding, request)
+            script = found.first(self.binding, request)
         elif type(found) is OneScript:
             script = found.op, found.args(self.binding, request)
         if script is None or script[0] not in self.binding.quick:
@@ -123,7 +120,7 @@ class BlockingSession:
         number = command.number(wire.lane)
         packed, limit = command.pack(args, wire.id, wire.lane, number), None
         if later is not None:
-            waiting = self.binding.waiting(_SIGNALS[type(later)], timeout)
+            waiting = self.binding.waiting("item", timeout)
             packed, limit = pack_command(waiting.command) + packed, waiting.lasts
         self._send(Sent(op, args, wire, number, limit), packed)
         return True

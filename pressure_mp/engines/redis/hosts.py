@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from ...exhaustive import assert_never
 from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
-from ..contract.replies import Later, Outcome
+from ..contract.replies import Later, NoItem, Outcome
 from ..contract.requests import HostRequest
 from ..contract.session import Options
 from ..finishing import finish
@@ -110,7 +110,9 @@ class _Session:
         self._asked = asked
         self._commands = commands
 
-    def send_ahead(self, request: object, later: Later | None = None, timeout: float = 0.0) -> bool:
+    def send_ahead(
+        self, request: object, later: NoItem | None = None, timeout: float = 0.0
+    ) -> bool:
         """It is not sent before it is called."""
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ...identity.client import is_reader, is_writer, parse_client
+from ...identity.client import is_reader, parse_client
 from ..contract.brokers import Damage
 from ..contract.queues import End, Inspection, Keeper, Waiting
 from .statuses import Reply
@@ -81,7 +81,7 @@ def _keeper(reply: list[Any], now: int) -> Keeper | None:
     if place == "foreign":
         return Keeper("lost" if is_lost(last, place) else "foreign", last)
     ends = _number(until, now)
-    state = "reading" if is_reader(ticket) else "writing" if is_writer(ticket) else "waiting"
+    state = "reading" if is_reader(ticket) else "waiting"
     return Keeper(state, client, ticket, _number(since, now), ends, _number(lease, ends - now))
 
 

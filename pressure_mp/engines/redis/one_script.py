@@ -48,15 +48,13 @@ class FirstScript(Generic[R, P]):
     it. Else ``rest`` goes on, with what it said, None when it was not called.
 
     In a thread, ``plain`` comes first, if there is one: ``join`` makes a reply of what was read and
-    what the script said, None when that does not count. Then all is as if it had not been sent.
-    ``after_wait`` says which script to send behind a wait; None when it is as without one."""
+    what the script said, None when that does not count. Then all is as if it had not been sent."""
 
     first: Callable[[RedisBinding, R], tuple[str, tuple[Any, ...]] | None]
     read: Callable[[R, Reply], P | None]
     rest: Callable[[Caller, R, float | None, Reply | None], Coroutine[Any, Any, P]]
     plain: Callable[[RedisBinding, R], PlainRead | None] | None = None
     join: Callable[[RedisBinding, R, Any, Reply], P | None] | None = None
-    after_wait: Callable[[RedisBinding, R], tuple[str, tuple[Any, ...]] | None] | None = None
 
     async def __call__(self, caller: Caller, request: R, end: float | None) -> P:
         reply = None

@@ -8,18 +8,16 @@ looks after both roles, not only after the one that it wants.
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from ...exceptions import PressureError
 from ...identity import hand_outs
 from ...identity.client import client_id, is_gone, is_reader, process_of
-from ...identity.processes import incarnation
 from ..contract.session import ONE_TRY
 from .caller import Caller
 from .statuses import DONE, RESERVED, Reply
 
-#: Seconds for which one that may not wait waits for what a reader or a writer reserved, and between
-#: two looks whether that is settled.
+#: Seconds for which a call that may not wait waits for what a reader reserved, and between two
+#: looks whether that is settled.
 GRACE = 0.2
 _PAUSE = 0.002
 
@@ -84,17 +82,16 @@ async def _end(caller: Caller, keeper: str, is_gone: bool, end: float | None) ->
         hand_outs.forget(keeper)
 
 
-async def look(caller: Caller, op: str, end: float | None, *args: Any) -> Reply:
-    """Look at the queue when what a reader or a writer reserved is settled, or after :data:`GRACE`
-    seconds; at once in a call of one try."""
-    me = incarnation()
-    reply = await caller.script(op, (int(end == ONE_TRY), me, *args), end)
+async def look(caller: Caller, op: str, end: float | None) -> Reply:
+    """Look at the queue when what a reader reserved is settled, or after :data:`GRACE` seconds; at
+    once in a call of one try."""
+    reply = await caller.script(op, (int(end == ONE_TRY),), end)
     latest, pause = time.monotonic() + GRACE, _PAUSE
     while reply[0] == RESERVED:
         await free_roles(caller, end)
         await caller.sleep(pause)
         pause *= 2
-        reply = await caller.script(op, (int(time.monotonic() >= latest), me, *args), end)
+        reply = await caller.script(op, (int(time.monotonic() >= latest),), end)
     return reply
 
 

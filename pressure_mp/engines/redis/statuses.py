@@ -34,8 +34,7 @@ FOREIGN = b"foreign"  # taken, but not by the caller, or not any more
 DUE = b"due"  # the time has come of something that another script is to see to
 CHANGED = b"changed"  # since the caller read the data
 
-# A reader has items reserved, or a writer space; and whose the role is that a busy reply names,
-# then.
+# A reader has items reserved; and whose the role is that a busy reply names, then.
 RESERVED = b"reserved"
 
 # How a call takes part in a queue's line: its mode, and its turn if it is an operation's first.

@@ -134,8 +134,8 @@ class Turns:
         self._turn = "again"
 
     async def _outwait(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
-        """A reader or a writer has the role for a moment, or has items that it handed out: one that
-        may not wait waits for that, in line."""
+        """A reader has the role for a moment, or has items that it handed out: a call that may not
+        wait waits for that, in line."""
         latest = time.monotonic() + GRACE
         self._may_hold = True
         while True:

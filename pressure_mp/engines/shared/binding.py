@@ -13,7 +13,6 @@ from ..contract.items import (
     EndReservation,
     PeekItems,
     Put,
-    ReleaseSpace,
     Renew,
     Requeue,
     Reserve,
@@ -36,7 +35,7 @@ from ..contract.queues import (
     Open,
     Opened,
 )
-from ..contract.replies import InUse, Later, Outcome
+from ..contract.replies import InUse, Later, NoItem, Outcome
 from ..contract.session import SHORTEST_TRY, AsyncSession, Options, Session
 from . import places
 from .header import MOVED
@@ -283,7 +282,7 @@ class SharedSession:
             self._below = self._binding.below.session()
         return self._below
 
-    def send_ahead(self, request: Any, later: Later | None = None, timeout: float = 0.0) -> bool:
+    def send_ahead(self, request: Any, later: NoItem | None = None, timeout: float = 0.0) -> bool:
         """As of :class:`Session`; what is done here is not done before it is called."""
         if self._binding.are_here:
             return False
@@ -348,7 +347,6 @@ _HERE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]
     Put: SharedItems.put,
     Take: SharedItems.take,
     Reserve: SharedItems.reserve,
-    ReleaseSpace: lambda items, request, session, end: Outcome.DONE,
     GetLength: lambda items, request, session, end: items.length(),
     PeekItems: lambda items, request, session, end: items.peek(request),
 }

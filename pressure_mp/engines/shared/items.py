@@ -76,7 +76,7 @@ class SharedItems:
 
     def put(self, request: Put, taker: Taker, end: float | None) -> Any:
         """:class:`Put`"""
-        items, sort_keys, overfill, has_content, waits, writer, _ = request
+        items, sort_keys, overfill, has_content, waits = request
         if sort_keys or overfill or has_content:
             return MOVE
         ring = self.ring
@@ -88,7 +88,7 @@ class SharedItems:
         if added == 0 and items:
             return NoSpace(ring.length)
         ring.tell_items(added)
-        return Added(added, 0, writer != "")  # others may put too, without a word
+        return Added(added)
 
     def _append(self, items: Any) -> Any:
         ring = self.ring

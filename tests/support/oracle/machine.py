@@ -32,7 +32,6 @@ from pressure_mp.engines.contract.items import (
     Prefetch,
     Purge,
     Put,
-    ReleaseSpace,
     Renew,
     Requeue,
     RequeueRejected,
@@ -63,7 +62,6 @@ from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.engines.memory.address import MemoryAddress
 from pressure_mp.engines.memory.engine import MemoryEngine
-from pressure_mp.identity.client import writer
 from pressure_mp.operations.large import in_requests
 
 CLIENTS = 4
@@ -234,16 +232,6 @@ class Oracle(RuleBasedStateMachine):
     @rule(client=clients, number=st.integers(2, 4))
     def put_many_now(self, client: int, number: int) -> None:
         self.ask(client, Put([self.new_item() for _ in range(number)], waits=False))
-
-    @precondition(in_fifo)
-    @rule(client=clients, number=st.integers(1, 4))
-    def put_for_a_writer_now(self, client: int, number: int) -> None:
-        """Between its puts nobody else's is done, in an engine that reserves space."""
-        name = writer()
-        for period in (1, 2):
-            items = [self.new_item() for _ in range(number)]
-            self.ask(client, Put(items, waits=False, writer=name, period=period))
-        self.ask(client, ReleaseSpace(name, period))
 
     @rule(client=clients, length=st.sampled_from([5, CHUNK + 1]), data=st.data())
     def put_large_now(self, client: int, length: int, data: st.DataObject) -> None:

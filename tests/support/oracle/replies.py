@@ -6,7 +6,7 @@ from typing import Any
 
 from oracle.steps import is_later
 from pressure_mp.engines.contract.fair import GetKeys
-from pressure_mp.engines.contract.items import Added, Attendance, Taken
+from pressure_mp.engines.contract.items import Attendance, Taken
 from pressure_mp.engines.contract.queues import End, Inspection, Stats
 
 
@@ -18,8 +18,6 @@ def plain(reply: Any, request: Any = None) -> Any:
         return "later"
     if isinstance(reply, Taken):
         return reply.items, len(reply.numbers)  # an engine numbers items as it likes
-    if isinstance(reply, Added):
-        return reply.number  # an engine may reserve space
     if isinstance(reply, Stats):
         # Who waits is told of when it calls as the first in line; that it is, a server's client may
         # only hear of after that call.

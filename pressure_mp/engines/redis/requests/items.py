@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import Any
 
 from ....identity.client import client_id, client_id_bytes, process_prefix, ticket
@@ -43,36 +42,26 @@ _new = tuple.__new__
 ONE_ADDED = items.Added(1)
 
 
-def _offer(
-    binding: RedisBinding, request: items.Put, waited: bool = False
-) -> tuple[str, tuple[Any, ...]] | None:
-    """The fast path of one item, with nothing special about it; and a writer's call that does not
-    wait. Behind one that ``waited`` it is taken too if it was declined of late."""
+def _offer(binding: RedisBinding, request: items.Put) -> tuple[str, tuple[Any, ...]] | None:
+    """The fast path of one item, with nothing special about it."""
     fast = binding.offer
-    added, sort_keys, overfill, has_content, waits, writer, period = request
-    if writer and (waited or not waits) and binding.discipline == FIFO:
-        if not (waited or binding.fill.is_open):
-            return None
-        who = (client_id_bytes(), process_prefix(), binding.options.lease)
-        return "fill", (len(added), writer, period, *who, *added)
-    if sort_keys or overfill or has_content or writer or len(added) != 1:
+    if fast is None or not fast.is_open:
         return None
-    if fast is None or not (waited or fast.is_open):
+    added, sort_keys, overfill, has_content, _ = request
+    if sort_keys or overfill or has_content or len(added) != 1:
         return None
     return fast.op, (added[0], client_id_bytes())
 
 
 def _offered(request: items.Put, reply: Reply) -> items.Added | None:
-    if reply[0] != DONE:
-        return None
-    return items.Added(len(request.items), int(reply[1])) if len(reply) > 1 else ONE_ADDED
+    return ONE_ADDED if reply[0] == DONE else None
 
 
 async def _put(
     caller: Caller, request: items.Put, end: float | None, said: Reply | None
 ) -> items.PutReply:
-    added, sort_keys, overfill, has_content, waits, writer, period = request
-    if (len(added) == 1 and not writer) or caller.binding.discipline != FIFO:
+    added, sort_keys, overfill, has_content, waits = request
+    if len(added) == 1 or caller.binding.discipline != FIFO:
         order = sort_keys[0] if sort_keys else b""
         args: tuple[Any, ...] = (added[0], int(overfill), order, int(has_content))
         fast = None if overfill or has_content else caller.binding.offer
@@ -80,17 +69,9 @@ async def _put(
             fast.close()
         reply = await turns(caller).call("put", args, waits, end, fast)
     else:
-        args = (len(added), writer, period, *added)
-        reply = await turns(caller).call("put_many", args, waits, end)
-        if said is not None:
-            caller.binding.fill.close()
-        elif writer:
-            caller.binding.fill.note(reply[0] == DONE)
+        reply = await turns(caller).call("put_many", (len(added), *added), waits, end)
     if reply[0] == DONE:
-        if len(reply) == 1:
-            return ONE_ADDED
-        _, number, space, is_wanted = reply
-        return items.Added(int(number), int(space), bool(is_wanted))
+        return ONE_ADDED if len(reply) == 1 else items.Added(int(reply[1]))
     if reply[0] == FULL:
         return NoSpace(int(reply[2]))
     if reply[0] == BUSY and reply[1] == b"consumer":
@@ -103,16 +84,7 @@ async def _put(
     return found
 
 
-does(items.Put)(FirstScript(_offer, _offered, _put, after_wait=partial(_offer, waited=True)))
-
-
-@does(items.ReleaseSpace)
-async def release_space(
-    caller: Caller, request: items.ReleaseSpace, end: float | None
-) -> items.ReleaseSpaceReply:
-    """:class:`items.ReleaseSpace`"""
-    await caller.script("release_space", request, end)
-    return Outcome.DONE
+does(items.Put)(FirstScript(_offer, _offered, _put))
 
 
 def _poll(binding: RedisBinding, request: items.Take) -> tuple[str, tuple[Any, ...]] | None:

@@ -140,7 +140,7 @@ async def set_bound(
     caller: Caller, request: queues.SetBound, end: float | None
 ) -> queues.SetBoundReply:
     """:class:`queues.SetBound`"""
-    found: queues.SetBoundReply = outcome(await look(caller, "set_bound", end, *request))
+    found: queues.SetBoundReply = outcome(await caller.script("set_bound", request, end))
     return found
 
 
@@ -156,7 +156,7 @@ async def count_done(
 @does(queues.Join)
 async def join(caller: Caller, request: queues.Join, end: float | None) -> queues.JoinReply:
     """:class:`queues.Join`"""
-    reply = await look(caller, "join", end)
+    reply = await caller.script("join", (), end)
     if reply[0] != UNFINISHED:
         found: queues.JoinReply = outcome(reply)
         return found

@@ -1,4 +1,4 @@
--- Who reserved something is told that somebody looks: its next call ends the reservation.
+-- A reader is told that another client looks: its next call ends the reservation.
 local function note_look(holder)
   redis.call('HDEL', holder, 'looked') -- a full server refuses no write behind that
   redis.call('HSET', holder, 'looked', '1')
@@ -9,10 +9,4 @@ end
 local function is_read(holder, data)
   local held = redis.call('HGET', holder, 'ticket') or ''
   return (is_reader(held) or (is_receiver(held) and redis.call('LLEN', data) > 0)) and note_look(holder)
-end
-
--- Whether a writer of another process than the caller's has reserved space, and may have accepted items for it.
-local function is_written(holder, process)
-  local held = redis.call('HGET', holder, 'ticket') or ''
-  return is_writer(held) and string.sub(held, 1, #process) ~= process and note_look(holder)
 end

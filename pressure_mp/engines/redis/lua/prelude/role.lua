@@ -4,8 +4,7 @@
 --   granted  the server moved it from the free list to the claim list for the caller
 --   ours     another client of this package waits with it, or was promised it
 --   reserved a reader of this package has it, and with it the oldest items, see `reserve`; or a receiver that
---            waits for the item which is in `data` now, see `stand_by`; or a writer, and with it the space,
---            see `put_many`
+--            waits for the item which is in `data` now, see `stand_by`
 --   foreign  in no list: a client that follows the reference steps is at work
 -- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
 -- ended here: the token goes back to the free list, where the server gives it to the first in
@@ -30,10 +29,6 @@ end
 -- The first item is on its way to who waits for one with such a ticket: nobody else takes any meanwhile.
 local function is_receiver(ticket)
   return string.find(ticket, ':receiver-', 1, true) ~= nil
-end
-
-local function is_writer(ticket)
-  return string.find(ticket, ':writer-', 1, true) ~= nil
 end
 
 local function milliseconds()
@@ -62,7 +57,7 @@ local function standing(name, turn, free, claim, holder, ticket, lease, data)
     redis.call('DEL', holder, claim)
     redis.call('LPUSH', free, string.format('grant %d %d', math.max(left, 1), now + lease))
     till = 0
-  elseif is_writer(held) or (data and is_receiver(held) and redis.call('LLEN', data) > 0) then
+  elseif data and is_receiver(held) and redis.call('LLEN', data) > 0 then
     return 'reserved', held, tonumber(till)
   end
   return 'ours', held, tonumber(till)

@@ -36,8 +36,7 @@ if redis.call('EXISTS', KEYS[2]) == 1 then
     return {'closed'}
   end
 else
-  -- A writer has accepted items that are still to come.
-  if p_state == 'foreign' or p_state == 'reserved' then return taken('producer') end
+  if p_state == 'foreign' then return taken('producer') end
   redis.call('LPUSH', KEYS[2], '0', '0')
   redis.call('SET', KEYS[4], client)
 end

@@ -40,7 +40,7 @@ local function taken()
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[9]}
   return busy('producer', state, KEYS[12], entry, who)
 end
-if state == 'foreign' or state == 'reserved' or (state == 'ours' and mode ~= 'now') then return taken() end
+if state == 'foreign' or (state == 'ours' and mode ~= 'now') then return taken() end
 
 local length = size(data)
 local signs = redis.call('LLEN', not_full)

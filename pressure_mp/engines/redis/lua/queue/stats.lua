@@ -1,13 +1,13 @@
 -- stats: the queue at one moment.
--- keys: bound data closed produced_messages produced_bytes consumed_messages consumed_bytes producer consumer done rejected in_flight readers consumer_holder producer_holder
--- args: anyway process
---   anyway, process  as of `length`
+-- keys: bound data closed produced_messages produced_bytes consumed_messages consumed_bytes producer consumer done rejected in_flight readers consumer_holder
+-- args: anyway
+--   anyway  as of `length`
 -- replies: done bound length closed produced_messages produced_bytes consumed_messages consumed_bytes unfinished rejected in_flight producer consumer | reserved | missing
 -- uses: bound role looks tasks deliveries storage incarnation
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = redis.call('GET', KEYS[1])
 if not read_bound(KEYS[1]) then return {'missing'} end
-if ARGV[1] == '0' and (is_read(KEYS[14], KEYS[2]) or is_written(KEYS[15], ARGV[2])) then return {'reserved'} end
+if ARGV[1] == '0' and is_read(KEYS[14], KEYS[2]) then return {'reserved'} end
 local ahead, all = 0, redis.call('HGETALL', KEYS[13])
 for i = 2, #all, 2 do
   local _, _, fetched, handed = read_reader(all[i])

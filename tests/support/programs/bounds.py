@@ -1,4 +1,4 @@
-"""Producers and consumers of a queue with a bound, which are told what to do, or stopped."""
+"""Producers and consumers of queues with a bound."""
 
 from __future__ import annotations
 
@@ -8,15 +8,33 @@ import signal
 import time
 
 
-def obey(connection, q):
-    """Call the queue's methods, as told: a name and arguments; say what they returned or raised."""
-    while (told := connection.recv()) is not None:
-        method, *args = told
-        try:
-            found = setattr(q, *args) if method == "set" else getattr(q, method)(*args)
-        except Exception as error:
-            found = error
-        connection.send(found)
+def get_when_told(connection, q):
+    """Get as many items as asked for, and say which."""
+    while number := connection.recv():
+        connection.send([q.get() for _ in range(number)])
+
+
+def get_until_none(connection, q):
+    """Get until None comes; say what came."""
+    connection.send(list(iter(q.get, None)))
+
+
+def put_pairs(connection, q, me, number):
+    """Put so many, with their number and whose they are."""
+    for item in range(number):
+        q.put((me, item))
+
+
+def count_what_is_got(connection, q, counts, me):
+    """Get on and on; note how many items of the producer are behind."""
+    while True:
+        counts[me] = q.get()[1] + 1
+
+
+def get_in_bursts(connection, q):
+    """Get on and on; say what came."""
+    while True:
+        connection.send(q.get())
 
 
 def put_all(connection, q, items):
@@ -34,16 +52,6 @@ def put_on(connection, q, counts, me):
         number += 1
         counts[me] = number
     connection.send(number)
-
-
-def put_and_stop(connection, q, number, signal_number):
-    """Put so many, and be stopped or killed in the midst of that; then put as many again."""
-    for item in range(number):
-        q.put(item)
-    connection.send("put")
-    os.kill(os.getpid(), signal_number)
-    for item in range(number, 2 * number):
-        q.put(item)
 
 
 def come_and_go(connection, q, counts, me, number, seed):

@@ -1,20 +1,23 @@
-"""One producer and one consumer of a queue with a short bound: they wait for each other after every
-few items, and need few calls for that."""
+"""Anonymous queues with a bound whose items are at the broker: each put is a call, and the only
+consumer reads ahead."""
 
 from __future__ import annotations
 
 import collections
+import itertools
 import multiprocessing
 import os
 import random
+import re
 import signal
 import threading
 import time
 
+import inside
 import psutil
 import pytest
-from programs import short_bounds as programs
-from programs.space import put_all, put_on
+from programs import bounds as programs
+from programs.bounds import put_all, put_on
 from waiting import LIMIT, Background, until
 
 from pressure_mp import Full, JoinableQueue, Queue
@@ -47,16 +50,35 @@ def fill(q, first):
         first += 1
 
 
-@pytest.mark.parametrize("bound", [4, BOUND, 16])
-def test_all_arrives_in_order_in_fewer_calls_than_items(make, own_server, start, bound):
-    q = make(bound)
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_a_put_is_one_call_and_its_item_is_at_the_broker(make, own_server, kind):
+    q = make(1000, kind=kind)
+    with own_server.client() as client:
+        q.put("first")
+        client.config_resetstat()
+        for number in range(1, 101):
+            q.put(number)
+            assert client.llen(f"__pressure__:{q.name}") == number + 1
+        assert scripts_run(client) == 100
+
+
+def test_puts_are_sent_in_the_background_where_the_program_says_so(make, own_server):
+    q = make(1000, buffering=500)
     with own_server.client() as client:
         client.config_resetstat()
-        process, _ = start(put_all, q, range(NUMBER))
-        assert [q.get(timeout=LIMIT) for _ in range(NUMBER)] == list(range(NUMBER))
-        process.join(LIMIT)
-        # One by one each item takes two at least, and those that wait for each other more.
-        assert scripts_run(client) < 2 * NUMBER
+        for number in range(500):
+            q.put(number)
+        q.flush()
+        assert scripts_run(client) < 100
+    assert [q.get() for _ in range(500)] == list(range(500))
+
+
+@pytest.mark.parametrize("bound", [4, BOUND, 16])
+def test_all_arrives_in_order_and_is_counted(make, start, bound):
+    q = make(bound)
+    process, _ = start(put_all, q, range(NUMBER))
+    assert [q.get(timeout=LIMIT) for _ in range(NUMBER)] == list(range(NUMBER))
+    process.join(LIMIT)
     stats = q.stats()
     assert (stats.length, stats.produced_messages, stats.consumed_messages) == (0, NUMBER, NUMBER)
     assert stats.consumed_bytes == stats.produced_bytes
@@ -93,6 +115,149 @@ def test_put_nowait_is_refused_exactly_when_the_queue_is_full(make, start):
         assert number == expected + BOUND
     pipe.send(0)
     process.join(LIMIT)
+
+
+@pytest.mark.parametrize("bound", [4, 100])
+def test_never_are_there_more_items_than_the_bound_says(make, start, bound):
+    q = make(bound)
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    each, producers, consumers = 700, 3, 2
+    counts = multiprocessing.get_context("fork").Array("q", producers + consumers, lock=False)
+    putting = [
+        start(programs.come_and_go, q, counts, me, each, seed + me)[0] for me in range(producers)
+    ]
+    getting = [
+        start(programs.get_and_count, q, counts, producers + me, seed + 10 + me)
+        for me in range(consumers)
+    ]
+    while any(process.is_alive() for process in putting):
+        put = sum(counts[:producers])
+        # Each get that has begun may have had its item.
+        assert put - sum(counts[producers:]) <= bound
+        time.sleep(0.0002)  # the processor is for the others
+    assert all(process.exitcode == 0 for process in putting)
+    for _ in getting:
+        q.put(None)
+    found = [pipe.recv() for _, pipe in getting]
+    assert sorted(itertools.chain(*found)) == [
+        (me, number) for me in range(producers) for number in range(each)
+    ]
+    for items in found:
+        assert all(sorted(mine) == mine for mine in by_producer(items))
+
+
+def by_producer(items):
+    found = collections.defaultdict(list)
+    for me, number in items:
+        found[me].append(number)
+    return found.values()
+
+
+def test_one_that_gets_from_itself_is_refused_exactly_when_the_queue_is_full(make):
+    q, expected, number = make(100), 0, 0
+    for taken in (0, 1, 30, 100, 7, 50):
+        assert [q.get() for _ in range(taken)] == list(range(expected, expected + taken))
+        expected += taken
+        number = fill(q, number)
+        assert number == expected + 100
+
+
+def test_threads_that_put_are_never_over_the_bound(make, start):
+    q, put, got = make(100), [0] * 4, 0
+    _, consumer = start(programs.get_when_told, q)
+
+    def put_some(me):
+        for number in range(500):
+            q.put((me, number))
+            put[me] += 1
+
+    threads = [Background(put_some, me) for me in range(4)]
+    found = []
+    while len(found) < 2000:
+        assert sum(put) <= got + 100
+        got += 1
+        consumer.send(1)
+        found += consumer.recv()
+    for thread in threads:
+        thread.result()
+    assert all(mine == list(range(500)) for mine in by_producer(found))
+    consumer.send(0)
+
+
+def test_a_bound_that_is_set_holds_from_then_on(make):
+    q = make(1000)
+    for number in range(10):
+        q.put(number)
+    q.maxsize = 50
+    assert fill(q, 10) == 50
+    q.maxsize = 200
+    assert fill(q, 50) == 200
+    q.maxsize = 0
+    for number in range(200, 1200):
+        q.put_nowait(number)
+    assert [q.get() for _ in range(1200)] == list(range(1200))
+
+
+# Order
+
+
+def test_what_is_put_through_two_handles_arrives_in_that_order(make):
+    q = make(100)
+    handles = itertools.cycle([q, inside.copy(q), inside.copy(q)])
+
+    def put_all():
+        for number in range(3000):
+            next(handles).put(number)
+
+    putting = Background(put_all)
+    assert [q.get(timeout=LIMIT) for _ in range(3000)] == list(range(3000))
+    putting.result()
+    for _ in range(3):
+        next(handles).close()
+
+
+def test_what_is_put_into_several_queues_arrives_in_that_order(make, own_server):
+    """Puts into the second of these are sent in the background."""
+    queues = [make(bound, serializer="raw") for bound in (100, 0, 500)]
+    seen = []
+    with own_server.client() as client, client.monitor() as monitor:
+        put = Background(put_in_turn, queues, 1500)
+        get = [Background(get_all, q, 500) for q in queues]
+        while len(seen) < 1500:
+            command = monitor.next_command()["command"]
+            if command.startswith("LPUSH __pressure__") and "item-" in command:
+                seen += map(int, re.findall(r"item-(\d+)", command))
+        put.result()
+        for each in get:
+            each.result()
+    assert seen == list(range(1500))
+
+
+def put_in_turn(queues, number):
+    for item, q in zip(range(number), itertools.cycle(queues)):
+        q.put(b"item-%d" % item)
+
+
+def get_all(q, number):
+    for _ in range(number):
+        q.get(timeout=LIMIT)
+
+
+def test_large_items_and_batches_keep_their_places(make):
+    q, sizes = make(100), {3: 300_000, 7: 20_000, 9: 300_000}
+
+    def put_all():
+        for number in range(300):
+            if number % 50 == 20:
+                q.put_many([(number, b""), (number + 0.5, b"")])
+            else:
+                q.put((number, bytes(sizes.get(number % 50, 10))))
+
+    putting = Background(put_all)
+    found = [q.get(timeout=LIMIT)[0] for _ in range(306)]
+    assert found == sorted(found)
+    putting.result()
 
 
 def test_a_joinable_queue_keeps_its_bound_and_its_count(make, start):
@@ -207,6 +372,23 @@ def test_a_producer_that_ends_while_it_waits_for_space_keeps_none(make, start, s
     assert len(found) <= counts[0] + 1
     if signal_number == signal.SIGSTOP:
         os.kill(putting.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("signal_number", programs.SIGNALS)
+def test_the_space_of_a_consumer_that_read_ahead_is_free_for_others(make, start, signal_number):
+    q = make(100, lease=1)
+    fill(q, 0)
+    process, pipe = start(programs.get_some, q, 40, signal_number)
+    assert pipe.recv() == 39
+    if signal_number == signal.SIGKILL:
+        process.join()
+    else:
+        until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    for item in range(100, 140):
+        q.put(item, timeout=LIMIT)
+    with pytest.raises(Full):
+        q.put_nowait("more")
+    assert [q.get(timeout=LIMIT) for _ in range(100)] == list(range(40, 140))
 
 
 def test_connections_that_break_lose_nothing_and_the_bound_holds(make, proxy_of, own_server, start):
