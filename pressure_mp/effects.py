@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar
 from .engines.contract.replies import Later
 
 if TYPE_CHECKING:  # a queue need not load the requests of every other kind of queue
-    from .engines.contract.requests import BrokerRequest, HostRequest, Request
+    from .engines.contract.requests import Request
     from .engines.contract.session import Binding
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ T = TypeVar("T")
 class Until(NamedTuple):
     """A request whose call ends then, see :meth:`Session.call`."""
 
-    request: Request | HostRequest | BrokerRequest
+    request: Request
     end: float | None
 
 
@@ -57,7 +57,7 @@ class On(NamedTuple):
     operation: AnyOperation[Any]
 
 
-Effect: TypeAlias = "Request | HostRequest | BrokerRequest | Until | Wait | Keep | On"
+Effect: TypeAlias = "Request | Until | Wait | Keep | On"
 
 Operation = Generator[Effect, Any, T]
 

@@ -97,6 +97,10 @@ class IncompleteQueueError(PressureError):
     """Keys of the queue are missing at the server; without them clients would wait for ever."""
 
 
+class NotSupportedError(PressureError, NotImplementedError):
+    """The engine of the broker does not have what a class, an option or a method needs."""
+
+
 class QueueMismatchError(PressureError, ValueError):
     """The queue exists, but with another maxsize, discipline, format or stated option."""
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from .. import interrupts
 from ..effects import Operation, T
 from ..engines.contract.items import Attendance, Renew, TakeBack
+from ..engines.contract.levels import Level
 from ..engines.contract.session import Engine
 from ..exceptions import PressureError, QueueDoesNotExistError
 from ..identity.processes import incarnation
@@ -171,6 +172,8 @@ class Presence:
         self._undo()
         self._retire()
         self._look_after_readers()
+        if Level.DELIVERIES not in self.lease.engine.address.capabilities.levels:
+            return  # nobody has anything that could be requeued
         if there is None:
             there = run(self.operations.renew(*self.renewal()))
         for other, until in self.lease.those_over(there.consumers, there.now):

@@ -14,6 +14,7 @@ from ..engines.contract.queues import (
     Delete,
     DeleteReply,
     Existing,
+    Exists,
     GetLength,
     GetLengthReply,
     GetStats,
@@ -182,6 +183,8 @@ class ControlOperations(QueueOperations):
     def unlock(self, role: str) -> Operation[str | None]:
         """Take ``role`` from whoever has it; returns who that was, None when it was free."""
         reply: UnlockReply = yield Unlock("producer" if role == "producer" else "consumer")
+        if reply == "" and not (yield Exists()):  # an engine without roles does not look
+            raise self._missing()
         return self._found(reply) or None
 
     def why_blocked(self) -> Operation[Diagnosis]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from ..engines.contract.address import Address
+from ..engines.contract.levels import Level
 from ..engines.contract.session import NOBODY, Durability, Options
-from ..exceptions import ArgumentError, ArgumentTypeError
+from ..exceptions import ArgumentError, ArgumentTypeError, NotSupportedError
 from ..numeric import integer, seconds
 
 
@@ -70,6 +71,15 @@ def check_durability(durability: object) -> Durability | None:
             f"durability is {durability!r}; it is 'replica:N', 'fsync', 'off' or None"
         )
     return Durability(int(replicas[1]) if replicas else 0)
+
+
+def check_level(who: str, level: Level, address: Address) -> None:
+    """Raise NotSupportedError if the engine there does not have a level that ``who`` needs."""
+    if level not in address.capabilities.levels:
+        raise NotSupportedError(
+            f"{who} needs {level.value!r}, a level that the engine of {address.scheme}:// does not "
+            "have: use Queue or SimpleQueue there, or a broker at redis:// or postgresql://"
+        )
 
 
 def check_durable(options: Options, address: Address) -> None:

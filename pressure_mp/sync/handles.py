@@ -19,6 +19,7 @@ from ..encoding.signing import is_spawning
 from ..engines import registry
 from ..engines.contract.address import Address
 from ..engines.contract.hosts import QueueKey
+from ..engines.contract.levels import Level
 from ..engines.contract.queues import ANONYMOUS, How
 from ..engines.contract.session import (
     DEFAULTS,
@@ -42,7 +43,14 @@ from ..hidden import hide_in
 from ..identity.client import client_id
 from ..identity.processes import host, user
 from ..operations.queues import QueueOperations
-from .arguments import check_durability, check_durable, check_lease, check_name, check_reconnect
+from .arguments import (
+    check_durability,
+    check_durable,
+    check_lease,
+    check_level,
+    check_name,
+    check_reconnect,
+)
 from .options import ConnectionOptions
 from .transactions import transactional
 
@@ -56,6 +64,9 @@ class Handle:
     #: Whether a negative timeout is an error, as in the class of ``queue`` that this one mirrors.
     #: Elsewhere the time is over then, as it is in ``multiprocessing``.
     _refuses_negative_timeouts = False
+
+    #: What the engine needs to have.
+    _levels: tuple[Level, ...] = (Level.ITEMS,)
 
     #: How to open the queue: create it, attach to it, or whichever it needs.
     _how = How.OPEN
@@ -78,6 +89,8 @@ class Handle:
         host, port, db = options["host"], options["port"], options["db"]
         address = registry.resolve(options["url"], host, port, db, options["prefix"])
         check_durable(self._options, address)
+        for level in self._levels:
+            check_level(type(self).__name__, level, address)
         self._address = address if self._opens_later else address.settled()
         self._reset()
 

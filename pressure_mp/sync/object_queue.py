@@ -13,11 +13,12 @@ from ..deadlines import deadline, seconds_left
 from ..encoding import serializers, signing
 from ..encoding.codec import Codec
 from ..engines import registry
+from ..engines.contract.levels import Level
 from ..engines.contract.session import Binding, Engine, Options, is_local
 from ..exceptions import ArgumentError, Full, HandleClosedError, PressureError
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
-from .arguments import check_maxsize
+from .arguments import check_level, check_maxsize
 from .defaults import chosen, is_stated
 from .getting import GettingQueue
 from .item import Item
@@ -113,6 +114,10 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
         self._eof = eof is not None
         super().__init__(name, given)
+        if self._eof:
+            check_level("eof", Level.DELIVERIES, self._address)
+        if given["prefetch"]:
+            check_level("prefetch", Level.AHEAD, self._address)
         is_bare = self._operations.discipline == FIFO
         self._codec: Codec[Item] = Codec(
             encoder, keys, self.prefix, self._name, self._anonymous, is_bare=is_bare

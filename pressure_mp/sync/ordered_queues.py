@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..effects import Operation
 from ..encoding import sort_keys
+from ..engines.contract.levels import Level
 from ..engines.contract.queues import How
 from ..exceptions import ArgumentError, ArgumentTypeError
 from ..hidden import hide_in
@@ -32,6 +33,8 @@ ALL_KEYS: Any = Default("all")
 
 class _OrderedQueue(Queue[Item]):
     """What the queues of other orders share."""
+
+    _levels: tuple[Level, ...] = (Level.ITEMS, Level.DELIVERIES)
 
     def _orders(self, items: Sequence[Item]) -> list[bytes]:
         return [self._order(item) for item in items]
@@ -164,6 +167,8 @@ class FairQueue(_OrderedQueue[Item]):
     Everything else is as in :class:`Queue`. Clients of the pressure protocol in other languages
     cannot use it.
     """
+
+    _levels = (Level.ITEMS, Level.DELIVERIES, Level.ADMINISTRATION)
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..engines.contract.levels import Level
 from ..engines.contract.queues import How
 from ..exceptions import (
     ArgumentError,
@@ -158,6 +159,8 @@ class JoinableQueue(Queue[Item]):
     ``task_done()`` is never called stays in flight as long as its process lives. That is so even if
     the thread that got it has ended, or the handle was closed.
     """
+
+    _levels = (Level.ITEMS, Level.DELIVERIES)
 
     _reserves_unasked = False
 

@@ -33,7 +33,7 @@ ROOMS = {
     "urls": "exceptions hidden",
     "identity": "lifecycle",
     "encoding": "authentication exceptions hidden interrupts numeric",
-    "engines.contract": "states",
+    "engines.contract": "exceptions states",
     "engines.put_off": "engines.contract",
     "engines.finishing": "",
     "engines.left_loops": "",
@@ -42,18 +42,18 @@ ROOMS = {
     "engines.undoing": "engines.contract",
     "engines.lines": "engines.contract engines.shortcut",
     "engines.memory": (
-        "encoding engines.contract engines.left_loops exceptions exhaustive identity states urls"
+        "encoding engines.contract engines.left_loops exceptions identity states urls"
     ),
     "engines.shared": "encoding engines.contract exceptions identity interrupts lifecycle off_loop",
     "engines.redis": (
         "caller_warnings encoding engines.contract engines.finishing engines.left_loops "
         "engines.lines engines.put_off engines.shared engines.shortcut engines.unconfirmed "
-        "engines.undoing exceptions exhaustive hidden identity off_loop states urls"
+        "engines.undoing exceptions hidden identity off_loop states urls"
     ),
     "engines.postgres": (
         "encoding engines.contract engines.finishing engines.left_loops engines.lines "
         "engines.put_off engines.shortcut engines.unconfirmed engines.undoing exceptions "
-        "exhaustive hidden identity off_loop polling urls"
+        "hidden identity off_loop polling urls"
     ),
     "engines.embedded": (
         "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"

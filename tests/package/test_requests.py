@@ -7,29 +7,42 @@ from typing import get_args, get_type_hints
 
 import pytest
 
+from pressure_mp.engines import registry
 from pressure_mp.engines.contract import task_results, tasks
+from pressure_mp.engines.contract.default_replies import OPTIONAL, default_reply
 from pressure_mp.engines.contract.implementations import Implementations
-from pressure_mp.engines.contract.items import EndReservation, Reserve
-from pressure_mp.engines.contract.queues import Unlock
-from pressure_mp.engines.contract.requests import ItemRequest, QueueRequest, Request, TaskRequest
-from pressure_mp.engines.memory import dispatch as memory
+from pressure_mp.engines.contract.levels import Level
+from pressure_mp.engines.contract.requests import LEVELS, QueueRequest
 from pressure_mp.engines.memory import engine as _memory_engine  # noqa: F401
+from pressure_mp.engines.memory.broker import for_brokers
+from pressure_mp.engines.memory.dispatch import for_items, for_slots, for_tasks
+from pressure_mp.engines.memory.hosts import for_hosts
 from pressure_mp.engines.memory.tasks import for_places
+from pressure_mp.engines.postgres import broker as postgres_broker
 from pressure_mp.engines.postgres import engine as _postgres_engine  # noqa: F401
+from pressure_mp.engines.postgres import hosts as postgres_hosts
 from pressure_mp.engines.postgres.ways import ways
+from pressure_mp.engines.redis import broker as redis_broker
+from pressure_mp.engines.redis import hosts as redis_hosts
 from pressure_mp.engines.redis.one_script import FirstScript, OneScript
-from pressure_mp.engines.redis.requests import implementations as redis
+from pressure_mp.engines.redis.requests import implementations
+from pressure_mp.exceptions import NotSupportedError
 
-#: What PostgreSQL's engine answers without asking the server.
-UNASKED = (Reserve, EndReservation, Unlock)
+ITEMS_IN_MEMORY = for_items | for_slots
+TASKS_IN_MEMORY = for_tasks | for_places
 
-#: The table of an engine, and the requests that it has to have.
+#: What an engine does, by an URL of it.
 TABLES = {
-    "items in memory": (memory.for_items | memory.for_slots, ItemRequest | QueueRequest),
-    "tasks in memory": (memory.for_tasks | for_places, TaskRequest | QueueRequest),
-    "redis": (redis, Request),
-    "postgres": (ways | dict.fromkeys(UNASKED), Request),
+    "memory://": ITEMS_IN_MEMORY | TASKS_IN_MEMORY | for_brokers | for_hosts,
+    "redis://": implementations | redis_broker.for_brokers | redis_hosts.for_hosts,
+    "postgresql:///any": ways | postgres_broker.for_brokers | postgres_hosts.for_hosts,
 }
+#: The tables of functions of which mypy knows what they return.
+TYPED = [
+    *(for_items, for_slots, for_tasks, for_places, for_brokers, for_hosts),
+    *(implementations, redis_broker.for_brokers, redis_hosts.for_hosts),
+    *(postgres_broker.for_brokers, postgres_hosts.for_hosts),
+]
 
 #: Of requests that share their replies with others.
 REPLIES = {
@@ -39,15 +52,44 @@ REPLIES = {
 }
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_an_engine_does_each_request_and_no_other(name):
-    table, requests = TABLES[name]
-    assert {kind.__name__ for kind in table} == {kind.__name__ for kind in get_args(requests)}
+def names(kinds):
+    return {kind.__name__ for kind in kinds}
+
+
+@pytest.mark.parametrize("url", TABLES)
+def test_an_engine_does_each_request_of_its_levels_and_no_other(url):
+    levels = registry.parse(url).capabilities.levels
+    wanted = {kind for level in levels for kind in LEVELS[level]}
+    assert names(wanted - OPTIONAL.keys()) <= names(TABLES[url]) <= names(wanted)
+
+
+def test_a_queue_of_tasks_in_memory_does_its_requests_and_those_of_every_queue():
+    wanted = {*LEVELS[Level.TASKS], *get_args(QueueRequest)}
+    assert names(TASKS_IN_MEMORY) == names(wanted)
+    assert names(get_args(QueueRequest)) <= names(ITEMS_IN_MEMORY)
+
+
+def test_a_request_belongs_to_one_level():
+    kinds = [kind for level in Level for kind in LEVELS[level]]
+    assert len(kinds) == len({*kinds})
+    assert OPTIONAL.keys() <= {*kinds}
+
+
+@pytest.mark.parametrize(
+    ("level", "kind"), [(level, kind) for level in Level for kind in LEVELS[level]]
+)
+def test_a_request_that_an_engine_does_not_do_has_a_default_reply_or_names_its_level(level, kind):
+    request = kind(*[()] * len(kind._fields))
+    if kind in OPTIONAL:
+        assert type(default_reply(request)) is not type(None)
+    else:
+        with pytest.raises(NotSupportedError, match=f"{kind.__name__} needs '{level.value}'"):
+            default_reply(request)
 
 
 def functions():
     """Each function of which mypy knows what it returns, and the request that it does."""
-    for table in (memory.for_items, memory.for_slots, memory.for_tasks, for_places, redis):
+    for table in TYPED:
         for kind, does in table.items():
             if isinstance(does, FirstScript):
                 yield kind, does.rest

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from .levels import EVERY_LEVEL, Level
+
 DEFAULT_PREFIX = "__pressure__"
 
 
@@ -20,6 +22,8 @@ class Capabilities(NamedTuple):
     private: bool = False
     #: A put can return before the server's disk has it, although the server waits for that else.
     relaxed: bool = False
+    #: The levels of the contract that the engine has.
+    levels: frozenset[Level] = EVERY_LEVEL
 
 
 class Endpoint(NamedTuple):

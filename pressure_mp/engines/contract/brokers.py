@@ -130,9 +130,9 @@ class Damage(Enum):
 
 
 class FindDamaged(NamedTuple):
-    """Some of the queues that are damaged, each with its damage. Brokers that cannot lose a part of
-    a queue have none. ``after`` and ``limit`` are as of :class:`ListQueues`, and so may one be told
-    twice."""
+    """Some of the queues that are damaged, each with its damage. In brokers that cannot lose a part
+    of a queue there is none, which is the default reply. ``after`` and ``limit`` are as of
+    :class:`ListQueues`, and so may one be told twice."""
 
     after: str = ""
     limit: int = 1000

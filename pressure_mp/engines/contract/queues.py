@@ -196,7 +196,8 @@ DeleteReply = Done | InUse | Missing
 class Unlock(NamedTuple):
     """Take a role from whoever has it. The reply is who had it, empty when it was free.
 
-    Where other implementations are at work that can die with one; elsewhere it is free.
+    Only engines have roles whose queues other implementations use too: these can die with one. The
+    default reply is that it is free, whether there is such a queue or not.
     """
 
     role: Literal["producer", "consumer"]
@@ -211,7 +212,8 @@ class Keeper(NamedTuple):
     ``state`` is ``"waiting"`` (with the role for an item or for space), ``"reading"`` (it
     reserved items, see :class:`~.items.Reserve`), ``"granted"`` (the next in line, which did not
     come for it yet), ``"foreign"`` (another implementation is at work, or died at work; ``client``
-    is the last that is known) or ``"lost"`` (nobody).
+    is the last that is known) or ``"lost"`` (nobody). An engine without roles knows the first three
+    at most.
     """
 
     state: str
@@ -243,7 +245,8 @@ class End(NamedTuple):
 class Inspection(NamedTuple):
     """A queue at one moment, which is ``now``. ``has_space``: for an item more. ``deleting``: it
     exists no longer, but its deletion waits. ``partial``: more may stand in line than are told.
-    ``damage`` is the value of a :class:`.brokers.Damage`, empty for none."""
+    ``damage`` is the value of a :class:`.brokers.Damage`, empty for none, as in an engine that
+    cannot lose a part of a queue."""
 
     now: int
     length: int

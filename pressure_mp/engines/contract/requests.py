@@ -1,7 +1,8 @@
-"""All requests. One that is added here is one that each engine has to know: mypy names those that
-do not."""
+"""All requests, by the levels of the contract: an engine does each request of its levels."""
 
 from __future__ import annotations
+
+from typing import get_args
 
 from .brokers import (
     AppendSample,
@@ -36,6 +37,7 @@ from .items import (
     Take,
     TakeBack,
 )
+from .levels import Level
 from .queues import (
     Close,
     CountDone,
@@ -77,49 +79,58 @@ from .tasks import (
 )
 
 #: Of every kind of queue.
-QueueRequest = Exists | GetDiscipline | Enlist | GetUsers | Dismiss
+QueueRequest = (
+    Exists | GetDiscipline | Enlist | GetUsers | Dismiss | StoreChunks | ReadChunks | SweepContents
+)
 
-#: Of queues of items, beside those.
-ItemRequest = (
-    Open
+#: Of hosts.
+HostRequest = Remember | GetRemembered | Forget | Leave
+
+#: Of the level ITEMS.
+ItemsRequest = (
+    QueueRequest
+    | HostRequest
+    | Open
     | Put
     | Take
     | TakeBack
-    | Prefetch
-    | HandOut
-    | Reserve
-    | EndReservation
-    | Acknowledge
     | SetAside
-    | GetRejected
-    | RequeueRejected
-    | DropRejected
-    | PeekItems
-    | PeekPlaced
-    | Purge
-    | Requeue
-    | Renew
-    | Retire
-    | CountDone
-    | Join
     | GetLength
     | GetStats
     | IsClosed
     | SetBound
     | Close
     | Delete
-    | Unlock
+    | MayGet
+)
+
+#: Of the level DELIVERIES.
+DeliveriesRequest = Acknowledge | Requeue | Renew | RenewAll | Retire | CountDone | Join
+
+#: Of the level AHEAD.
+AheadRequest = Prefetch | HandOut | Reserve | EndReservation
+
+#: Of the level ADMINISTRATION.
+AdministrationRequest = (
+    ListQueues
+    | Identify
+    | ExamineServer
+    | FindDamaged
     | Inspect
-    | StoreChunks
-    | ReadChunks
-    | SweepContents
+    | Unlock
+    | Purge
+    | PeekItems
+    | PeekPlaced
+    | GetRejected
+    | RequeueRejected
+    | DropRejected
     | GetSnapshot
     | GetKeys
     | GetQueued
 )
 
-#: Of queues of tasks, beside those of every kind.
-TaskRequest = (
+#: Of the level TASKS, beside those of every kind of queue.
+TasksRequest = (
     OpenTasks
     | PutTasks
     | PutAwaited
@@ -146,25 +157,26 @@ TaskRequest = (
     | WatchTasks
     | TakeNotices
     | CloseInbox
-    | StoreChunks
-    | ReadChunks
-    | SweepContents
 )
 
-#: Of queues.
-Request = QueueRequest | ItemRequest | TaskRequest
+#: Of the level SAMPLES.
+SamplesRequest = AppendSample | ReadSamples
 
-#: Of hosts.
-HostRequest = Remember | GetRemembered | Forget | Leave
-
-#: Of brokers.
-BrokerRequest = (
-    ListQueues
-    | FindDamaged
-    | ExamineServer
-    | Identify
-    | AppendSample
-    | ReadSamples
-    | RenewAll
-    | MayGet
+Request = (
+    ItemsRequest
+    | DeliveriesRequest
+    | AheadRequest
+    | AdministrationRequest
+    | TasksRequest
+    | SamplesRequest
 )
+
+#: The requests of each level.
+LEVELS: dict[Level, tuple[type, ...]] = {
+    Level.ITEMS: get_args(ItemsRequest),
+    Level.DELIVERIES: get_args(DeliveriesRequest),
+    Level.AHEAD: get_args(AheadRequest),
+    Level.ADMINISTRATION: get_args(AdministrationRequest),
+    Level.TASKS: get_args(TasksRequest),
+    Level.SAMPLES: get_args(SamplesRequest),
+}

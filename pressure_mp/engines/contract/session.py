@@ -73,6 +73,28 @@ class Session(Protocol):
         """The operation is over: give back what the session holds. Raises nothing."""
 
 
+class SessionDefaults:
+    """The verbs that most engines have no use for, as a base class of their sessions: nothing is
+    taken that could go back, nothing is sent before it is called, and nothing is half done when an
+    exception comes."""
+
+    found: list[Any] | None = None
+
+    @property
+    def taken(self) -> TakeBack | None:
+        """Return None."""
+        return None
+
+    def send_ahead(
+        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
+    ) -> bool:
+        """Send nothing."""
+        return False
+
+    def interrupted(self) -> None:
+        """Do nothing."""
+
+
 class AsyncSession(Protocol):
     """The same, in an asyncio task."""
 

@@ -37,8 +37,6 @@ from ..contract.queues import (
     SetBound,
     SetBoundReply,
     Stats,
-    Unlock,
-    UnlockReply,
 )
 from ..contract.replies import Outcome, Unfinished
 from .clock import milliseconds
@@ -160,7 +158,6 @@ def peek(state: QueueState, request: PeekItems, caller: Caller) -> PeekItemsRepl
 
 @for_items.does(PeekPlaced)
 def peek_placed(state: QueueState, request: PeekPlaced, caller: Caller) -> PeekPlacedReply:
-    """:class:`PeekPlaced`"""
     items = state.items.peek(*request)
     return [*map(Placed, items, state.items.sort_keys(*request))]
 
@@ -196,9 +193,3 @@ def summarize(state: QueueState, name: str) -> QueueSummary:
         tasks={},
         returned=state.returned,
     )
-
-
-@for_items.does(Unlock)
-def unlock(state: QueueState, request: Unlock, caller: Caller) -> UnlockReply:
-    """Nobody here has a role that could be taken away."""
-    return ""

@@ -7,23 +7,25 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ...exhaustive import assert_never
 from ..contract.brokers import (
     AppendSample,
-    DamagedPage,
+    AppendSampleReply,
     ExamineServer,
-    FindDamaged,
+    ExamineServerReply,
     Finding,
     Identify,
+    IdentifyReply,
     ListQueues,
-    MayGet,
+    ListQueuesReply,
     QueuePage,
     QueueSummary,
     ReadSamples,
-    RenewAll,
+    ReadSamplesReply,
     Sample,
 )
-from ..contract.requests import BrokerRequest
+from ..contract.default_replies import default_reply
+from ..contract.implementations import Implementations
+from ..contract.requests import Request
 from .clock import milliseconds
 from .line import Caller
 
@@ -36,6 +38,9 @@ _NOTHING_STAYS = Finding(
 )
 
 
+for_brokers: Implementations[MemoryBroker, []] = Implementations()
+
+
 class MemoryBroker:
     """All queues of one address, and what was noted of them."""
 
@@ -46,36 +51,38 @@ class MemoryBroker:
         self._samples: list[Sample] = []
         self._end = 0
 
-    def call(self, request: BrokerRequest, caller: Caller) -> Any:
+    def call(self, request: Request, caller: Caller) -> Any:
         """Do it."""
-        match request:
-            case ListQueues():
-                return QueuePage(list(self._summaries()), "")
-            case FindDamaged():
-                return DamagedPage([], "")
-            case ExamineServer():
-                return [_NOTHING_STAYS]
-            case Identify():
-                return self._identity
-            case AppendSample():
-                with self._lock:
-                    return self._append(request)
-            case ReadSamples(after):
-                with self._lock:
-                    return [one for one in self._kept() if one.time > after]
-            case RenewAll(queues) | MayGet(queues):
-                return [None] * len(queues)
-            case _:
-                assert_never(request)
+        do = for_brokers.get(type(request))
+        return default_reply(request) if do is None else do(self, request)
 
-    def _append(self, request: AppendSample) -> bool:
-        kept, now = self._kept(), milliseconds()
-        if kept and 0 <= now - kept[-1].time < request.every:
-            return False
-        time = max(now, kept[-1].time + 1) if kept else now
-        self._samples = [*kept, Sample(time, request.data)][-request.keep :]
-        self._end = now + request.ttl
-        return True
+    @for_brokers.does(ListQueues)
+    def _list(self, request: ListQueues) -> ListQueuesReply:
+        return QueuePage(list(self._summaries()), "")
+
+    @for_brokers.does(ExamineServer)
+    def _examine(self, request: ExamineServer) -> ExamineServerReply:
+        return [_NOTHING_STAYS]
+
+    @for_brokers.does(Identify)
+    def _identify(self, request: Identify) -> IdentifyReply:
+        return self._identity
+
+    @for_brokers.does(AppendSample)
+    def _append(self, request: AppendSample) -> AppendSampleReply:
+        with self._lock:
+            kept, now = self._kept(), milliseconds()
+            if kept and 0 <= now - kept[-1].time < request.every:
+                return False
+            time = max(now, kept[-1].time + 1) if kept else now
+            self._samples = [*kept, Sample(time, request.data)][-request.keep :]
+            self._end = now + request.ttl
+            return True
+
+    @for_brokers.does(ReadSamples)
+    def _read(self, request: ReadSamples) -> ReadSamplesReply:
+        with self._lock:
+            return [one for one in self._kept() if one.time > request.after]
 
     def _kept(self) -> list[Sample]:
         return self._samples if milliseconds() < self._end else []

@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...exhaustive import assert_never
-from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
+from ..contract.hosts import (
+    Forget,
+    ForgetReply,
+    GetRemembered,
+    GetRememberedReply,
+    Leave,
+    LeaveReply,
+    QueueKey,
+    Remember,
+    RememberReply,
+)
+from ..contract.implementations import Implementations
 from ..contract.replies import Outcome
-from ..contract.requests import HostRequest
+from ..contract.requests import Request
 from .line import Caller
+
+for_hosts: Implementations[MemoryHost, []] = Implementations()
 
 
 class MemoryHost:
@@ -19,22 +31,29 @@ class MemoryHost:
         self._noted = noted
         self._drop = drop
 
-    def call(self, request: HostRequest, caller: Caller) -> Any:
+    def call(self, request: Request, caller: Caller) -> Any:
         """Do it."""
-        match request:
-            case Remember(queue):
-                self._noted.add(queue)
-            case GetRemembered():
-                return sorted(self._noted)
-            case Forget(queues):
-                self._noted.difference_update(queues)
-                for name, discipline in queues:
-                    self._drop(name, discipline)
-            case Leave():
-                pass  # nothing is kept for one process
-            case _:
-                assert_never(request)
+        return for_hosts[type(request)](self, request)
+
+    @for_hosts.does(Remember)
+    def _remember(self, request: Remember) -> RememberReply:
+        self._noted.add(request.queue)
         return Outcome.DONE
+
+    @for_hosts.does(GetRemembered)
+    def _get_remembered(self, request: GetRemembered) -> GetRememberedReply:
+        return sorted(self._noted)
+
+    @for_hosts.does(Forget)
+    def _forget(self, request: Forget) -> ForgetReply:
+        self._noted.difference_update(request.queues)
+        for name, discipline in request.queues:
+            self._drop(name, discipline)
+        return Outcome.DONE
+
+    @for_hosts.does(Leave)
+    def _leave(self, request: Leave) -> LeaveReply:
+        return Outcome.DONE  # nothing is kept for one process
 
     def leave(self, caller: Caller) -> None:
         """Nobody waits here."""

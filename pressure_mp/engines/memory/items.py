@@ -7,8 +7,6 @@ import itertools
 from ...encoding.large import token_of
 from ..contract.items import (
     Added,
-    EndReservation,
-    EndReservationReply,
     HandOut,
     HandOutReply,
     NextIsLarge,
@@ -17,9 +15,6 @@ from ..contract.items import (
     PrefetchReply,
     Put,
     PutReply,
-    Reserve,
-    ReserveReply,
-    Settled,
     Take,
     Taken,
     TakeReply,
@@ -111,20 +106,6 @@ def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchRe
     until = milliseconds() + caller.lease
     state.readers[request.reader] = Reader(request.call, taken, 0, until)
     return Taken([entry.item for entry in taken])
-
-
-@for_items.does(Reserve)
-def reserve(state: QueueState, request: Reserve, caller: Caller) -> ReserveReply:
-    """To read ahead gains nothing here."""
-    return Outcome.SHARED
-
-
-@for_items.does(EndReservation)
-def end_reservation(
-    state: QueueState, request: EndReservation, caller: Caller
-) -> EndReservationReply:
-    """Nothing is ever reserved."""
-    return Settled(0)
 
 
 def end_of_items(state: QueueState, request: Take | Prefetch) -> Closed | Ended | None:

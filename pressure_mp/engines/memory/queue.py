@@ -6,10 +6,11 @@ import threading
 from typing import Any
 
 from ..contract.brokers import QueueSummary
+from ..contract.default_replies import default_reply
 from ..contract.items import Prefetch, Put, Take
 from ..contract.queues import Join
 from ..contract.replies import NoItem, NoSpace, Outcome, Unfinished
-from ..contract.requests import ItemRequest, QueueRequest
+from ..contract.requests import Request
 from .administration import summarize
 from .dispatch import for_items, for_slots
 from .items import end_of_items
@@ -29,7 +30,7 @@ class MemoryItems:
         #: What there is, for a look.
         self.slot = Slot()
 
-    def call(self, request: ItemRequest | QueueRequest, caller: Caller) -> Any:
+    def call(self, request: Request, caller: Caller) -> Any:
         """Do it, atomically, and wake those who can go on because of it.
 
         Who waits and was not served has a place in line from then on, or keeps it. Who asks for
@@ -37,11 +38,13 @@ class MemoryItems:
         """
         kind = type(request)
         with self._lock:
-            state, do = self.slot.state, for_items.get(kind)
-            if do is None:
-                reply = for_slots[kind](self.slot, request, caller)
-            else:
+            state = self.slot.state
+            if (do := for_items.get(kind)) is not None:
                 reply = Outcome.MISSING if state is None else do(state, request, caller)
+            elif (do_anyway := for_slots.get(kind)) is not None:
+                reply = do_anyway(self.slot, request, caller)
+            else:
+                return default_reply(request)
             (self._existing.discard if self.slot.state is None else self._existing.add)(self)
             if isinstance(request, _WISHES):
                 self._keep_place(request, reply, caller)

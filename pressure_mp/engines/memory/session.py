@@ -10,9 +10,8 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from ...identity.client import client_id
-from ..contract.items import TakeBack
-from ..contract.replies import Later, NoItem, NoTask
-from ..contract.session import TICK
+from ..contract.replies import Later, NoTask
+from ..contract.session import TICK, SessionDefaults
 from ..left_loops import OwnLoop, give_back
 from .line import Caller
 
@@ -27,11 +26,8 @@ class MemoryQueue(Protocol):
         """The caller waits no longer; what it was woken for is for the next one."""
 
 
-class _Session:
+class _Session(SessionDefaults):
     """What those of threads and of asyncio tasks have in common. It is the queue's caller."""
-
-    #: What was made of the items that were taken: nobody needs to know.
-    found: list[Any] | None = None
 
     def __init__(self, queue: MemoryQueue, discipline: str, lease: int) -> None:
         self.discipline = discipline
@@ -41,14 +37,6 @@ class _Session:
     @property
     def client(self) -> str:
         return client_id()
-
-    @property
-    def taken(self) -> TakeBack | None:
-        """A call and its reply are one: there is no reply that could be lost on its way."""
-        return None
-
-    def interrupted(self) -> None:
-        """There is no connection."""
 
 
 def _limit(later: Later, timeout: float | None) -> float:
@@ -69,10 +57,6 @@ class MemorySession(_Session):
 
     def call(self, request: Any, end: float | None = None) -> Any:
         return self._queue.call(request, self)
-
-    def send_ahead(self, request: Any, later: NoItem | None = None, timeout: float = 0.0) -> bool:
-        """There is nothing to wait for."""
-        return False
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._woken is not None

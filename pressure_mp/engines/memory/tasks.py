@@ -32,7 +32,7 @@ from ..contract.queues import (
     How,
 )
 from ..contract.replies import NoNotice, NoTask, Outcome, Unprocessed
-from ..contract.requests import QueueRequest, TaskRequest
+from ..contract.requests import Request
 from ..contract.task_administration import (
     GetTaskCounts,
     GetTaskCountsReply,
@@ -110,7 +110,7 @@ class MemoryTasks:
         self._life: Life | None = None
         self._line = TaskLine()
 
-    def call(self, request: QueueRequest | TaskRequest, caller: Caller) -> Any:
+    def call(self, request: Request, caller: Caller) -> Any:
         """Do it, atomically; wake those who can go on because of it."""
         with self._lock:
             kind, life = type(request), self._life
@@ -132,13 +132,14 @@ class MemoryTasks:
 
     def _keep_place(self, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:
         """Who waits and was not served has a place from then on, or keeps it."""
-        if not (wish.waits and isinstance(reply, _NOT_SERVED)):
-            self._line.leave(caller)
-        elif isinstance(wish, TakeTasks):
+        stays = wish.waits and isinstance(reply, _NOT_SERVED)
+        if stays and isinstance(wish, TakeTasks):
             self._line.stand(caller, wish.tube, life.next_due_at())
-        elif isinstance(wish, AwaitTask):
+            return
+        self._line.leave(caller)
+        if stays and isinstance(wish, AwaitTask):
             self._line.watch(caller)
-        else:
+        elif stays and isinstance(wish, TakeNotices):
             self._line.read(caller, wish.inbox, life.results.inboxes[wish.inbox].number)
 
     def summary(self, name: str) -> QueueSummary | None:

@@ -7,24 +7,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...exceptions import PressureError
-from ...exhaustive import assert_never
 from ..contract.brokers import (
     AppendSample,
-    DamagedPage,
+    AppendSampleReply,
     ExamineServer,
-    FindDamaged,
+    ExamineServerReply,
     Finding,
     Identify,
+    IdentifyReply,
     ListQueues,
-    MayGet,
+    ListQueuesReply,
     QueuePage,
     QueueSummary,
     ReadSamples,
-    RenewAll,
+    ReadSamplesReply,
     Sample,
     of_tasks,
 )
-from ..contract.requests import BrokerRequest
+from ..contract.default_replies import default_reply
+from ..contract.implementations import Implementations
+from ..contract.requests import Request
 from ..contract.session import Options
 from .hosts import AsyncHostSession, Database, HostSession
 from .notifications import connect_to_hear, wire_to_hear
@@ -37,12 +39,16 @@ from .wire import Row
 _FIRST = b"%d" % -(2**63)
 
 
+for_brokers: Implementations[PostgresBroker, [Pool, float | None]] = Implementations()
+
+
 class PostgresBroker:
     """One schema."""
 
     def __init__(self, database: Database, options: Options) -> None:
         self._database = database
         self._options = options
+        self._statements = database.statements
         self._prefix = database.prefix.encode()
 
     def session(self) -> HostSession:
@@ -51,37 +57,48 @@ class PostgresBroker:
     def asession(self) -> AsyncHostSession:
         return AsyncHostSession(self, self._database.loop_pool)
 
-    async def call(self, request: BrokerRequest, pool: Pool, end: float | None) -> Any:
+    async def call(self, request: Request, pool: Pool, end: float | None) -> Any:
         """Do it."""
-        statements = self._database.statements
-        match request:
-            case ListQueues(after, limit):
-                asked = (self._prefix, after.encode() or _FIRST, b"%d" % limit)
-                rows = await self._ask(pool, end, statements.list_queues, *asked)
-                told = [json.loads(row[0] or b"") for row in rows]
-                last = told[-1]["slot"] if len(told) == limit else ""
-                return QueuePage(list(map(_read, told)), last)
-            case FindDamaged():
-                return DamagedPage([], "")
-            case ExamineServer():
-                rows = await self._ask(pool, end, statements.server_settings)
-                return [*_examine(json.loads(rows[0][0] or b"")), *await _examine_hearing(pool)]
-            case Identify():
-                rows = await self._ask(pool, end, statements.identify)
-                return (rows[0][0] or b"").decode() + f"-{self._database.prefix}"
-            case AppendSample(data, every, keep, ttl):
-                numbers = (b"%d" % every, b"%d" % keep, b"%d" % ttl)
-                noted = (self._prefix, data, *numbers)
-                rows = await self._ask(pool, end, statements.append_sample, *noted)
-                return rows[0][0] == b"true"
-            case ReadSamples(after):
-                since = b"%d" % after
-                rows = await self._ask(pool, end, statements.read_samples, self._prefix, since)
-                return [Sample(int(at or b""), told or b"") for at, told in rows]
-            case RenewAll(queues) | MayGet(queues):
-                return [None] * len(queues)
-            case _:
-                assert_never(request)
+        do = for_brokers.get(type(request))
+        return default_reply(request) if do is None else await do(self, request, pool, end)
+
+    @for_brokers.does(ListQueues)
+    async def _list(self, request: ListQueues, pool: Pool, end: float | None) -> ListQueuesReply:
+        after, limit = request
+        asked = (self._prefix, after.encode() or _FIRST, b"%d" % limit)
+        rows = await self._ask(pool, end, self._statements.list_queues, *asked)
+        told = [json.loads(row[0] or b"") for row in rows]
+        last = told[-1]["slot"] if len(told) == limit else ""
+        return QueuePage(list(map(_read, told)), last)
+
+    @for_brokers.does(ExamineServer)
+    async def _examine(
+        self, request: ExamineServer, pool: Pool, end: float | None
+    ) -> ExamineServerReply:
+        rows = await self._ask(pool, end, self._statements.server_settings)
+        return [*_examine(json.loads(rows[0][0] or b"")), *await _examine_hearing(pool)]
+
+    @for_brokers.does(Identify)
+    async def _identify(self, request: Identify, pool: Pool, end: float | None) -> IdentifyReply:
+        rows = await self._ask(pool, end, self._statements.identify)
+        return (rows[0][0] or b"").decode() + f"-{self._database.prefix}"
+
+    @for_brokers.does(AppendSample)
+    async def _append(
+        self, request: AppendSample, pool: Pool, end: float | None
+    ) -> AppendSampleReply:
+        data, *numbers = request
+        noted = (self._prefix, data, *(b"%d" % number for number in numbers))
+        rows = await self._ask(pool, end, self._statements.append_sample, *noted)
+        return rows[0][0] == b"true"
+
+    @for_brokers.does(ReadSamples)
+    async def _read_samples(
+        self, request: ReadSamples, pool: Pool, end: float | None
+    ) -> ReadSamplesReply:
+        since = b"%d" % request.after
+        rows = await self._ask(pool, end, self._statements.read_samples, self._prefix, since)
+        return [Sample(int(at or b""), told or b"") for at, told in rows]
 
     async def _ask(
         self, pool: Pool, end: float | None, statement: Statement, *params: bytes

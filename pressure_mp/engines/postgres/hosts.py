@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ...exhaustive import assert_never
-from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
-from ..contract.replies import Later, NoItem, Outcome
-from ..contract.requests import HostRequest
-from ..contract.session import Options
+from ..contract.hosts import (
+    Forget,
+    ForgetReply,
+    GetRemembered,
+    GetRememberedReply,
+    Leave,
+    LeaveReply,
+    QueueKey,
+    Remember,
+    RememberReply,
+)
+from ..contract.implementations import Implementations
+from ..contract.replies import Later, Outcome
+from ..contract.requests import Request
+from ..contract.session import Options, SessionDefaults
 from ..finishing import finish
 from .outage import persist
 from .packing import texts
@@ -42,6 +52,9 @@ class Asked(Protocol):
         """Do it."""
 
 
+for_hosts: Implementations[PostgresHost, [Pool, float | None]] = Implementations()
+
+
 class PostgresHost:
     """One host, as its processes note things for it."""
 
@@ -56,19 +69,29 @@ class PostgresHost:
     def asession(self) -> AsyncHostSession:
         return AsyncHostSession(self, self._database.loop_pool)
 
-    async def call(self, request: HostRequest, pool: Pool, end: float | None) -> Any:
+    async def call(self, request: Request, pool: Pool, end: float | None) -> Any:
         """Do it."""
-        match request:
-            case Remember(queue):
-                await self._ask(pool, end, "remember", (queue,))
-            case GetRemembered():
-                return await self._ask(pool, end, "get_remembered", ())
-            case Forget(queues):
-                await self._ask(pool, end, "forget", queues)
-            case Leave():
-                await self._ask(pool, end, "leave", (), self._database.lanes())
-            case _:
-                assert_never(request)
+        return await for_hosts[type(request)](self, request, pool, end)
+
+    @for_hosts.does(Remember)
+    async def _remember(self, request: Remember, pool: Pool, end: float | None) -> RememberReply:
+        await self._ask(pool, end, "remember", (request.queue,))
+        return Outcome.DONE
+
+    @for_hosts.does(GetRemembered)
+    async def _get_remembered(
+        self, request: GetRemembered, pool: Pool, end: float | None
+    ) -> GetRememberedReply:
+        return await self._ask(pool, end, "get_remembered", ())
+
+    @for_hosts.does(Forget)
+    async def _forget(self, request: Forget, pool: Pool, end: float | None) -> ForgetReply:
+        await self._ask(pool, end, "forget", request.queues)
+        return Outcome.DONE
+
+    @for_hosts.does(Leave)
+    async def _leave(self, request: Leave, pool: Pool, end: float | None) -> LeaveReply:
+        await self._ask(pool, end, "leave", (), self._database.lanes())
         return Outcome.DONE
 
     async def _ask(
@@ -100,24 +123,12 @@ def _read_key(row: Sequence[bytes | None]) -> QueueKey:
     return name.decode(), discipline.decode()
 
 
-class _Session:
+class _Session(SessionDefaults):
     """Nobody waits here, and nothing is taken."""
-
-    found: list[Any] | None = None
-    taken = None
 
     def __init__(self, asked: Asked, pool: Pool) -> None:
         self._asked = asked
         self._pool = pool
-
-    def send_ahead(
-        self, request: object, later: NoItem | None = None, timeout: float = 0.0
-    ) -> bool:
-        """Nothing is sent before it is called."""
-        return False
-
-    def interrupted(self) -> None:
-        """Nothing is half done: the connection is lost with the call."""
 
 
 class HostSession(_Session):

@@ -10,19 +10,11 @@ from typing import Any, NamedTuple, Protocol
 
 from ...exceptions import BrokerUnavailable, NotDurable, PressureError
 from ...identity.client import client_id_bytes, ticket
-from ..contract.items import (
-    EndReservation,
-    Put,
-    Reserve,
-    Settled,
-    Take,
-    TakeBack,
-    Taken,
-)
-from ..contract.queues import Exists, Unlock
-from ..contract.replies import Later, NoItem, NoTask, Outcome
+from ..contract.default_replies import default_reply
+from ..contract.items import Put, Take, TakeBack, Taken
+from ..contract.replies import Later, NoTask
 from ..contract.requests import Request
-from ..contract.session import ONE_TRY, TICK, Options
+from ..contract.session import ONE_TRY, TICK, Options, SessionDefaults
 from ..contract.tasks import AwaitTask
 from ..finishing import finish
 from ..shortcut import Shortcut
@@ -90,7 +82,7 @@ class Bound(Protocol):
     def tries(self) -> Mapping[type, Shortcut]: ...
 
 
-class BaseSession:
+class BaseSession(SessionDefaults):
     """For asyncio; and, driven by ``finish``, for threads."""
 
     def __init__(self, binding: Bound, pool: Pool, bell: Bell) -> None:
@@ -144,13 +136,9 @@ class BaseSession:
     async def _call_in_full(
         self, request: Request, end: float | None, first: First | None = None
     ) -> Any:
-        if isinstance(request, Reserve):
-            return Outcome.SHARED
-        if isinstance(request, EndReservation):
-            return Settled(0)
-        if isinstance(request, Unlock):
-            return "" if await self._call(Exists(), end) else Outcome.MISSING
-        way = ways[type(request)]
+        way = ways.get(type(request))
+        if way is None:
+            return default_reply(request)
         asked = way.ask(request, self.binding.discipline)
         durability = self.binding.options.durability
         if durability is not None:
@@ -363,12 +351,6 @@ class PostgresSession(BaseSession):
 
     def call(self, request: Request, end: float | None = None) -> Any:
         return finish(self._call(request, end))
-
-    def send_ahead(
-        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
-    ) -> bool:
-        """Nothing is sent before it is called."""
-        return False
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         return finish(self._wait(later, timeout))

@@ -17,8 +17,9 @@ from ...exceptions import ArgumentError, ArgumentTypeError
 from ...identity.client import client_id
 from ..contract.contents import StoreChunks, SweepContents
 from ..contract.items import Acknowledge, Put
-from ..contract.replies import Later, NoItem
+from ..contract.replies import Later
 from ..contract.requests import Request
+from ..contract.session import SessionDefaults
 from ..contract.tasks import AckTask, AckTasks, PutTasks
 from ..finishing import finish
 from . import session, task_ways
@@ -57,12 +58,8 @@ class Bound(session.Bound, Protocol):
     def known(self) -> Known: ...
 
 
-class BaseTransactionSession:
+class BaseTransactionSession(SessionDefaults):
     """For asyncio; and, driven by ``finish``, for threads."""
-
-    #: As of ``Session``: nothing is taken here.
-    found: list[Any] | None = None
-    taken = None
 
     def __init__(
         self, binding: Bound, pool: Pool, looking: BaseSession, connection: AnyConnection
@@ -173,17 +170,8 @@ class TransactionSession(BaseTransactionSession):
     def call(self, request: Request, end: float | None = None) -> Any:
         return finish(self._call(request, end))
 
-    def send_ahead(
-        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
-    ) -> bool:
-        """Nothing is sent before it is called."""
-        return False
-
     def wait(self, later: Later, timeout: float | None) -> bool:
         raise AssertionError(f"nobody waits in a transaction: {later}")
-
-    def interrupted(self) -> None:
-        """The caller's transaction is the caller's."""
 
     def end(self) -> None:
         finish(self._end())

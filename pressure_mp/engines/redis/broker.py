@@ -10,29 +10,35 @@ from typing import Any, NamedTuple
 
 from ... import states
 from ...exceptions import BrokerError
-from ...exhaustive import assert_never
 from ...identity.client import is_gone, is_reader, process_of, ticket
 from ..contract.brokers import (
     AppendSample,
+    AppendSampleReply,
     Damage,
     DamagedPage,
     ExamineServer,
+    ExamineServerReply,
     FindDamaged,
     Finding,
     Identify,
+    IdentifyReply,
     ListQueues,
     MayGet,
+    MayGetReply,
     QueuePage,
     QueueRenewal,
     QueueSummary,
     ReadSamples,
+    ReadSamplesReply,
     RenewAll,
+    RenewAllReply,
     Sample,
     of_tasks,
 )
 from ..contract.hosts import QueueKey
+from ..contract.implementations import Implementations
 from ..contract.items import Attendance
-from ..contract.requests import BrokerRequest
+from ..contract.requests import Request
 from ..contract.session import Options
 from . import keys, scripts
 from .hosts import AsyncHostSession, HostSession, Server
@@ -74,6 +80,9 @@ class _Place(NamedTuple):
         return f"{self.cursor} {','.join(map(str, self.slots))}" if self.slots else ""
 
 
+for_brokers: Implementations[RedisBroker, [PlainCommands]] = Implementations()
+
+
 class RedisBroker:
     """One server, or the nodes of a cluster."""
 
@@ -88,35 +97,32 @@ class RedisBroker:
     def asession(self) -> AsyncHostSession:
         return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
 
-    async def call(self, request: BrokerRequest, commands: PlainCommands) -> Any:
+    async def call(self, request: Request, commands: PlainCommands) -> Any:
         """Do it."""
-        match request:
-            case ListQueues():
-                return await self._list(request, commands)
-            case FindDamaged():
-                return await self._find_damaged(request, commands)
-            case ExamineServer():
-                return await self._examine(commands)
-            case Identify():
-                drawn = os.urandom(8).hex()
-                key = keys.identity(self._prefix)
-                _, told = await self._run(commands, "identify", key, drawn)
-                return told.decode()
-            case AppendSample(data, every, keep, ttl):
-                key, args = keys.samples(self._prefix), (every, keep, ttl, data)
-                (status,) = await self._run(commands, "append", key, *args)
-                return status == b"done"
-            case ReadSamples(after):
-                key = keys.samples(self._prefix)
-                _, told = await self._run(commands, "samples", key, after)
-                return [Sample(int(time), data) for time, data in _pairs(told)]
-            case RenewAll(queues):
-                return await self._renew_all(queues, commands)
-            case MayGet(queues):
-                return await self._may_get(queues, commands)
-            case _:
-                assert_never(request)
+        return await for_brokers[type(request)](self, request, commands)
 
+    @for_brokers.does(Identify)
+    async def _identify(self, request: Identify, commands: PlainCommands) -> IdentifyReply:
+        drawn, key = os.urandom(8).hex(), keys.identity(self._prefix)
+        _, told = await self._run(commands, "identify", key, drawn)
+        identity: str = told.decode()
+        return identity
+
+    @for_brokers.does(AppendSample)
+    async def _append(self, request: AppendSample, commands: PlainCommands) -> AppendSampleReply:
+        data, *numbers = request
+        key = keys.samples(self._prefix)
+        (status,) = await self._run(commands, "append", key, *numbers, data)
+        return bool(status == b"done")
+
+    @for_brokers.does(ReadSamples)
+    async def _read_samples(
+        self, request: ReadSamples, commands: PlainCommands
+    ) -> ReadSamplesReply:
+        _, told = await self._run(commands, "samples", keys.samples(self._prefix), request.after)
+        return [Sample(int(time), data) for time, data in _pairs(told)]
+
+    @for_brokers.does(ListQueues)
     async def _list(self, request: ListQueues, commands: PlainCommands) -> QueuePage:
         found, after = await self._scan(keys.every(self._prefix, "bound"), request, commands)
         return QueuePage(await self._summaries(found, commands), after)
@@ -142,6 +148,7 @@ class RedisBroker:
             return set(found), str(_Place(tuple(others), "0"))
         return set(found), str(place._replace(cursor=cursor.decode()))
 
+    @for_brokers.does(FindDamaged)
     async def _find_damaged(self, request: FindDamaged, commands: PlainCommands) -> DamagedPage:
         if request.after.startswith(_OWN):
             return await self._find_damaged_own(request, commands)
@@ -218,11 +225,10 @@ class RedisBroker:
         told: list[Any] = await commands.exchange(slot, "EVALSHA", packed, script)
         return told
 
-    async def _may_get(
-        self, queues: Sequence[QueueKey], commands: PlainCommands
-    ) -> list[bool | None]:
+    @for_brokers.does(MayGet)
+    async def _may_get(self, request: MayGet, commands: PlainCommands) -> MayGetReply:
         by_kind: dict[str, list[str]] = {}
-        for name, discipline in queues:
+        for name, discipline in request.queues:
             by_kind.setdefault(discipline, []).append(name)
         found: dict[QueueKey, bool] = {}
         for discipline, names in by_kind.items():
@@ -230,13 +236,12 @@ class RedisBroker:
             is_own = discipline != keys.FIFO
             told = await self._ask("may_get", parts, {*names}, commands, is_own=is_own)
             found |= {(name, discipline): said == 1 for name, said in told.items()}
-        return [found[queue] for queue in queues]
+        return [found[queue] for queue in request.queues]
 
-    async def _renew_all(
-        self, queues: Sequence[QueueRenewal], commands: PlainCommands
-    ) -> list[Attendance | None]:
+    @for_brokers.does(RenewAll)
+    async def _renew_all(self, request: RenewAll, commands: PlainCommands) -> RenewAllReply:
         by_kind: dict[str, list[QueueRenewal]] = {}
-        for queue in queues:
+        for queue in request.queues:
             by_kind.setdefault(queue.discipline, []).append(queue)
         found: dict[tuple[str, str], Attendance | None] = {}
         gone: dict[str, bool] = {process_of(ticket()): False}
@@ -253,9 +258,10 @@ class RedisBroker:
                     tell(asked[name], began, reply[6])
                     self._server.rounds(name, discipline).note(reply[4] / 1000, looks=True)
                     found[name, discipline] = attendance(reply)
-        return [found.get((one.name, one.discipline)) for one in queues]
+        return [found.get((one.name, one.discipline)) for one in request.queues]
 
-    async def _examine(self, commands: PlainCommands) -> list[Finding]:
+    @for_brokers.does(ExamineServer)
+    async def _examine(self, request: ExamineServer, commands: PlainCommands) -> ExamineServerReply:
         found: dict[Finding, None] = {}
         for slot in await commands.slots():
             info = await _told(commands, slot, "INFO")

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ...exhaustive import assert_never
-from ..contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
-from ..contract.replies import Later, NoItem, Outcome
-from ..contract.requests import HostRequest
-from ..contract.session import Options
+from ..contract.hosts import (
+    Forget,
+    ForgetReply,
+    GetRemembered,
+    GetRememberedReply,
+    Leave,
+    LeaveReply,
+    QueueKey,
+    Remember,
+    RememberReply,
+)
+from ..contract.implementations import Implementations
+from ..contract.replies import Later, Outcome
+from ..contract.requests import Request
+from ..contract.session import Options, SessionDefaults
 from ..finishing import finish
 from . import keys
 from .address import RedisAddress
@@ -51,6 +61,9 @@ class Asked(Protocol):
         """Do it."""
 
 
+for_hosts: Implementations[RedisHost, [PlainCommands]] = Implementations()
+
+
 class RedisHost:
     """One host, as its processes note things for it."""
 
@@ -65,26 +78,39 @@ class RedisHost:
     def asession(self) -> AsyncHostSession:
         return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
 
-    async def call(self, request: HostRequest, commands: PlainCommands) -> Any:
+    async def call(self, request: Request, commands: PlainCommands) -> Any:
         """Do it."""
-        slot = self._server.slot(self._key)
-        match request:
-            case Remember(queue):
-                await commands.request(slot, "SADD", self._key, as_noted(queue))
-            case GetRemembered():
-                told = self._server.noted.take()
-                if told is None:
-                    told = await commands.request(slot, "SMEMBERS", self._key)
-                return [_read(noted) for noted in told]
-            case Forget(queues):
-                if queues:
-                    await commands.request(slot, "SREM", self._key, *map(as_noted, queues))
-            case Leave(queues):
-                for slot, kept in self._kept(queues).items():
-                    await commands.request(slot, "UNLINK", *kept)
-            case _:
-                assert_never(request)
+        return await for_hosts[type(request)](self, request, commands)
+
+    @for_hosts.does(Remember)
+    async def _remember(self, request: Remember, commands: PlainCommands) -> RememberReply:
+        await commands.request(self._slot, "SADD", self._key, as_noted(request.queue))
         return Outcome.DONE
+
+    @for_hosts.does(GetRemembered)
+    async def _get_remembered(
+        self, request: GetRemembered, commands: PlainCommands
+    ) -> GetRememberedReply:
+        told = self._server.noted.take()
+        if told is None:
+            told = await commands.request(self._slot, "SMEMBERS", self._key)
+        return [_read(noted) for noted in told]
+
+    @for_hosts.does(Forget)
+    async def _forget(self, request: Forget, commands: PlainCommands) -> ForgetReply:
+        if request.queues:
+            await commands.request(self._slot, "SREM", self._key, *map(as_noted, request.queues))
+        return Outcome.DONE
+
+    @for_hosts.does(Leave)
+    async def _leave(self, request: Leave, commands: PlainCommands) -> LeaveReply:
+        for slot, kept in self._kept(request.queues).items():
+            await commands.request(slot, "UNLINK", *kept)
+        return Outcome.DONE
+
+    @property
+    def _slot(self) -> int:
+        return self._server.slot(self._key)
 
     def _kept(self, queues: Any) -> dict[int, list[bytes]]:
         """The keys in which replies are kept for this process, by their slots."""
@@ -100,24 +126,12 @@ def _read(noted: bytes) -> QueueKey:
     return name, discipline
 
 
-class _Session:
+class _Session(SessionDefaults):
     """Nobody waits here, and nothing is taken."""
-
-    found: list[Any] | None = None
-    taken = None
 
     def __init__(self, asked: Asked, commands: PlainCommands) -> None:
         self._asked = asked
         self._commands = commands
-
-    def send_ahead(
-        self, request: object, later: NoItem | None = None, timeout: float = 0.0
-    ) -> bool:
-        """It is not sent before it is called."""
-        return False
-
-    def interrupted(self) -> None:
-        """Nothing is half done: the connection is lost with the call."""
 
 
 class HostSession(_Session):

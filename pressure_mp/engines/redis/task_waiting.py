@@ -212,7 +212,6 @@ async def had(
 
 @does(AwaitTask)
 async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> AwaitTaskReply:
-    """:class:`AwaitTask`"""
     who = waiter_of(caller).ticket
     mode = WAIT if request.waits else NOW
     reply = await ask(caller, "await", (request.id, who, mode, int(request.whole)), end)
@@ -230,7 +229,6 @@ async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> A
 
 @does(TakeNotices)
 async def take_notices(caller: Caller, request: TakeNotices, end: float | None) -> TakeNoticesReply:
-    """:class:`TakeNotices`"""
     inbox, seen, limit, waits = request
     waiter, binding = waiter_of(caller), caller.binding
     waiter.ticket = inbox

@@ -9,6 +9,7 @@ from ...background import takers
 from ...background.takers import Takers
 from ...encoding.codec import Codec
 from ...engines import registry
+from ...engines.contract.levels import Level
 from ...engines.contract.task_records import TaskRecord, TaskSettings
 from ...events import Destination
 from ...operations.tasks import TaskOperations
@@ -19,6 +20,8 @@ from .task import Task
 
 class TaskHandle(Handle, Generic[Data]):
     """A handle to a queue of tasks."""
+
+    _levels = (Level.TASKS,)
 
     _operations: TaskOperations
     _codec: Codec[Data]

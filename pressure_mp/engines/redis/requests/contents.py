@@ -22,7 +22,6 @@ RENEWALS = 3
 async def store_chunks(
     caller: Caller, request: contents.StoreChunks, end: float | None
 ) -> contents.StoreChunksReply:
-    """:class:`contents.StoreChunks`"""
     token, first, chunks = request
     args = (token, first, caller.binding.options.lease, chunks)
     found: contents.StoreChunksReply = outcome(await caller.script("store", args, end))
@@ -33,7 +32,6 @@ async def store_chunks(
 async def read_chunks(
     caller: Caller, request: contents.ReadChunks, end: float | None
 ) -> contents.ReadChunksReply:
-    """:class:`contents.ReadChunks`"""
     reply = await caller.script("fetch", request, end)
     if reply[0] == LOST:
         return Outcome.LOST
@@ -50,7 +48,6 @@ async def read_chunks(
 async def sweep_contents(
     caller: Caller, request: contents.SweepContents, end: float | None
 ) -> contents.SweepContentsReply:
-    """:class:`contents.SweepContents`"""
     reply = await caller.script("sweep", request, end)
     return reply[0] != MISSING and bool(reply[1])
 

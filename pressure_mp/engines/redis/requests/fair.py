@@ -13,7 +13,6 @@ from ..statuses import MISSING
 async def get_snapshot(
     caller: Caller, request: fair.GetSnapshot, end: float | None
 ) -> fair.GetSnapshotReply:
-    """:class:`fair.GetSnapshot`"""
     reply = await caller.script("snapshot", request, end)
     if reply[0] == MISSING:
         return Outcome.MISSING
@@ -23,7 +22,6 @@ async def get_snapshot(
 
 @does(fair.GetKeys)
 async def get_keys(caller: Caller, request: fair.GetKeys, end: float | None) -> fair.GetKeysReply:
-    """:class:`fair.GetKeys`"""
     reply = await caller.script("tenants", (), end)
     return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
 
@@ -32,6 +30,5 @@ async def get_keys(caller: Caller, request: fair.GetKeys, end: float | None) -> 
 async def get_queued(
     caller: Caller, request: fair.GetQueued, end: float | None
 ) -> fair.GetQueuedReply:
-    """:class:`fair.GetQueued`"""
     reply = await caller.script("queued", request, end)
     return Outcome.MISSING if reply[0] == MISSING else int(reply[1])

@@ -187,7 +187,6 @@ does(items.Prefetch)(FirstScript(_prefetch_now, _prefetched, _prefetch))
 async def take_back(
     caller: Caller, request: items.TakeBack, end: float | None
 ) -> items.TakeBackReply:
-    """:class:`items.TakeBack`"""
     args = (*request.call, request.if_open)
     reply = await caller.script("take_back", args, end)
     if reply[0] == TAKEN:
@@ -198,7 +197,6 @@ async def take_back(
 
 @does(items.HandOut)
 async def hand_out(caller: Caller, request: items.HandOut, end: float | None) -> items.HandOutReply:
-    """:class:`items.HandOut`"""
     reader, call, number, ends, unheard = request
     if ends:
         reply = await caller.script("put_back", (reader, call, number, int(unheard)), end)
@@ -291,7 +289,7 @@ does(items.EndReservation)(
 async def acknowledge(
     caller: Caller, request: items.Acknowledge, end: float | None
 ) -> items.AcknowledgeReply:
-    """:class:`items.Acknowledge`. Of one whose content is in chunks these are removed."""
+    """Of one whose content is in chunks these are removed."""
     owner, number = request
     reply = await caller.script("acknowledge", (owner, "" if number is None else number), end)
     if len(reply) > 2 and reply[2]:
@@ -304,7 +302,6 @@ async def acknowledge(
 async def set_aside(
     caller: Caller, request: items.SetAside, end: float | None
 ) -> items.SetAsideReply:
-    """:class:`items.SetAside`"""
     item, owner, number = request
     args = (item, owner, "" if number is None else number)
     found: items.SetAsideReply = outcome(await caller.script("reject", args, end))
@@ -315,7 +312,6 @@ async def set_aside(
 async def get_rejected(
     caller: Caller, request: items.GetRejected, end: float | None
 ) -> items.GetRejectedReply:
-    """:class:`items.GetRejected`"""
     reply = await caller.script("rejected", request, end)
     return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
 
@@ -324,7 +320,6 @@ async def get_rejected(
 async def requeue_rejected(
     caller: Caller, request: items.RequeueRejected, end: float | None
 ) -> items.RequeueRejectedReply:
-    """:class:`items.RequeueRejected`"""
     found: items.RequeueRejectedReply = outcome(
         await caller.script("requeue_rejected", request, end)
     )
@@ -335,14 +330,12 @@ async def requeue_rejected(
 async def drop_rejected(
     caller: Caller, request: items.DropRejected, end: float | None
 ) -> items.DropRejectedReply:
-    """:class:`items.DropRejected`"""
     found: items.DropRejectedReply = outcome(await caller.script("drop_rejected", request, end))
     return found
 
 
 @does(items.PeekItems)
 async def peek(caller: Caller, request: items.PeekItems, end: float | None) -> items.PeekItemsReply:
-    """:class:`items.PeekItems`"""
     reply = await caller.script("peek", request, end)
     return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
 
@@ -351,7 +344,6 @@ async def peek(caller: Caller, request: items.PeekItems, end: float | None) -> i
 async def peek_placed(
     caller: Caller, request: items.PeekPlaced, end: float | None
 ) -> items.PeekPlacedReply:
-    """:class:`items.PeekPlaced`"""
     reply = await caller.script("peek", request, end)
     if reply[0] == MISSING:
         return Outcome.MISSING
@@ -363,7 +355,6 @@ async def peek_placed(
 
 @does(items.Requeue)
 async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> items.RequeueReply:
-    """:class:`items.Requeue`"""
     owner, seen, call, numbers = request
     which = ("" if seen is None else seen, "" if call is None else call)
     args = (owner, *which, len(numbers), *numbers)
@@ -373,7 +364,7 @@ async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> 
 
 @does(items.Renew)
 async def renew(caller: Caller, request: items.Renew, end: float | None) -> items.RenewReply:
-    """:class:`items.Renew`. Frees roles of dead clients too."""
+    """Frees roles of dead clients too."""
     owner, consumes, produces = request
     lease, rounds = caller.binding.options.lease, caller.binding.rounds
     asked, began = rounds.present(), time.monotonic()
@@ -390,7 +381,6 @@ async def renew(caller: Caller, request: items.Renew, end: float | None) -> item
 
 @does(items.Retire)
 async def retire(caller: Caller, request: items.Retire, end: float | None) -> items.RetireReply:
-    """:class:`items.Retire`"""
     owner, seen = request
     reply = await caller.script("retire", (owner, "" if seen is None else seen), end)
     if reply[0] == DONE:

@@ -28,7 +28,6 @@ _OUTCOMES = {one.value.encode(): one for one in Outcome}
 
 @does(queues.Open)
 async def open_(caller: Caller, request: queues.Open, end: float | None) -> queues.OpenReply:
-    """:class:`queues.Open`"""
     discipline = caller.binding.discipline
     how, bound, user = request
     noting = caller.binding.noting(user)
@@ -47,7 +46,6 @@ async def open_(caller: Caller, request: queues.Open, end: float | None) -> queu
 
 @does(queues.Exists)
 async def exists(caller: Caller, request: queues.Exists, end: float | None) -> queues.ExistsReply:
-    """:class:`queues.Exists`"""
     reply = await caller.script("exists", (), end)
     return bool(reply[1])
 
@@ -56,14 +54,12 @@ async def exists(caller: Caller, request: queues.Exists, end: float | None) -> q
 async def get_discipline(
     caller: Caller, request: queues.GetDiscipline, end: float | None
 ) -> queues.GetDisciplineReply:
-    """:class:`queues.GetDiscipline`"""
     reply = await caller.script("kind", (), end)
     return Outcome.MISSING if reply[0] == MISSING else reply[1].decode(errors="replace")
 
 
 @does(queues.Enlist)
 async def enlist(caller: Caller, request: queues.Enlist, end: float | None) -> queues.EnlistReply:
-    """:class:`queues.Enlist`"""
     found: queues.EnlistReply = outcome(await caller.script("enlist", request, end))
     return found
 
@@ -72,7 +68,6 @@ async def enlist(caller: Caller, request: queues.Enlist, end: float | None) -> q
 async def get_users(
     caller: Caller, request: queues.GetUsers, end: float | None
 ) -> queues.GetUsersReply:
-    """:class:`queues.GetUsers`"""
     reply = await caller.script("users", (), end)
     return Outcome.MISSING if reply[0] == MISSING else [user.decode() for user in reply[1]]
 
@@ -81,7 +76,6 @@ async def get_users(
 async def dismiss(
     caller: Caller, request: queues.Dismiss, end: float | None
 ) -> queues.DismissReply:
-    """:class:`queues.Dismiss`"""
     reply = await caller.script("dismiss", request.users, end)
     return Outcome.MISSING if reply[0] == MISSING else int(reply[1])
 
@@ -90,7 +84,6 @@ async def dismiss(
 async def get_length(
     caller: Caller, request: queues.GetLength, end: float | None
 ) -> queues.GetLengthReply:
-    """:class:`queues.GetLength`"""
     reply = await look(caller, "length", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
@@ -102,7 +95,6 @@ async def get_length(
 async def is_closed(
     caller: Caller, request: queues.IsClosed, end: float | None
 ) -> queues.IsClosedReply:
-    """:class:`queues.IsClosed`"""
     reply = await caller.script("closed", (), end)
     return Outcome.MISSING if reply[0] == MISSING else bool(reply[1])
 
@@ -111,7 +103,6 @@ async def is_closed(
 async def get_stats(
     caller: Caller, request: queues.GetStats, end: float | None
 ) -> queues.GetStatsReply:
-    """:class:`queues.GetStats`"""
     reply = await look(caller, "stats", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
@@ -139,7 +130,6 @@ async def get_stats(
 async def set_bound(
     caller: Caller, request: queues.SetBound, end: float | None
 ) -> queues.SetBoundReply:
-    """:class:`queues.SetBound`"""
     found: queues.SetBoundReply = outcome(await caller.script("set_bound", request, end))
     return found
 
@@ -148,14 +138,12 @@ async def set_bound(
 async def count_done(
     caller: Caller, request: queues.CountDone, end: float | None
 ) -> queues.CountDoneReply:
-    """:class:`queues.CountDone`"""
     found: queues.CountDoneReply = outcome(await caller.script("task_done", (), end))
     return found
 
 
 @does(queues.Join)
 async def join(caller: Caller, request: queues.Join, end: float | None) -> queues.JoinReply:
-    """:class:`queues.Join`"""
     reply = await caller.script("join", (), end)
     if reply[0] != UNFINISHED:
         found: queues.JoinReply = outcome(reply)
@@ -169,7 +157,6 @@ async def join(caller: Caller, request: queues.Join, end: float | None) -> queue
 
 @does(queues.Close)
 async def close(caller: Caller, request: queues.Close, end: float | None) -> queues.CloseReply:
-    """:class:`queues.Close`"""
     args = (int(request.once), int(request.immediate))
     reply = await turns(caller).call("close", args, request.waits, end)
     if reply[0] == BUSY:
@@ -182,7 +169,6 @@ async def close(caller: Caller, request: queues.Close, end: float | None) -> que
 
 @does(Purge)
 async def purge(caller: Caller, request: Purge, end: float | None) -> PurgeReply:
-    """:class:`Purge`"""
     reply = await turns(caller).call("purge", (), request.waits, end)
     if reply[0] == BUSY:
         return InUse(reply[1].decode())
@@ -191,7 +177,6 @@ async def purge(caller: Caller, request: Purge, end: float | None) -> PurgeReply
 
 @does(queues.Delete)
 async def delete(caller: Caller, request: queues.Delete, end: float | None) -> queues.DeleteReply:
-    """:class:`queues.Delete`"""
     reply = await turns(caller).call("delete", (), request.waits, end)
     if reply[0] == BUSY:
         return InUse(reply[1].decode())
@@ -203,7 +188,6 @@ async def delete(caller: Caller, request: queues.Delete, end: float | None) -> q
 
 @does(queues.Unlock)
 async def unlock(caller: Caller, request: queues.Unlock, end: float | None) -> queues.UnlockReply:
-    """:class:`queues.Unlock`"""
     reply = await caller.script("unlock", (request.role, b""), end)
     return Outcome.MISSING if reply[0] == MISSING else reply[1].decode(errors="replace")
 
@@ -212,7 +196,7 @@ async def unlock(caller: Caller, request: queues.Unlock, end: float | None) -> q
 async def inspect(
     caller: Caller, request: queues.Inspect, end: float | None
 ) -> queues.InspectReply:
-    """:class:`queues.Inspect`. Roles that are seen to be with a dead client are free afterwards."""
+    """Roles that are seen to be with a dead client are free afterwards."""
     reply = await caller.script("inspect", request, end)
     if reply[0] == MISSING:
         return Outcome.MISSING

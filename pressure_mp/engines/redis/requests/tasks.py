@@ -41,7 +41,6 @@ NO_EDIT = 0, b"", b""
 
 @does(t.OpenTasks)
 async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.OpenTasksReply:
-    """:class:`OpenTasks`"""
     settings, discipline = request.settings, caller.binding.discipline
     times = settings.ttr, settings.ttl, settings.zombie
     numbers = (*times, int(settings.keep), settings.max_deliveries, settings.per_key)
@@ -104,7 +103,6 @@ does(t.PutTasks)(FirstScript(_first_of_put, _read_put_one, _rest_of_put))
 
 @does(t.PutAwaited)
 async def put_awaited(caller: Caller, request: t.PutAwaited, end: float | None) -> t.PutTasksReply:
-    """:class:`PutAwaited`"""
     args = _put(caller.binding, request.put, waiter_of(caller).ticket.encode())
     return _read_put(request.put, await ask(caller, "put", args, end))
 

@@ -1,0 +1,40 @@
+"""What the contract replies for an engine that does not do a request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...exceptions import NotSupportedError
+from .brokers import DamagedPage, FindDamaged, MayGet, RenewAll
+from .items import EndReservation, Reserve, Settled
+from .queues import Unlock
+from .replies import Outcome
+from .requests import LEVELS
+
+#: Requests that an engine does only if it can do better than this.
+OPTIONAL: dict[type, Callable[[Any], Any]] = {
+    # No items are reserved for a reader.
+    Reserve: lambda request: Outcome.SHARED,
+    EndReservation: lambda request: Settled(0),
+    # There are no roles, and a queue is not in several keys, of which one can be lost.
+    Unlock: lambda request: "",
+    FindDamaged: lambda request: DamagedPage([], ""),
+    # Each queue is asked by a call of its own.
+    RenewAll: lambda request: [None] * len(request.queues),
+    MayGet: lambda request: [None] * len(request.queues),
+}
+
+
+def default_reply(request: object) -> Any:
+    """The reply of an engine that has no function for this request. Raises NotSupportedError for
+    one that is not optional."""
+    kind = type(request)
+    reply = OPTIONAL.get(kind)
+    if reply is None:
+        level = next(level for level, kinds in LEVELS.items() if kind in kinds)
+        raise NotSupportedError(
+            f"{kind.__name__} needs {level.value!r}, a level that the engine of this broker does "
+            "not have: use a broker at redis:// or postgresql://"
+        )
+    return reply(request)
