@@ -20,6 +20,7 @@ from pressure_mp.engines.contract.items import (
     Take,
     Taken,
 )
+from pressure_mp.engines.contract.levels import Level
 from pressure_mp.engines.contract.queues import (
     Close,
     CountDone,
@@ -31,6 +32,8 @@ from pressure_mp.engines.contract.queues import (
     SetBound,
 )
 from pressure_mp.engines.contract.replies import InUse, NoItem, NoSpace, Outcome, Unfinished
+
+pytestmark = pytest.mark.levels(Level.ITEMS)
 
 LATER = (NoSpace, NoItem, InUse, Unfinished)
 OWNER = "elsewhere/1/1/aaaaaaaa"
@@ -205,7 +208,21 @@ SERVED = {
 }
 
 
-@pytest.mark.parametrize("what", SERVED)
+#: Which of these need another level.
+FURTHER = {
+    "an item for a reader": Level.AHEAD,
+    "an item that comes back": Level.DELIVERIES,
+    "the end of all work": Level.DELIVERIES,
+    "the end of all producers": Level.DELIVERIES,
+}
+
+
+def case(what):
+    level = FURTHER.get(what)
+    return pytest.param(what, marks=pytest.mark.levels(level) if level else ())
+
+
+@pytest.mark.parametrize("what", [*map(case, SERVED)])
 def test_what_serves_one_who_waits(binding, begin, what):
     prepare, request, reply = SERVED[what]
     event = prepare(binding)
@@ -223,7 +240,10 @@ def test_what_serves_one_who_waits(binding, begin, what):
     [
         (Take(), Close(), Outcome.CLOSED),
         (Take(), Delete(waits=False), Outcome.MISSING),
-        (Join(), Close(immediate=True), Outcome.DONE),
+        pytest.param(
+            *(Join(), Close(immediate=True), Outcome.DONE),
+            marks=pytest.mark.levels(Level.DELIVERIES),
+        ),
     ],
 )
 def test_all_who_wait_are_told_of_what_concerns_all(binding, begin, request_, event, reply):
@@ -234,6 +254,7 @@ def test_all_who_wait_are_told_of_what_concerns_all(binding, begin, request_, ev
     assert [one.result() for one in waiting] == [reply] * 3
 
 
+@pytest.mark.levels(Level.DELIVERIES)
 def test_who_waits_for_the_end_of_work_is_in_nobodys_way(binding, begin):
     ask(binding, Put([b"1"]))
     begin(Join())

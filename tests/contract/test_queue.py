@@ -15,6 +15,7 @@ from waiting import HOURS, Background, until
 
 import pressure_mp
 from pressure_mp import FairQueue, LifoQueue, PriorityQueue, Queue
+from pressure_mp.engines.contract.levels import Level
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -27,7 +28,11 @@ DISCIPLINES = {
 }
 
 
-@pytest.fixture(params=DISCIPLINES)
+#: An engine needs no more for it than the first level.
+FIFO = pytest.param("fifo", marks=pytest.mark.levels(Level.ITEMS))
+
+
+@pytest.fixture(params=[FIFO, "lifo", "priority", "fair"])
 def make(url, name, request, world):
     """Makes handles to one queue."""
     kind, own = DISCIPLINES[request.param]
@@ -130,6 +135,7 @@ def test_shutdown_reaches_every_blocked_get_at_once(make):
             get.result()
 
 
+@pytest.mark.levels(Level.DELIVERIES)
 def test_immediate_shutdown_drops_the_items_and_counts_them_as_done(make):
     q = make()
     q.put(1)
@@ -142,6 +148,7 @@ def test_immediate_shutdown_drops_the_items_and_counts_them_as_done(make):
         q.get()
 
 
+@pytest.mark.levels(Level.DELIVERIES)
 def test_join_returns_when_every_item_is_done(make):
     q = make()
     q.put(1)

@@ -1,8 +1,9 @@
 """The engines that tests run on: one line of ``TABLE`` for each kind of broker.
 
-A test whose fixtures give it each engine in turn says what an engine must be able to do, with the
-marker ``needs``; at an engine that cannot do it there is no such test. Other code asks ``can``.
-Nothing asks for the name of an engine, or what its URL begins with.
+A test whose fixtures give it each engine in turn says with the marker ``levels`` which levels of
+the contract it needs, if it does not need all, and with ``needs`` what else an engine must be able
+to do; at an engine that cannot do it there is no such test. Other code asks ``can``. Nothing asks
+for the name of an engine, or what its URL begins with.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from urllib.parse import urlsplit
 import pytest
 from brokers.broker import Broker
 from brokers.memory import Memory
+from brokers.plain import Plain
 from brokers.postgres import Postgres
 from brokers.rights import LimitedServer
 from brokers.servers import Server
+
+from pressure_mp.engines.contract.levels import EVERY_LEVEL, Level
 
 
 class Can(enum.Enum):
@@ -35,10 +39,11 @@ class Can(enum.Enum):
 @dataclass(frozen=True)
 class Engine:
     """One kind of broker: its name in ``PRESSURE_TEST_SERVERS`` and in the ids of tests, how it is
-    started, and what its engine cannot do."""
+    started, the levels of its engine, and what this cannot do."""
 
     name: str
     broker: type[Broker]
+    levels: frozenset[Level]
     lacks: frozenset[Can]
 
     def __str__(self) -> str:
@@ -52,11 +57,13 @@ class Engine:
         return self.broker.of(self.name, self.broker.durable if durable else ())
 
 
+IN_PROCESS = frozenset({Can.PROCESSES, Can.SERVER, Can.PROTOCOL})
 TABLE = (
-    Engine("memory", Memory, frozenset({Can.PROCESSES, Can.SERVER, Can.PROTOCOL})),
-    Engine("valkey", Server, frozenset({Can.LINE})),
-    Engine("redis", LimitedServer, frozenset({Can.LINE})),
-    Engine("postgres", Postgres, frozenset({Can.PROTOCOL})),
+    Engine("memory", Memory, EVERY_LEVEL, IN_PROCESS),
+    Engine("valkey", Server, EVERY_LEVEL, frozenset({Can.LINE})),
+    Engine("redis", LimitedServer, EVERY_LEVEL, frozenset({Can.LINE})),
+    Engine("postgres", Postgres, EVERY_LEVEL, frozenset({Can.PROTOCOL})),
+    Engine("plain", Plain, frozenset({Level.ITEMS}), IN_PROCESS | {Can.LINE}),
 )
 NAMES = {engine.name: engine for engine in TABLE}
 
@@ -105,7 +112,10 @@ def of(url: str) -> Engine:
 
 def serves(engine: Engine, test: pytest.Item | Any) -> bool:
     """Whether an engine can do all that the markers of a test ask for."""
-    return all(engine.can(*marker.args) for marker in test.iter_markers("needs"))
+    asked = [level for marker in test.iter_markers("levels") for level in marker.args]
+    return engine.levels.issuperset(asked or EVERY_LEVEL) and all(
+        engine.can(*marker.args) for marker in test.iter_markers("needs")
+    )
 
 
 class Running(dict[str, Any]):
