@@ -33,8 +33,8 @@ class Tasks(Pair):
         super().__init__(url)
         self.create(**options)
 
-    def put(self, number=MANY, tube="", ttl=None):
-        self.ask(PutTasks([(b"", b"data")] * number, "auto_increment", 0, ttl, 0, tube))
+    def put(self, number=MANY, tube="", ttl=None, key=""):
+        self.ask(PutTasks([(b"", b"data")] * number, "auto_increment", 0, ttl, 0, tube, key=key))
 
     def take(self, limit=MANY, tube="", ttr=None, call=1, owner=ME):
         return self.ask(TakeTasks(owner, call, limit, tube, ttr, waits=False))
@@ -277,3 +277,16 @@ def test_one_that_was_delivered_before_is_taken_alone_where_that_is_asked(make):
     tasks.by_taker(ReleaseTask, 4, 4, priority=1)
     tasks.put(2)
     assert [take(call) for call in (5, 6)] == [[6, 7], [4]]
+
+
+def test_tasks_of_one_key_are_taken_together_where_retries_are_to_be_alone(make):
+    tasks = make()
+    tasks.put(4, key="k")
+
+    def take(call):
+        taken = tasks.ask(TakeTasks(ME, call, 2, waits=False, retries_alone=True))
+        return [int(task[0]) for task in taken]
+
+    assert take(1) == [1, 2]
+    tasks.by_taker(ReleaseTask, 1)
+    assert [take(call) for call in (2, 3)] == [[1], [3, 4]]

@@ -56,8 +56,8 @@ end})
 -- What is next: ids, and of each where it is in `ready`, what its record begins with after the state,
 -- and its kind. Such as should be gone already go. The second value is whether there were any. With keys they
 -- end where the priority changes: before that no other task of theirs is next. They end also where
--- one is to be alone.
-local function choose()
+-- a task is to be alone, which is not the first of the call if others were chosen `before`.
+local function choose(before)
   local members, ids = next_ready(tube, 0, limit), {}
   local chosen = {ids = {}, places = {}, heads = {}, kinds = {}, have_keys = false}
   if #members == 0 then return chosen, false end
@@ -67,7 +67,9 @@ local function choose()
     local record, place = found[i], tube == '' and members[i] or string.sub(members[i], #tube + 2)
     local kind = kinds[record and string.sub(record, 34) or NOTHING]
     if chosen.have_keys and string.sub(place, 1, 8) ~= string.sub(chosen.places[1], 1, 8) then break end
-    if alone == '1' and at > 0 and (kind.deliveries > 1 or chosen.kinds[1].deliveries > 1) then break end
+    if alone == '1' and (before or at > 0) and (kind.deliveries > 1 or (at > 0 and chosen.kinds[1].deliveries > 1)) then
+      break
+    end
     if kind.is_over then
       lapse(read(id, record))
       lapsed = true
@@ -167,8 +169,9 @@ if #chosen.ids > 0 then
     limit = limit - #data
     if #data > 0 then capture(chosen, data, tasks) end
     -- Others with keys may be next now.
-    local is_more = chosen.have_keys and #data == #chosen.ids and limit > 0 and alone ~= '1'
-    if is_more then chosen = choose() end
+    local is_more = chosen.have_keys and #data == #chosen.ids and limit > 0
+      and not (alone == '1' and chosen.kinds[1].deliveries > 1)
+    if is_more then chosen = choose(true) end
   until not is_more or #chosen.ids == 0
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
