@@ -100,13 +100,15 @@ class Readable:
         """Be readable if an item may be got, and else not. A broker that does not answer changes
         nothing."""
         with self._lock:  # so that of two looks the later one counts
-            if not self._has_ends():
+            if self._ends is None:
                 return
             self._looks += 1
             try:
-                self._show(self._may_get())
+                may_get = self._may_get()
             except PressureError:
-                pass  # the next look tries again
+                return  # the next look tries again
+            if self._has_ends():  # the program may have closed them while the broker was asked
+                self._show(may_get)
 
     def _has_ends(self) -> bool:
         if self._ends is None:

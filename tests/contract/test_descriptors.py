@@ -283,3 +283,28 @@ def test_a_program_that_closes_it_has_its_own_file_left_alone(url, name, tmp_pat
         q.delete()
     for number in (read, write):
         os.close(number)
+
+
+def test_a_program_that_closes_it_while_the_broker_is_asked_has_its_own_file_left_alone(
+    url, name, tmp_path, monkeypatch
+):
+    with Queue(name=name, url=url) as q, open(tmp_path / "own", "w+b") as own:
+        q.fileno()
+        read, write = (end.number for end in q._readable._ends)
+        q.put(1)
+        ask = Queue._may_get
+
+        def closes(queue):
+            found = ask(queue)
+            os.dup2(own.fileno(), read)
+            os.dup2(own.fileno(), write)
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Queue, "_may_get", closes)
+            q._readable.look()
+        assert os.path.getsize(own.name) == 0
+        assert wait([q._reader], LIMIT)
+        q.delete()
+    for number in (read, write):
+        os.close(number)
