@@ -165,7 +165,7 @@ def test_a_get_while_another_process_moves_the_items_is_empty_in_time(server, mo
             if ours.poll(0.01):
                 seen.append(ours.recv())
         poller.join()
-        assert len(steps) > 5
+        assert len(steps) > 1
         numbers = [one for one, _ in seen if isinstance(one, int)]
         assert numbers == list(range(1, len(numbers) + 1))
         errors = [one for one, _ in seen if not isinstance(one, int)]
