@@ -166,8 +166,6 @@ class Actors:
         """Have an actor make a call, which may get so many items."""
         actor.call = (verb, str(arguments[0]) if arguments else "", number)
         actor.last_got = []
-        if arguments and verb not in ("start", "pickled", "adopt", "close"):
-            actor.process.uses.add(str(arguments[0]))
         actor.connection.send((verb, arguments))
 
     def collect(self, actor: Actor, limit: float) -> bool:
@@ -196,6 +194,8 @@ class Actors:
             self._listening.note(actor, queue, told)
             return
         actor.call, self._answer = None, told
+        if queue and verb not in ("start", "pickled", "adopt", "close"):
+            actor.process.uses.add(queue)
         if what == "error":
             said, trace = told
             self._answer = None

@@ -95,6 +95,8 @@ class Conductor:
     def forgives(self, actor: Actor, queue: str, error: str) -> bool:
         if error.startswith("ShutDown"):  # of what was put before, in the background
             return any(one.shut_down for one in self.queues.values())
+        if "is not ready: LOADING" in error:  # the call's time was up before the broker was back
+            return self._is_troubled()
         return "BrokerError" in error and self.may_be_blind(actor, queue)
 
     def may_be_blind(self, actor: Actor, name: str) -> bool:
