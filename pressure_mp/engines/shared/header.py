@@ -12,12 +12,13 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from time import monotonic_ns
+from functools import partial
+from time import monotonic, monotonic_ns
 
 from ...exceptions import BrokerError
 from ...identity.descriptors import map_file
 from . import linux
-from .locks import FileLock, LockFile
+from .locks import BUSY, FileLock, LockFile
 
 PAGE = 4096
 _LINE = 8  # numbers in a cache line
@@ -62,6 +63,8 @@ PLACE, COUNT = (1 << 28) - 1, (1 << 36) - 1
 #: The bytes of the file that are locked: by who puts, by who takes, and by all who use it.
 _PUT, _TAKE, USE = range(3)
 _fence = threading.Lock()
+#: Seconds for which others may have the lock when a process begins to wait, or tells of items.
+_MOMENT = 0.05
 #: More than there can be.
 _ALL = 1 << 30
 
@@ -96,7 +99,10 @@ class Header:
             self._cells[_MAGIC] = _MADE
         elif self._cells[_MAGIC] != _MADE:
             raise FileNotFoundError(f"{path} is not made yet, or not by this version")
-        self.putting, self.taking = FileLock(file, _PUT), FileLock(file, _TAKE)
+        # Puts and takes go on together where the processor keeps writes in order; else a take sees
+        # what a put wrote only when it has had the same lock.
+        self.putting = FileLock(file, _PUT)
+        self.taking = FileLock(file, _TAKE) if linux.IS_ORDERED else self.putting
         #: How many items there may be, 0 for any number.
         self.bound = self._cells[BOUND]
         self.process = os.getpid()
@@ -190,8 +196,9 @@ class Header:
         """As :attr:`state`; everybody who waits looks again. What was moved takes no memory."""
         self._cells[STATE] = state
         if state == MOVED:
+            begin = max(PAGE, mmap.PAGESIZE)
             with suppress(OSError):  # a file system may not be able to do so
-                self._map.madvise(mmap.MADV_REMOVE, PAGE, self._size)
+                self._map.madvise(mmap.MADV_REMOVE, begin, PAGE + self._size - begin)
         self.tell_all()
 
     # Waiting
@@ -220,6 +227,12 @@ class Header:
         return self._wait(_SPACE, _SPACE_AWAITED, is_over, seconds)
 
     def _tell(self, sign: int, awaited: int, number: int) -> None:
+        if linux.IS_ORDERED:
+            self._tell_now(sign, awaited, number)
+        else:
+            self.taking.run(partial(self._tell_now, sign, awaited, number), monotonic() + _MOMENT)
+
+    def _tell_now(self, sign: int, awaited: int, number: int) -> None:
         cells = self._cells
         # In this order: who begins to wait now sees the new sign, or is seen.
         cells[awaited] = 0
@@ -228,12 +241,21 @@ class Header:
             cells[awaited] = 1  # there may be more
 
     def _wait(self, sign: int, awaited: int, is_over: Callable[[], bool], seconds: float) -> bool:
-        cells = self._cells
-        seen = cells[sign]
-        cells[awaited] = 1
-        with _fence:  # the processor has written that before it reads what came
-            pass
+        if linux.IS_ORDERED:
+            seen = self._begin_to_wait(sign, awaited)
+            with _fence:  # the processor has written that before it reads what came
+                pass
+        else:
+            beginning = partial(self._begin_to_wait, sign, awaited)
+            seen = self.taking.run(beginning, monotonic() + min(seconds, _MOMENT))
+            if seen is BUSY:
+                return True  # the call that is made again has the same time limit
         return is_over() or linux.wait(self._address + sign * 8, seen, seconds) or is_over()
+
+    def _begin_to_wait(self, sign: int, awaited: int) -> int:
+        seen = self._cells[sign]
+        self._cells[awaited] = 1
+        return seen
 
 
 @functools.lru_cache(256)

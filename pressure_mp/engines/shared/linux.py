@@ -8,14 +8,19 @@ import sys
 import time
 from typing import Any
 
-#: The number of the system call, of the machines on which others see what one writes in the order
-#: in which it is written: the memory that is shared is written without barriers.
-_NUMBERS = {"x86_64": 202}
-_NUMBER = _NUMBERS.get(platform.machine(), 0) if sys.platform == "linux" else 0
+#: The number of the system call on the processors whose Linux is told apart (``asm/unistd.h``), and
+#: on those with the generic table of calls.
+_NUMBERS = {"x86_64": 202, "ppc64le": 221, "ppc64": 221, "s390x": 238}
+_GENERIC = 98
+_machine = platform.machine()
+_NUMBER = _NUMBERS.get(_machine, _GENERIC)
 _WAIT, _WAKE = 0, 1
 
-#: Whether this system has it.
-EXISTS = _NUMBER > 0 and sys.maxsize > 1 << 32
+#: Whether this system has it, and numbers of 64 bits are written in one step.
+EXISTS = sys.platform == "linux" and sys.maxsize > 1 << 32
+#: Whether a processor sees the writes of another in their order, so that a step may do without a
+#: lock ("Memory Ordering" in Intel's manual, volume 3).
+IS_ORDERED = _machine == "x86_64"
 
 
 class _Timespec(ctypes.Structure):
