@@ -120,8 +120,8 @@ _END = (
     Step(
         Moment.LAST,
         "let threads begin",
-        "behind all that starts threads: Python frees what it keeps of a thread, also of one that "
-        "was started and does not run yet, and that thread then ends the process with SIGSEGV",
+        "behind all that starts threads: Python frees the state of each thread. A thread that was "
+        "started, and does not run yet, would then end the process with SIGSEGV",
     ),
 )
 

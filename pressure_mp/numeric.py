@@ -1,4 +1,4 @@
-"""Check numbers that users give, also those of types of other packages, such as numpy."""
+"""Check numbers that users give, in types of Python or of packages such as numpy."""
 
 from __future__ import annotations
 

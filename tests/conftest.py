@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import engines
 import hypothesis
@@ -13,6 +15,7 @@ import pytest
 import random_histories
 import repeating
 import worlds
+from brokers.breaking import BreakingProxy
 from brokers.broker import Broker
 from brokers.postgres import Postgres
 from brokers.servers import Server
@@ -140,6 +143,19 @@ def postgres(running: engines.Running) -> Postgres:
 def server(request: pytest.FixtureRequest, running: engines.Running) -> Server:
     """Each kind of server in turn that other implementations of the protocol can use."""
     return running[request.param.name]
+
+
+@pytest.fixture
+def proxies() -> Iterator[Callable[..., BreakingProxy]]:
+    """Makes a proxy before a server, slow or not, which ends with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def make(server: Any, slow: bool = False) -> BreakingProxy:
+            proxy = BreakingProxy(server.port, slow)
+            stack.callback(proxy.stop)
+            return proxy
+
+        yield make
 
 
 @pytest.fixture(params=engines.able(Can.PROTOCOL), ids=str)

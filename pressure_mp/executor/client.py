@@ -84,7 +84,7 @@ class Client:
     def _make_lock(self) -> None:
         # Re-entrant: a finalizer may close it in the midst of anything.
         self._lock = threading.RLock()
-        self._fewer = threading.Condition(self._lock)  # futures, or of those that are queued
+        self._fewer = threading.Condition(self._lock)  # fewer futures, or fewer queued calls
         self._sendable = threading.Condition(self._lock)
         self._sent = threading.Condition(self._lock)
 

@@ -38,7 +38,7 @@ ROOMS = {
     "engines.finishing": "",
     "engines.left_loops": "",
     "engines.shortcut": "",
-    "engines.unconfirmed": "",
+    "engines.silence": "",
     "engines.undoing": "engines.contract",
     "engines.lines": "engines.contract engines.shortcut",
     "engines.memory": (
@@ -47,12 +47,12 @@ ROOMS = {
     "engines.shared": "encoding engines.contract exceptions identity interrupts lifecycle off_loop",
     "engines.redis": (
         "caller_warnings encoding engines.contract engines.finishing engines.left_loops "
-        "engines.lines engines.put_off engines.shared engines.shortcut engines.unconfirmed "
+        "engines.lines engines.put_off engines.shared engines.shortcut engines.silence "
         "engines.undoing exceptions hidden identity off_loop states urls"
     ),
     "engines.postgres": (
         "encoding engines.contract engines.finishing engines.left_loops engines.lines "
-        "engines.put_off engines.shortcut engines.unconfirmed engines.undoing exceptions "
+        "engines.put_off engines.shortcut engines.silence engines.undoing exceptions "
         "hidden identity off_loop polling urls"
     ),
     "engines.embedded": (

@@ -3,11 +3,10 @@ swallowed is made again, and done once."""
 
 from __future__ import annotations
 
-import contextlib
-
 import psycopg
 import pytest
-from brokers.breaking import REPLIES, REQUESTS, BreakingProxy
+from brokers.breaking import REPLIES, REQUESTS
+from inside import replies_of
 from waiting import HOURS, Background, until
 
 from pressure_mp import JoinableQueue, Queue
@@ -68,19 +67,6 @@ CALLS = {
 }
 
 
-@pytest.fixture
-def making():
-    """Makes a proxy to a server."""
-    with contextlib.ExitStack() as stack:
-
-        def make(server, slow=False):
-            proxy = BreakingProxy(server.port, slow)
-            stack.callback(proxy.stop)
-            return proxy
-
-        yield make
-
-
 def _call_over_silent_connections(server, proxy, name, way, kind, call):
     url = proxy.url_at("postgresql", "/postgres?user=worker")
     proxied = kind(name=name, url=url)
@@ -92,14 +78,14 @@ def _call_over_silent_connections(server, proxy, name, way, kind, call):
 
 @pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("way", [REQUESTS, REPLIES])
-def test_a_call_over_a_silent_connection_is_done_once(own_postgres, making, name, way):
+def test_a_call_over_a_silent_connection_is_done_once(own_postgres, proxies, name, way):
     calls = {f"{name}-{number}": call for number, call in enumerate(CALLS.values())}
     running = [
         (
             Background(
                 _call_over_silent_connections,
                 own_postgres,
-                making(own_postgres),
+                proxies(own_postgres),
                 own_name,
                 way,
                 kind,
@@ -115,16 +101,8 @@ def test_a_call_over_a_silent_connection_is_done_once(own_postgres, making, name
 
 def asking_soon(monkeypatch):
     """The server's answers, which is asked after a tenth of a second without a byte."""
-    asked = []
-    ask = wire.waits_for_client
-
-    async def note(*args):
-        asked.append(await ask(*args))
-        return asked[-1]
-
-    monkeypatch.setattr(wire, "waits_for_client", note)
     monkeypatch.setattr(wire, "SILENCE", 0.1)
-    return asked
+    return replies_of(monkeypatch, wire, "waits_for_client")
 
 
 @pytest.mark.usefixtures("world")
@@ -144,10 +122,10 @@ def test_a_call_that_waits_for_a_lock_is_waited_for(own_postgres, name, monkeypa
 
 
 @pytest.mark.usefixtures("world")
-def test_a_large_item_over_a_slow_link_is_sent_once(own_postgres, making, name, monkeypatch):
+def test_a_large_item_over_a_slow_link_is_sent_once(own_postgres, proxies, name, monkeypatch):
     asked = asking_soon(monkeypatch)
     monkeypatch.setattr(wire, "GRACE", 0.1)
-    url = making(own_postgres, slow=True).url_at("postgresql", "/postgres?user=worker")
+    url = proxies(own_postgres, slow=True).url_at("postgresql", "/postgres?user=worker")
     Queue(name=name, url=url, reconnect=0.5).put(bytes(3_000_000))
     assert any(asked)
     assert len(Queue(name=name, url=own_postgres.limited_url).get()) == 3_000_000

@@ -8,7 +8,7 @@ import os
 import random
 
 import pytest
-from brokers.breaking import END, REPLIES, REQUESTS, RESET, Break, BreakingProxy
+from brokers.breaking import END, REPLIES, REQUESTS, RESET, Break
 from waiting import Background
 
 from pressure_mp import JoinableQueue, Queue
@@ -22,10 +22,8 @@ REPEATS, DRAWN = 10, 100
 
 
 @pytest.fixture
-def breaking(server):
-    proxy = BreakingProxy(server.port)
-    yield proxy
-    proxy.stop()
+def breaking(server, proxies):
+    return proxies(server)
 
 
 def carries_on(q, number):

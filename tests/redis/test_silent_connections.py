@@ -7,7 +7,8 @@ import contextlib
 import struct
 
 import pytest
-from brokers.breaking import REPLIES, REQUESTS, BreakingProxy
+from brokers.breaking import REPLIES, REQUESTS
+from inside import replies_of
 from waiting import HOURS, Background, until
 
 from pressure_mp import JoinableQueue, Queue, TaskQueue
@@ -71,19 +72,6 @@ def _put_and_wait(tasks):
     return tasks.result(tasks.put(1, result_ttl=600))
 
 
-@pytest.fixture
-def making():
-    """Makes a proxy to a server."""
-    with contextlib.ExitStack() as stack:
-
-        def make(server, slow=False):
-            proxy = BreakingProxy(server.port, slow)
-            stack.callback(proxy.stop)
-            return proxy
-
-        yield make
-
-
 class Round:
     """One call that waits, of whose connections one falls silent one way."""
 
@@ -107,9 +95,9 @@ class Round:
         return len(link.ends[REPLIES]) > 6
 
 
-def run(server, making, name, calls, way):
+def run(server, proxies, name, calls, way):
     rounds = [
-        Background(Round(server, making(server), f"{name}-{number}-{which}", call, which, way))
+        Background(Round(server, proxies(server), f"{name}-{number}-{which}", call, which, way))
         for number, call in enumerate(calls.values())
         for which in (0, 1)
     ]
@@ -119,13 +107,13 @@ def run(server, making, name, calls, way):
 
 @pytest.mark.usefixtures("world")
 @pytest.mark.parametrize("way", [REQUESTS, REPLIES])
-def test_a_call_that_waits_is_served_although_a_connection_is_silent(server, making, name, way):
-    run(server, making, name, CALLS, way)
+def test_a_call_that_waits_is_served_although_a_connection_is_silent(server, proxies, name, way):
+    run(server, proxies, name, CALLS, way)
 
 
 @pytest.mark.parametrize("way", [REQUESTS, REPLIES])
-def test_who_waits_for_a_task_is_served_although_a_connection_is_silent(server, making, name, way):
-    run(server, making, name, TASKS, way)
+def test_who_waits_for_a_task_is_served_although_a_connection_is_silent(server, proxies, name, way):
+    run(server, proxies, name, TASKS, way)
 
 
 @contextlib.contextmanager
@@ -141,13 +129,7 @@ def _paused(server):
 @pytest.mark.parametrize("how", ["stopped", "paused"])
 def test_a_server_that_answers_over_no_connection_is_waited_for(own_server, name, monkeypatch, how):
     """It is asked meanwhile, and the call is made once."""
-    asked, answers = [], silence._answers
-
-    async def ask(*args):
-        asked.append(await answers(*args))
-        return asked[-1]
-
-    monkeypatch.setattr(silence, "_answers", ask)
+    asked = replies_of(monkeypatch, silence, "_answers")
     q = Queue(name=name, url=own_server.url, reconnect=0.5)
     q.put(1)
     with own_server.stopped() if how == "stopped" else _paused(own_server):
@@ -160,21 +142,14 @@ def test_a_server_that_answers_over_no_connection_is_waited_for(own_server, name
 
 
 @pytest.mark.usefixtures("world")
-def test_a_large_item_over_a_slow_link_is_sent_once(server, making, name, monkeypatch):
+def test_a_large_item_over_a_slow_link_is_sent_once(server, proxies, name, monkeypatch):
     """The server answers over another connection meanwhile: this one is slow, and not silent."""
     for module in (silence, blocking_wire, loop_wire):
         for limit in {"SILENCE", "PAUSE", "GRACE"} & set(vars(module)):
             monkeypatch.setattr(module, limit, 0.1)
     monkeypatch.setattr(blocking_wire, "_SILENT", struct.pack("ll", 0, 100_000))
-    answered = []
-    has_answered = silence.Health.has_answered
-
-    async def note(*args):
-        answered.append(await has_answered(*args))
-        return answered[-1]
-
-    monkeypatch.setattr(silence.Health, "has_answered", note)
-    q = Queue(name=name, url=making(server, slow=True).url, reconnect=0.5)
+    answered = replies_of(monkeypatch, silence.Health, "has_answered")
+    q = Queue(name=name, url=proxies(server, slow=True).url, reconnect=0.5)
     q.put(bytes(3_000_000))
     assert any(answered)
     assert len(Queue(name=name, url=server.url).get()) == 3_000_000

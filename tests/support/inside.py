@@ -6,6 +6,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import pytest
 import redis
 
 from pressure_mp.aio import sending
@@ -33,6 +34,18 @@ def run(handle: Handle, operation: Any) -> Any:
 def engine(handle: Handle) -> Any:
     """The engine of its broker in this process."""
     return registry.engine(handle._address)
+
+
+def replies_of(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
+    """What a coroutine function of a module or class returns from now on."""
+    replies, function = [], getattr(owner, name)
+
+    async def note(*args: Any) -> Any:
+        replies.append(await function(*args))
+        return replies[-1]
+
+    monkeypatch.setattr(owner, name, note)
+    return replies
 
 
 def in_lines(engine: Any) -> int:

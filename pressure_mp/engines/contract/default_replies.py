@@ -1,4 +1,4 @@
-"""What the contract replies for an engine that does not do a request."""
+"""Reply to the requests that an engine does not do."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OPTIONAL: dict[type, Callable[[Any], Any]] = {
 
 
 def default_reply(request: object) -> Any:
-    """The reply of an engine that has no function for this request. Raises NotSupportedError for
-    one that is not optional."""
+    """The reply of an engine that has no function for this request. Raises NotSupportedError
+    unless the request is optional."""
     kind = type(request)
     reply = OPTIONAL.get(kind)
     if reply is None:

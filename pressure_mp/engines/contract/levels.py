@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Level(Enum):
-    """One of them. Every engine has ``ITEMS``; :attr:`.address.Capabilities.levels` says which
+    """A level. Every engine has ``ITEMS``; :attr:`.address.Capabilities.levels` says which
     others it has. ``requests.LEVELS`` lists the requests of each."""
 
     ITEMS = "items"

@@ -129,7 +129,7 @@ AdministrationRequest = (
     | GetQueued
 )
 
-#: Of the level TASKS, beside those of every kind of queue.
+#: Requests of the level TASKS; the requests to every kind of queue are not among them.
 TasksRequest = (
     OpenTasks
     | PutTasks

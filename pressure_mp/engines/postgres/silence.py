@@ -14,10 +14,6 @@ from typing import Any, Protocol
 from ...exceptions import PressureError
 from .statements import Statement
 
-#: Seconds without a byte from the server until it is asked, and until it is asked again.
-SILENCE = 6.0
-#: Seconds for a reply that may have been on its way when the server answered.
-GRACE = 0.5
 #: Seconds to connect, and for the answer.
 _LIMIT = 5.0
 _WAITS_FOR_CLIENT = Statement(

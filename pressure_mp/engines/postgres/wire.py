@@ -22,10 +22,10 @@ from ...hidden import without_frames
 from ...polling import Poll, new_poll
 from ..contract.cancellation import mark_as_unknown
 from ..put_off import put_off
-from ..unconfirmed import unconfirmed
+from ..silence import GRACE, SILENCE, unconfirmed
 from .errors import DEPENDED_ON, ConnectionLost, refusal, unreachable
 from .schema import SETTINGS
-from .silence import GRACE, SILENCE, waits_for_client
+from .silence import waits_for_client
 from .statements import Statement
 
 #: Each statement is a transaction of its own, in which every step sees what was committed before.

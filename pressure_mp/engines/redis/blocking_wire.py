@@ -18,8 +18,8 @@ import redis.connection
 
 from ...identity.descriptors import Descriptor
 from ..finishing import finish
-from ..unconfirmed import unconfirmed
-from .silence import GRACE, PAUSE, SILENCE
+from ..silence import GRACE, SILENCE, unconfirmed
+from .silence import PAUSE
 from .wire import NOTHING, READ_SIZE, Buffer, Wire
 
 T = TypeVar("T")

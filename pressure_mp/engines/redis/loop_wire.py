@@ -10,8 +10,8 @@ import redis.asyncio.connection
 
 from ...off_loop import prepare_loop
 from ..put_off import put_off, settled
-from ..unconfirmed import unconfirmed
-from .silence import SILENCE, Watch
+from ..silence import SILENCE, unconfirmed
+from .silence import Watch
 from .wire import READ_SIZE, Buffer, Wire
 
 

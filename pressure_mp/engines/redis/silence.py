@@ -14,16 +14,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from ...exceptions import PressureError
+from ..silence import GRACE, SILENCE
 from .address import RedisAddress
 from .errors import not_done
 
-#: Seconds without a byte from the server until a call that waits for a reply asks it. A wait that
-#: the server is told to end, and the confirmation of a put, take less.
-SILENCE = 6.0
 #: Seconds until it is asked again, if it did not answer, or another waiter asks.
 PAUSE = 2.0
-#: Seconds for a reply that may have been on its way when the server answered.
-GRACE = 0.5
 #: Seconds to connect, and for the answer.
 _LIMIT = 5.0
 #: A call of a script that no server has. Like those of this package it waits for a script that

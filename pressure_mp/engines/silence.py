@@ -1,10 +1,15 @@
-"""Tell a slow connection from a silent one: the bytes that the system still has to send."""
+"""When a connection is looked at that may be silent, and what tells a slow one from it."""
 
 from __future__ import annotations
 
 import fcntl
 import struct
 import termios
+
+#: Seconds without a byte from the server until a call that waits for its reply asks the server.
+SILENCE = 6.0
+#: Seconds for a reply that may have been on its way when the server answered.
+GRACE = 0.5
 
 
 def unconfirmed(descriptor: int) -> int:
