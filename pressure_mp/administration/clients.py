@@ -6,7 +6,7 @@ from typing import Any
 
 from ..identity.processes import incarnation
 from ..operations.diagnosis import Diagnosis
-from ..operations.sides import Peer
+from ..operations.diagnosis_sides import Peer
 from ..operations.task_diagnosis import TaskDiagnosis
 from .place import Named
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..effects import Operation
-from ..encoding.showing import content_of
+from ..encoding.display import content_of
 from ..engines.contract.brokers import Damage, QueueSummary
 from ..engines.contract.items import NOBODY
 from ..engines.contract.queues import ANONYMOUS, How
@@ -21,9 +21,9 @@ from ..operations.control import FIFO
 from ..operations.diagnosis import Diagnosis
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
-from .mending import return_lost
+from .phrases import are
 from .place import Named, Place
-from .wording import are
+from .repair import return_lost
 
 #: Items of a signed queue, and tasks of each state, that are looked at.
 _FEW = 20

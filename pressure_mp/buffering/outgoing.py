@@ -13,7 +13,7 @@ from ..background import at_exit
 from ..deadlines import deadline, seconds_left
 from ..drivers import drive, noting
 from ..encoding.large import THRESHOLD, Large
-from ..encoding.private import Private
+from ..encoding.unsigned_items import Private
 from ..engines import registry
 from ..engines.contract.session import Options
 from ..exceptions import BrokerUnavailable, Full, PressureError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import events, interrupts
 from ..deadlines import deadline, seconds_left
-from ..encoding.private import Private
+from ..encoding.unsigned_items import Private
 from ..exceptions import PressureError
 from .reservation import MOMENT, Item, Reservation
 

@@ -17,7 +17,7 @@ import click
 
 from ..identity.client import client_id
 from ..operations.brokers import identify
-from .exported import Exported
+from .export_file import Exported
 from .place import Named
 
 #: Items that are put between two notes.

@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from ..administration import wording
-from ..encoding.showing import printable
+from ..administration import phrases
+from ..encoding.display import printable
 
 #: The option of every command that reports something.
 as_json = click.option(
@@ -119,4 +119,4 @@ def number(value: float) -> str:
 
 def duration(seconds: float | None) -> str:
     """A time that passed, in one unit; nothing where it is not known."""
-    return "" if seconds is None else wording.duration(seconds)
+    return "" if seconds is None else phrases.duration(seconds)

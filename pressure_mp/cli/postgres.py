@@ -15,7 +15,7 @@ from ..engines.postgres.address import (
     PostgresAddress,
     is_schema,
 )
-from .mending import confirm, yes
+from .repair import confirm, yes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from ..administration.clients import diagnose, known_clients
-from ..encoding.showing import content_of
+from ..encoding.display import content_of
 from ..encoding.task_values import check_tube, decode_id
 from ..operations.task_queue import DecodedTask
 from ..states import NAMES, named
-from .completing import queue_name
+from .completion import queue_name
 from .output import Column, as_json, duration, number, write_json, write_rows
 from .place import Place, broker_options
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..administration import mending
+from ..administration import repair
 from ..administration.place import Named
 from ..exceptions import ArgumentError, TaskNotFound
 from .contents import mark_of
@@ -36,17 +36,17 @@ def do(context: Context) -> str:
 def _requeue(queue: Named, id: str) -> int:
     if queue.has_tasks and not id:
         return queue.run(queue.tasks.kick_many(None, 0, None))
-    return mending.requeue_each(queue, _chosen(queue, id))
+    return repair.requeue_each(queue, _chosen(queue, id))
 
 
 def _drop(queue: Named, id: str) -> int:
-    return mending.drop_each(queue, _chosen(queue, id))
+    return repair.drop_each(queue, _chosen(queue, id))
 
 
 def _chosen(queue: Named, id: str) -> list[bytes]:
     """Those that were set aside, or buried; or the one that was chosen."""
     if queue.has_tasks:
-        return [_read_id(id)] if id else [task.id for task in mending.buried(queue)]
+        return [_read_id(id)] if id else [task.id for task in repair.buried(queue)]
     there = queue.stats().rejected
     items = queue.run(queue.items.rejected(there)) if there else []
     if not id:
@@ -65,16 +65,16 @@ def _read_id(text: str) -> bytes:
 
 
 def _empty(queue: Named, id: str) -> int:
-    return mending.empty(queue, _PATIENCE)
+    return repair.empty(queue, _PATIENCE)
 
 
 def _shut_down(queue: Named, id: str) -> int:
-    mending.shut_down(queue, _PATIENCE)
+    repair.shut_down(queue, _PATIENCE)
     return 0
 
 
 def _remove(queue: Named, id: str) -> int:
-    mending.remove(queue, _PATIENCE)
+    repair.remove(queue, _PATIENCE)
     return 0
 
 

@@ -26,7 +26,7 @@ from ..exceptions import (
 from . import actions
 from .markup import element
 from .monitor import Monitor
-from .pages import health, layout, listing, login, queue, tasks, work
+from .pages import health, layout, listing, login, queue, tasks, workers
 from .pages.layout import Context
 from .security import Guard, Sessions
 from .settings import Settings
@@ -69,8 +69,8 @@ class _App:
             "/": listing.make,
             "/queue": queue.make,
             "/tasks": tasks.make,
-            "/workers": work.make_workers,
-            "/pipeline": work.make_pipeline,
+            "/workers": workers.make_workers,
+            "/pipeline": workers.make_pipeline,
             "/health": lambda context: health.make(context, self._doctor),
         }
         routes = [Route(path, self._page(make)) for path, make in pages.items()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 
-from ..encoding.showing import content_of, opcodes_of
+from ..encoding.display import content_of, opcodes_of
 from .markup import Markup, element
 
 #: Bytes of an item that is looked into, characters and opcodes that are shown of it.

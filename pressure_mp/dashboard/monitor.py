@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..administration.place import Place
-from ..administration.watching import Key, Watch, Watched
+from ..administration.watch import Key, Watch, Watched
 from ..exceptions import PressureError
 from . import history
 from .survey import Survey, survey

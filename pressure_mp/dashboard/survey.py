@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..administration.clients import diagnose, known_clients
 from ..administration.place import Place
-from ..administration.watching import Key, Watched
+from ..administration.watch import Key, Watched
 from ..exceptions import PressureError
 
 #: Of so many queues it is asked who uses them: of those first where the most happens.

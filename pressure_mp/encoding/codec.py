@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 from ..exceptions import DecodingError, PressureError
 from ..interrupts import is_from_outside
 from . import envelope, large, serializers, signing
-from .kinds import ITEM, Kind
+from .error_texts import ITEM, Kind
 from .large import (
     HEAD_SIZE,
     THRESHOLD,
@@ -19,9 +19,9 @@ from .large import (
     is_manifest,
     read_unchecked,
 )
-from .private import Private, Privates
 from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Checked, Keys, Signatures
+from .unsigned_items import Private, Privates
 
 Item = TypeVar("Item")
 

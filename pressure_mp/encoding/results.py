@@ -20,9 +20,9 @@ from ..exceptions import DecodingError, PressureError, RemoteTraceback
 from ..interrupts import is_from_outside
 from . import serializers, signing
 from .codec import Codec
-from .kinds import RESULT
+from .error_texts import RESULT
 from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest, is_manifest
-from .raised import set_cause
+from .user_exceptions import set_cause
 
 #: What a result begins with: no pickle, no UTF-8 text, no signed item and no manifest does.
 MARK = b"\xf8mp1"

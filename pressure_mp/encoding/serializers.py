@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from ..exceptions import ArgumentError, ArgumentTypeError, DecodingError, EncodingError
 from ..interrupts import is_from_outside
-from .kinds import ITEM, Kind
+from .error_texts import ITEM, Kind
 from .large import THRESHOLD
-from .raised import in_words
+from .user_exceptions import in_words
 
 
 class Serializer(Protocol):

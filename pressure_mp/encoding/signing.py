@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ..exceptions import ArgumentError, ArgumentTypeError, EncodingError
 from ..hidden import hide
-from .kinds import ITEM, Kind
+from .error_texts import ITEM, Kind
 
 if TYPE_CHECKING:
     from ..authentication import AuthenticationError

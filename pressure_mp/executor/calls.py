@@ -10,8 +10,8 @@ from types import CoroutineType
 from typing import Any
 
 from ..encoding.large import THRESHOLD
-from ..encoding.raised import in_words, set_cause
 from ..encoding.serializers import LargeBuffers, checked
+from ..encoding.user_exceptions import in_words, set_cause
 from ..exceptions import RemoteTraceback
 from .errors import CallDecodingError
 

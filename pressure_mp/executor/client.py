@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..drivers import waits_end_when
-from ..encoding.raised import in_words
+from ..encoding.user_exceptions import in_words
 from ..engines.contract.task_results import TAKEN
 from ..exceptions import (
     BrokerUnavailable,

@@ -190,7 +190,7 @@ class ControlOperations(QueueOperations):
     def why_blocked(self) -> Operation[Diagnosis]:
         """What a put and a get would wait for at this moment, and who is in the way."""
         from .diagnosis import diagnose
-        from .holding import look_for_owners
+        from .diagnosis_in_flight import look_for_owners
 
         reply: InspectReply = yield Inspect(_MANY)
         seen = self._found(reply)

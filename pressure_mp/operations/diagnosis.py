@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from ..engines.contract.queues import End, Inspection
 from ..identity.client import is_gone, parse_client, process_of
-from .holding import NOTHING, Unacknowledged
-from .sides import Holder, Peer, Side, Waiter
-from .summing_up import sum_up
+from .diagnosis_in_flight import NOTHING, Unacknowledged
+from .diagnosis_sides import Holder, Peer, Side, Waiter
+from .diagnosis_summary import sum_up
 
 #: Of those who stand in line, how many a text names.
 _NAMED = 3

@@ -11,7 +11,7 @@ from ..engines.contract.task_administration import TaskCounts
 from ..engines.contract.task_records import StoredTask
 from ..engines.contract.tasks import Takers
 from ..identity.processes import is_lost, state
-from .sides import Peer, peer_of
+from .diagnosis_sides import Peer, peer_of
 from .task_stats import Counts, count
 
 

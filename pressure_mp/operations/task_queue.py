@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from ..effects import Operation
 from ..encoding.as_queued import AsQueued
 from ..encoding.codec import Codec
-from ..encoding.raised import in_words
 from ..encoding.results import ResultCodec
 from ..encoding.task_values import decode_id
+from ..encoding.user_exceptions import in_words
 from ..engines.contract.queues import How, Mismatch
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import LOST_DATA, StoredTask, TaskRecord, TaskSettings

@@ -34,7 +34,7 @@ from ..identity.processes import incarnation
 from ..states import TAKEN
 from .batches import next_batch
 from .task_queue import DecodedTask, error_text
-from .task_telling import TaskTelling
+from .task_result_storage import TaskTelling
 
 #: What ``update`` is when the data stays as it is.
 UNCHANGED: Any = type("_Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()

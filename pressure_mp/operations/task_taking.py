@@ -30,8 +30,8 @@ from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
 from .task_queue import error_text
+from .task_result_storage import TaskTelling, told
 from .task_settling import Keeper
-from .task_telling import TaskTelling, told
 
 T = TypeVar("T")
 

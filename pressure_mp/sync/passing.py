@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..drivers import drive_on
 from ..encoding import large, signing
 from ..encoding.as_queued import AsQueued
+from ..encoding.display import PICKLE
 from ..encoding.large import is_manifest, read_unchecked, token_of
-from ..encoding.showing import PICKLE
 from ..engines.contract.queues import How
 from ..exceptions import PressureError
 from ..operations.control import FIFO

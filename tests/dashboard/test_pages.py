@@ -22,7 +22,7 @@ from pressure_mp import (
     TaskQueue,
 )
 from pressure_mp.administration.troubles import find_troubles
-from pressure_mp.administration.watching import Watched
+from pressure_mp.administration.watch import Watched
 from pressure_mp.dashboard.charts import spark
 from pressure_mp.dashboard.monitor import by_waiting
 from pressure_mp.dashboard.pages import health

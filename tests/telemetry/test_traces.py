@@ -31,7 +31,7 @@ from pressure_mp import (
     aio,
 )
 from pressure_mp.encoding import envelope
-from pressure_mp.encoding.showing import content_of
+from pressure_mp.encoding.display import content_of
 from pressure_mp.telemetry import otel
 
 #: More bytes than an item has that is not divided.

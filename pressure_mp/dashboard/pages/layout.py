@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from ...administration import wording
+from ...administration import phrases
 from ...administration.place import Place
 from ..markup import Child, Markup, element, link_to
 from ..monitor import Monitor
@@ -241,7 +241,7 @@ def turn(address: str, query: dict[str, str], start: int, shown: int, there: int
 
 def duration(seconds: float | None) -> str:
     """A time that has passed, where it is known."""
-    return NOTHING if seconds is None else wording.duration(seconds)
+    return NOTHING if seconds is None else phrases.duration(seconds)
 
 
 def number(value: float) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...administration.place import KINDS
-from ...administration.watching import Watched
+from ...administration.watch import Watched
 from ...engines.contract.brokers import QueueSummary
 from ..charts import bar, spark
 from ..markup import Child, Markup, element

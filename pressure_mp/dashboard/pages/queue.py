@@ -6,10 +6,10 @@ import time
 
 from ...administration.clients import diagnose, known_clients
 from ...administration.place import KINDS, Named
-from ...administration.watching import Watched
+from ...administration.watch import Watched
 from ...exceptions import QueueDoesNotExistError
 from ...operations.diagnosis import Diagnosis
-from ...operations.sides import Side
+from ...operations.diagnosis_sides import Side
 from ...operations.task_diagnosis import TaskDiagnosis
 from ..charts import Line, bar, chart, rates
 from ..contents import mark_of, show

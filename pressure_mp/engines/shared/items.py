@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from ... import interrupts
-from ...encoding.private import Private, Privates
+from ...encoding.unsigned_items import Private, Privates
 from ...exceptions import BrokerError
 from ...identity import hand_outs
 from ...identity.client import client_id_bytes, is_gone

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ... import interrupts
-from ...encoding.private import Privates
+from ...encoding.unsigned_items import Privates
 from ..contract.items import MOST_BYTES
 from .header import (
     ALLOCATED,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...effects import Operation
 from ...encoding import serializers, signing
 from ...encoding.codec import Codec
-from ...encoding.kinds import TASK
+from ...encoding.error_texts import TASK
 from ...engines.contract.queues import How
 from ...engines.contract.task_records import TaskSettings
 from ...hidden import hide_in

@@ -12,9 +12,9 @@ import click
 
 from ..administration.clients import diagnose
 from ..administration.place import KINDS
-from ..encoding.showing import content_of
+from ..encoding.display import content_of
 from ..engines.contract.brokers import QueueSummary
-from .completing import queue_name
+from .completion import queue_name
 from .output import Column, as_json, duration, number, write_json, write_pairs, write_rows
 from .place import Named, Place, broker_options
 

@@ -16,8 +16,8 @@ from ..engines.contract.task_records import LOST_DATA, TaskSettings
 from ..exceptions import TaskExists
 from ..operations.task_queue import TASKS, DecodedTask
 from ..states import BURIED, READY, WAITING
-from .carrying import Carried, Translator, to_bytes, to_text
 from .place import Named, Place
+from .transfer import Carried, Translator, to_bytes, to_text
 
 #: The states in which a task is carried.
 _CARRIED = READY, WAITING, BURIED

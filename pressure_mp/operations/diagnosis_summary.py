@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..engines.contract.brokers import Damage
-from .holding import Unacknowledged, sum_up_lost
-from .sides import Side
+from .diagnosis_in_flight import Unacknowledged, sum_up_lost
+from .diagnosis_sides import Side
 
 _DAMAGES = {
     Damage.NO_CONTENTS: (

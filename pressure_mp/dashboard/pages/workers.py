@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...administration.watching import Key, Watched
+from ...administration.watch import Key, Watched
 from ..markup import Child, Markup, element
 from ..monitor import View
 from ..survey import MOST_QUEUES, Survey, Use, Worker, in_order

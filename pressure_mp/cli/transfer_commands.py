@@ -13,12 +13,12 @@ import click
 from ..exceptions import PressureError, ShutDown
 from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
-from . import carrying, carrying_tasks, exported
-from .carrying import Carried, Translator, context_of
-from .completing import queue_name
+from . import export_file, transfer, transfer_tasks
+from .completion import queue_name
 from .import_notes import Progress
 from .output import as_json, write_count
 from .place import Named, Place, broker_options
+from .transfer import Carried, Translator, context_of
 
 to_options = (
     click.option("--to-url", metavar="URL", help="The broker of TARGET; else that of SOURCE."),
@@ -64,7 +64,7 @@ def copy(
 
 def _ways(discipline: str) -> Any:
     """How what is in a queue is carried."""
-    return carrying_tasks if discipline == TASKS else carrying
+    return transfer_tasks if discipline == TASKS else transfer
 
 
 def _ends(
@@ -141,11 +141,11 @@ def export(
     else:
         items = ways.look_at_all(queue)
     if str(file) == "-":
-        number = exported.write(sys.stdout.buffer, head, items)
+        number = export_file.write(sys.stdout.buffer, head, items)
     else:
         partial = file.with_name(f"{file.name}.part")
         with partial.open("wb") as out:
-            number = exported.write(out, head, items)
+            number = export_file.write(out, head, items)
             out.flush()
             os.fsync(out.fileno())
         partial.replace(file)
@@ -187,22 +187,22 @@ def import_(
     """
     if resume and skip is not None:
         raise click.UsageError("use only one of --resume and --skip")
-    found = exported.check(file)
+    found = export_file.check(file)
     head = found.head
     ways = _ways(head["discipline"])
     queue = ways.open_target(Place(url, prefix), name or head["name"], head["discipline"], head)
     progress = Progress(file, found, queue)
     done = start = progress.find_start(skip, resume)
     loader = ways.Loader(queue, Translator((head["prefix"], head["name"]), context_of(queue)))
-    read = carrying_tasks.CarriedTask.read if head["discipline"] == TASKS else Carried.read
-    items = map(read, exported.read(file, done))
+    read = transfer_tasks.CarriedTask.read if head["discipline"] == TASKS else Carried.read
+    items = map(read, export_file.read(file, done))
     try:
         while done < found.items:
             trying = progress.begin(done)
             loader.load_all(itertools.islice(items, trying))
             done += trying
         progress.end()
-    except carrying_tasks.OtherData as error:
+    except transfer_tasks.OtherData as error:
         place = start + loader.number + 1
         raise click.ClickException(
             f"{error}: to keep the one that is there, go on behind it with --skip {place}; to have "

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ..engines.contract.ages import Ages
 from ..engines.contract.brokers import QueueSummary
 from ..exceptions import PressureError
-from . import wording
+from . import phrases
 from .place import Place
 
 #: How many looks a line of depths has.
@@ -72,7 +72,7 @@ class Watched:
             (self.queue.getting, "get", self.getting_since),
         ):
             if number and since is not None:
-                parts.append(f"{number} {what} {wording.duration(now - since)}")
+                parts.append(f"{number} {what} {phrases.duration(now - since)}")
         return ", ".join(parts)
 
 

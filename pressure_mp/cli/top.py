@@ -20,9 +20,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..administration.watching import Watch, Watched
-from ..administration.wording import some
-from ..encoding.showing import printable
+from ..administration.phrases import some
+from ..administration.watch import Watch, Watched
+from ..encoding.display import printable
 from .output import Column, as_json, column_widths, number, write_json, write_rows
 from .place import Place, broker_options
 

@@ -8,7 +8,7 @@ from ..effects import Operation
 from ..engines.contract.items import Attendance, Renew, RenewReply
 from ..engines.contract.queues import GetStats, GetStatsReply, Stats
 from ..identity.processes import State, incarnation, is_lost, state
-from .sides import Peer, peer_of
+from .diagnosis_sides import Peer, peer_of
 
 
 class Owner(NamedTuple):

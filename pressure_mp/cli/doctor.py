@@ -13,9 +13,9 @@ from ..engines.contract.queues import ANONYMOUS
 from ..exceptions import EvictionWarning, QueueDoesNotExistError
 from ..identity.client import is_gone
 from . import statuses
-from .mending import confirm, yes
 from .output import as_json, write_count, write_json
 from .place import Named, Place, broker_options
+from .repair import confirm, yes
 
 
 @click.command()

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ..administration.mending import return_lost
+from ..administration.repair import return_lost
 from ..encoding import signing
 from ..encoding.large import HEAD_SIZE, Large, is_manifest, read_unchecked
 from ..engines.contract.items import Placed

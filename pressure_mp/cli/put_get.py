@@ -10,17 +10,17 @@ from collections.abc import Iterator
 import click
 
 from .. import LifoQueue, Queue, ShutDown, TaskQueue
-from ..administration.wording import some
+from ..administration.phrases import some
 from ..authentication import AuthenticationError
-from ..encoding.showing import content_of
+from ..encoding.display import content_of
 from ..exceptions import PressureError, QueueDoesNotExistError
 from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from ..sync.passing import NextIsLarge, Passing
 from . import statuses
-from .completing import queue_name
+from .completion import queue_name
+from .output_reader import Reader, reader_of_output
 from .place import Named, Place, broker_options
-from .readers import Reader, reader_of_output
 
 #: Bytes that are read, and written, at once; items that are put at once.
 _READ = 1 << 18

@@ -9,15 +9,15 @@ from typing import Any
 
 import click
 
-from ..administration.mending import buried, drop_each, empty, remove, requeue_each, shut_down
-from ..administration.wording import are, some
-from ..encoding.showing import content_of
+from ..administration.phrases import are, some
+from ..administration.repair import buried, drop_each, empty, remove, requeue_each, shut_down
+from ..encoding.display import content_of
 from ..encoding.task_values import encode_id
 from ..exceptions import QueueDoesNotExistError, TaskNotFound
 from ..operations.task_queue import DecodedTask
 from ..states import READY, TAKEN, WAITING
 from . import statuses
-from .completing import queue_name
+from .completion import queue_name
 from .output import as_json, write_count, write_json
 from .place import Named, Place, broker_options
 
