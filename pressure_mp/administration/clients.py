@@ -8,7 +8,7 @@ from ..identity.processes import incarnation
 from ..operations.diagnosis import Diagnosis
 from ..operations.diagnosis_sides import Peer
 from ..operations.task_diagnosis import TaskDiagnosis
-from .place import Named
+from .broker import Named
 
 
 def diagnose(queue: Named) -> Diagnosis | TaskDiagnosis:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..identity.processes import incarnation, is_lost, state
 from ..operations.task_queue import DecodedTask
 from ..states import BURIED, READY, VOID
-from .place import Named
+from .broker import Named
 
 #: How many buried tasks are looked at at once.
 _MANY_TASKS = 10_000

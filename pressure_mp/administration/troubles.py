@@ -21,8 +21,8 @@ from ..operations.control import FIFO
 from ..operations.diagnosis import Diagnosis
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
+from .broker import Broker, Named
 from .phrases import are
-from .place import Named, Place
 from .repair import return_lost
 
 #: Items of a signed queue, and tasks of each state, that are looked at.
@@ -52,19 +52,19 @@ class Trouble:
         }
 
 
-def find_troubles(place: Place) -> Iterator[Trouble]:
+def find_troubles(broker: Broker) -> Iterator[Trouble]:
     """All that is wrong: at the server first, then in each queue."""
-    for finding in place.run(examine_server()):
+    for finding in broker.run(examine_server()):
         subject, value, problem, advice, loses = finding
         yield Trouble(f"{subject} is {value}", problem, advice, loses)
-    damaged = _damaged(place)
+    damaged = _damaged(broker)
     for name in sorted(damaged):
-        yield _of_damage(place, name, damaged[name])
-    for page in place.pages():
+        yield _of_damage(broker, name, damaged[name])
+    for page in broker.pages():
         for summary in page:
             if summary.name in damaged:
                 continue  # to look at it would remove what is not its own, or fail
-            queue = place.named(summary.name, summary.discipline)
+            queue = broker.named(summary.name, summary.discipline)
             try:
                 yield from _of_queue(queue, summary)
             except QueueDoesNotExistError:
@@ -78,18 +78,18 @@ def find_troubles(place: Place) -> Iterator[Trouble]:
                 )
 
 
-def _damaged(place: Place) -> dict[str, Damage]:
+def _damaged(broker: Broker) -> dict[str, Damage]:
     found: dict[str, Damage] = {}
     after = ""
     while True:
-        page = place.run(find_damaged(after))
+        page = broker.run(find_damaged(after))
         found.update(page.queues)
         after = page.after
         if not after:
             return found
 
 
-def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
+def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
     if damage is Damage.NO_BOUND:
         return Trouble(
             f"queue {name!r}",
@@ -125,7 +125,7 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
             "Keys of this queue of tasks are missing: the server or somebody removed them.",
             "--fix rebuilds them from the data of each task. Then call doctor again.",
             loses=True,
-            fix=partial(_mend_tasks, place.named(name, TASKS)),
+            fix=partial(_mend_tasks, broker.named(name, TASKS)),
         )
     if damage is Damage.NO_CONTENTS:
         return Trouble(
@@ -137,7 +137,7 @@ def _of_damage(place: Place, name: str, damage: Damage) -> Trouble:
             "and it can be used again: put all of them again by the program that made them.",
             loses=True,
         )
-    queue = place.named(name, FIFO)
+    queue = broker.named(name, FIFO)
     if damage is Damage.NONE_IN_FLIGHT:
         return Trouble(
             f"queue {name!r}",
@@ -197,7 +197,7 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         if found.damage == Damage.NO_SIGN.value:
             yield _of_sign(queue)
         elif found.damage:
-            yield _of_damage(queue.place, queue.name, Damage(found.damage))
+            yield _of_damage(queue.broker, queue.name, Damage(found.damage))
         if found.damage != Damage.NO_CONTENTS.value:
             yield from _of_signatures(queue)
     if summary.rejected:

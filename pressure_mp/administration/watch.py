@@ -11,7 +11,7 @@ from ..engines.contract.ages import Ages
 from ..engines.contract.brokers import QueueSummary
 from ..exceptions import PressureError
 from . import phrases
-from .place import Place
+from .broker import Broker
 
 #: How many looks a line of depths has.
 _LOOKS = 16
@@ -85,8 +85,8 @@ def _bar(depth: int, top: int) -> str:
 class Watch:
     """All queues of a broker."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self.queues: dict[Key, Watched] = {}
         self._ages = Ages()
         #: The names of those whose consumers hold others up.
@@ -95,7 +95,7 @@ class Watch:
     def look(self) -> None:
         """Look at all of them."""
         there: dict[Key, Watched] = {}
-        for page in self._place.pages():
+        for page in self._broker.pages():
             now = time.monotonic()
             for queue in page:
                 key = queue.name, queue.discipline
@@ -117,7 +117,7 @@ class Watch:
         consumers: dict[str, set[str]] = {}
         waiting: set[str] = set()
         for watched in list(full)[:_MOST_ASKED]:
-            queue = self._place.named(watched.queue.name, watched.queue.discipline)
+            queue = self._broker.named(watched.queue.name, watched.queue.discipline)
             try:
                 seen = queue.run(queue.items.why_blocked())
             except PressureError:

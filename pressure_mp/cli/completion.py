@@ -13,7 +13,7 @@ import click
 
 from ..engines import registry
 from ..exceptions import PressureError
-from .place import Place
+from .broker import Broker
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -44,19 +44,19 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     try:
         if registry.resolve(url, prefix=prefix).capabilities.starts:
             return []  # it would start a server
-        place = Place(url, prefix)
+        broker = Broker(url, prefix)
     except (PressureError, click.UsageError):
         return []
     found: set[str] = set()
-    asking = threading.Thread(target=_collect, args=(place, incomplete, found), daemon=True)
+    asking = threading.Thread(target=_collect, args=(broker, incomplete, found), daemon=True)
     asking.start()
     asking.join(_LIMIT)
     return sorted(found.copy())
 
 
-def _collect(place: Place, begin: str, found: set[str]) -> None:
+def _collect(broker: Broker, begin: str, found: set[str]) -> None:
     try:
-        for page in place.pages():
+        for page in broker.pages():
             found.update(one.name for one in page if _can_be_inserted(one.name, begin))
     except PressureError:
         return

@@ -9,7 +9,7 @@ import warnings
 import click
 
 from ..exceptions import ArgumentError, EvictionWarning
-from .place import Place, broker_options
+from .broker import Broker, broker_options
 
 
 @click.command()
@@ -95,7 +95,7 @@ def dashboard(
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
     warnings.simplefilter("ignore", EvictionWarning)
-    Place(url, prefix)  # refuses what no other process can have
+    Broker(url, prefix)  # refuses what no other process can have
     app = make_app(url, prefix, settings)
     try:
         serve(app, bind, port, lambda where: click.echo(f"Dashboard at {where}", err=True))

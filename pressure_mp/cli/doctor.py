@@ -13,8 +13,8 @@ from ..engines.contract.queues import ANONYMOUS
 from ..exceptions import EvictionWarning, QueueDoesNotExistError
 from ..identity.client import is_gone
 from . import statuses
+from .broker import Broker, Named, broker_options
 from .output import as_json, write_count, write_json
-from .place import Named, Place, broker_options
 from .repair import confirm, yes
 
 
@@ -33,9 +33,9 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
     """
     # A server that removes keys is looked at as well: to say so is what this is for.
     warnings.simplefilter("ignore", EvictionWarning)
-    place = Place(url, prefix, {**os.environ, "PRESSURE_ALLOW_EVICTION": "1"})
+    broker = Broker(url, prefix, {**os.environ, "PRESSURE_ALLOW_EVICTION": "1"})
     found, fixed, loses = 0, 0, False
-    for trouble in find_troubles(place):
+    for trouble in find_troubles(broker):
         found += 1
         loses = loses or trouble.loses
         is_fixed = False
@@ -70,13 +70,13 @@ def gc(
     host_name: str | None, yes: bool, in_json: bool, url: str | None, prefix: str | None
 ) -> None:
     """Remove anonymous queues (made without a name) whose processes have all ended."""
-    place = Place(url, prefix)
+    broker = Broker(url, prefix)
     found: list[tuple[Named, list[str]]] = []
-    for page in place.pages():
+    for page in broker.pages():
         for summary in page:
             if not summary.name.startswith(ANONYMOUS):
                 continue
-            queue = place.named(summary.name, summary.discipline)
+            queue = broker.named(summary.name, summary.discipline)
             try:
                 users = queue.run(queue.operations.users())
             except QueueDoesNotExistError:

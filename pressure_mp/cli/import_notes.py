@@ -17,8 +17,8 @@ import click
 
 from ..identity.client import client_id
 from ..operations.brokers import identify
+from .broker import Named
 from .export_file import Exported
-from .place import Named
 
 #: Items that are put between two notes.
 BATCH = 100
@@ -46,7 +46,7 @@ class Progress:
 
     def __init__(self, file: Path, exported: Exported, queue: Named) -> None:
         # The same queue has the same note, however its broker's URL is spelled.
-        target = json.dumps([queue.place.run(identify()), queue.name])
+        target = json.dumps([queue.broker.run(identify()), queue.name])
         digest = hashlib.sha256(target.encode()).hexdigest()[:12]
         self._file = file
         self._exported = exported

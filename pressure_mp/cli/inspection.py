@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import click
 
+from ..administration.broker import KINDS
 from ..administration.clients import diagnose
-from ..administration.place import KINDS
 from ..encoding.display import content_of
 from ..engines.contract.brokers import QueueSummary
+from .broker import Broker, Named, broker_options
 from .completion import queue_name
 from .output import Column, as_json, duration, number, write_json, write_pairs, write_rows
-from .place import Named, Place, broker_options
 
 
 class _Row(NamedTuple):
@@ -89,10 +89,10 @@ def ls(
     or to get. OLDEST: for how long the next task has been in the queue; brokers do not keep this
     for items.
     """
-    place = Place(url, prefix)
+    broker = Broker(url, prefix)
 
     def pages() -> Iterator[list[QueueSummary]]:
-        for page in place.pages():
+        for page in broker.pages():
             yield [
                 one
                 for one in page
@@ -113,7 +113,7 @@ def ls(
             head = False
     if head and not in_json and sys.stdout.isatty():
         click.echo(
-            f"No such queue at {place.address.url}, prefix {place.address.prefix}.", err=True
+            f"No such queue at {broker.address.url}, prefix {broker.address.prefix}.", err=True
         )
 
 
@@ -147,7 +147,7 @@ def _as_json(row: _Row) -> dict[str, Any]:
 @broker_options
 def info(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
     """Show all counts of the queue NAME."""
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     found = _info_of_tasks(queue) if queue.has_tasks else _info_of_items(queue)
     if in_json:
         write_json(found)
@@ -208,7 +208,7 @@ def peek(
     For any other pickle the command shows what unpickling would call; it unpickles nothing. For a
     queue of tasks use the command tasks.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     items = queue.run(queue.items.rejected(limit) if rejected else queue.items.peek_items(limit))
     for item in items:
         content = content_of(item)
@@ -227,7 +227,7 @@ def why(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
 
     Below it: which clients put, get or wait, and how long their leases still last.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     found = diagnose(queue)
     if in_json:
         write_json({"sentence": found.sentence, **_nested(found)})

@@ -7,7 +7,7 @@ import threading
 
 import click
 
-from .place import Place, broker_options
+from .broker import Broker, broker_options
 
 
 @click.command()
@@ -48,7 +48,7 @@ def metrics(
         raise click.ClickException(
             "metrics needs prometheus_client: pip install 'pressure_mp[metrics]'"
         ) from None
-    Place(url, prefix)  # refuses what no other process can have
+    Broker(url, prefix)  # refuses what no other process can have
     registry = CollectorRegistry()
     registry.register(QueueCollector(url, prefix, per_queue))
     if listen is None:

@@ -18,9 +18,9 @@ from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from ..sync.passing import NextIsLarge, Passing
 from . import statuses
+from .broker import Broker, Named, broker_options
 from .completion import queue_name
 from .output_reader import Reader, reader_of_output
-from .place import Named, Place, broker_options
 
 #: Bytes that are read, and written, at once; items that are put at once.
 _READ = 1 << 18
@@ -73,8 +73,8 @@ def put(
     """
     if null and raw_chunks:
         raise click.UsageError("-0 and --raw-chunks exclude each other: both say where items end")
-    place = Place(url, prefix)
-    queue = _open_to_put(place, name, maxsize)
+    broker = Broker(url, prefix)
+    queue = _open_to_put(broker, name, maxsize)
     batches = _chunks(raw_chunks) if raw_chunks else _lines(b"\0" if null else b"\n")
     if in_json:
         batches = _only_json(batches)
@@ -96,11 +96,11 @@ def put(
             queue.shutdown()
 
 
-def _open_to_put(place: Place, name: str, maxsize: int | None) -> Queue[bytes] | TaskQueue[bytes]:
-    options = {**place.options, "serializer": "raw"}
-    if not place.exists(name):
+def _open_to_put(broker: Broker, name: str, maxsize: int | None) -> Queue[bytes] | TaskQueue[bytes]:
+    options = {**broker.options, "serializer": "raw"}
+    if not broker.exists(name):
         return Queue(maxsize or 0, name, buffering=0, **options)
-    discipline = place.find(name).discipline
+    discipline = broker.find(name).discipline
     if discipline == TASKS:
         if maxsize:
             raise click.ClickException(
@@ -197,11 +197,11 @@ def get(
     """
     if null and raw:
         raise click.UsageError("-0 and --raw exclude each other: with --raw items have no end")
-    place = Place(url, prefix)
+    broker = Broker(url, prefix)
     end = b"" if raw else b"\0" if null else b"\n"
     with reader_of_output() as reader:
-        queue = _wait_for(place, name, timeout)
-        with Passing(queue.name, queue.items.discipline, place.options) as source:
+        queue = _wait_for(broker, name, timeout)
+        with Passing(queue.name, queue.items.discipline, broker.options) as source:
             _write_items(source, _Writer(source, end, reader), limit, timeout)
 
 
@@ -219,13 +219,13 @@ def _write_items(
         raise click.ClickException(str(error)) from None
 
 
-def _wait_for(place: Place, name: str, timeout: float | None) -> Named:
+def _wait_for(broker: Broker, name: str, timeout: float | None) -> Named:
     """The queue of that name, when it is there. Raises QueueDoesNotExistError."""
     began = time.monotonic()
     is_told = False
     while True:
         try:
-            return place.find(name)
+            return broker.find(name)
         except QueueDoesNotExistError:
             passed = time.monotonic() - began
             if timeout is not None and passed >= timeout:

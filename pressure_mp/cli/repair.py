@@ -17,9 +17,9 @@ from ..exceptions import QueueDoesNotExistError, TaskNotFound
 from ..operations.task_queue import DecodedTask
 from ..states import READY, TAKEN, WAITING
 from . import statuses
+from .broker import Broker, Named, broker_options
 from .completion import queue_name
 from .output import as_json, write_count, write_json
-from .place import Named, Place, broker_options
 
 yes = click.option("--yes", is_flag=True, help="Do not ask whether you are sure.")
 time_limit = click.option(
@@ -66,7 +66,7 @@ def unlock(name: str, role: str, in_json: bool, url: str | None, prefix: str | N
     ever otherwise. Make sure that it is dead: a live client goes on as if it still had the role.
     The roles of this package's own clients end by themselves.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     who = queue.run(queue.items.unlock(role))
     if in_json:
         write_json({"role": role, "taken_from": who})
@@ -111,7 +111,7 @@ def requeue(
     item in what `peek --rejected` shows, 1 for the oldest. Items go to the end of the queue. For a
     priority or fair queue this is refused.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     if queue.has_tasks and everything:
         number = queue.run(queue.tasks.kick_many(None, 0, None))
     else:
@@ -138,7 +138,7 @@ def drop(
 
     State IDs, --match or --all, as for requeue.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     found = _chosen(queue, ids, everything, match)
     if found:
         confirm(f"Remove {some(len(found), 'task' if queue.has_tasks else 'item')} for good?", yes)
@@ -212,7 +212,7 @@ def purge(
 
     The queue stays. Items in flight stay too. Items that are removed count as done.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     if queue.has_tasks:
         there = sum(queue.run(queue.tasks.stats()).counts.values())
         confirm(f"Remove {some(there, 'task')} from {name!r}?", yes)
@@ -233,7 +233,7 @@ def shutdown(
 
     Nothing more can be put. Consumers can still get what is queued; then they get ShutDown.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     if queue.has_tasks and immediate:
         raise click.UsageError("--immediate is not for a queue of tasks: purge it")
     shut_down(queue, timeout, immediate)
@@ -248,8 +248,8 @@ def delete(
     names: tuple[str, ...], timeout: float, yes: bool, url: str | None, prefix: str | None
 ) -> None:
     """Remove the queues NAME, with all their items or tasks, for all clients."""
-    place = Place(url, prefix)
-    queues = [place.find(name) for name in names]
+    broker = Broker(url, prefix)
+    queues = [broker.find(name) for name in names]
     confirm(f"Delete {', '.join(map(repr, names))} and everything queued there?", yes)
     for queue in queues:
         remove(queue, timeout)
@@ -273,7 +273,7 @@ def drain(
     That is: no item is queued or in flight; in a queue of tasks, no task is ready, waiting or
     taken. Exit status 3: something was left when the time was up.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     began, is_told = time.monotonic(), False
     shut_down(queue, timeout)
     while left := _left(queue):

@@ -11,9 +11,9 @@ from ..encoding.display import content_of
 from ..encoding.task_values import check_tube, decode_id
 from ..operations.task_queue import DecodedTask
 from ..states import NAMES, named
+from .broker import Broker, broker_options
 from .completion import queue_name
 from .output import Column, as_json, duration, number, write_json, write_rows
-from .place import Place, broker_options
 
 
 @click.command()
@@ -42,7 +42,7 @@ def tasks(
     prefix: str | None,
 ) -> None:
     """Show the tasks of the queue NAME, the next one first, each with its last error."""
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     states = "".join(NAMES) if state is None else read_state(state)
     found = queue.run(queue.tasks.list(states, check_tube(tube), limit))
     now = queue.run(queue.tasks.stats()).now
@@ -104,7 +104,7 @@ def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> No
     items it has that are not acknowledged; "some" if others may have some of them. Only processes
     that the broker knows are shown; whether one of another host is alive may not be known.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     found = known_clients(diagnose(queue))
     if in_json:
         for worker in found:

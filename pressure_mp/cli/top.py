@@ -23,8 +23,8 @@ from rich.text import Text
 from ..administration.phrases import some
 from ..administration.watch import Watch, Watched
 from ..encoding.display import printable
+from .broker import Broker, broker_options
 from .output import Column, as_json, column_widths, number, write_json, write_rows
-from .place import Place, broker_options
 
 _ORDERS = ("waiting", "depth", "rate", "name")
 #: Columns from which on the rates, and the depths, are shown.
@@ -65,7 +65,7 @@ def top(
     Keys: q quits, p or space pauses, s changes the order, / asks for a pattern. Without a terminal
     a table is written at each update.
     """
-    watch = Watch(Place(url, prefix))
+    watch = Watch(Broker(url, prefix))
     screen = _Screen(watch, pattern, sort)
     if in_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         screen.write_looks(interval, limit, in_json)

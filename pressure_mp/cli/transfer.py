@@ -20,7 +20,7 @@ from ..exceptions import Empty, PressureError, ShutDown
 from ..operations.control import FIFO
 from ..operations.large import fetch
 from ..sync.passing import NextIsLarge, Passing
-from .place import Named, Place
+from .broker import Broker, Named
 
 #: In these an item alone says where it is put.
 _PLACELESS = (FIFO, "lifo")
@@ -112,7 +112,7 @@ class Translator:
 
 def context_of(queue: Named) -> tuple[str, str]:
     """What the signatures of a queue's items are for."""
-    return queue.place.address.prefix, queue.name
+    return queue.broker.address.prefix, queue.name
 
 
 def look_at_all(queue: Named) -> Iterator[Carried]:
@@ -151,13 +151,13 @@ def settings_of(queue: Named) -> dict[str, Any]:
     return {"maxsize": queue.stats().maxsize}
 
 
-def open_target(place: Place, name: str, discipline: str, settings: Mapping[str, Any]) -> Named:
+def open_target(broker: Broker, name: str, discipline: str, settings: Mapping[str, Any]) -> Named:
     """The queue that items of a queue of that discipline are put into, which is created if it is
     not there. Raises click.ClickException if these items have no place in it."""
-    if not place.exists(name):
-        queue = place.named(name, discipline)
+    if not broker.exists(name):
+        queue = broker.named(name, discipline)
         queue.run(queue.items.open(How.CREATE, settings["maxsize"]))
-    target = place.find(name)
+    target = broker.find(name)
     if target.discipline not in (*_PLACELESS, discipline):
         raise click.ClickException(
             f"queue {name!r} has the discipline {target.discipline}, and what comes from one of "
@@ -202,7 +202,7 @@ def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
     """Move what is queued, at most ``limit`` items: each leaves its queue when it is in the other
     one. The items that a killed move had in flight are moved first."""
     return_lost(queue)
-    with Passing(queue.name, queue.discipline, queue.place.options) as passing:
+    with Passing(queue.name, queue.discipline, queue.broker.options) as passing:
         mover = _Mover(queue, passing, loader)
         try:
             while limit is None or loader.number < limit:

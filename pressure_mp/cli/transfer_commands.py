@@ -14,10 +14,10 @@ from ..exceptions import PressureError, ShutDown
 from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from . import export_file, transfer, transfer_tasks
+from .broker import Broker, Named, broker_options
 from .completion import queue_name
 from .import_notes import Progress
 from .output import as_json, write_count
-from .place import Named, Place, broker_options
 from .transfer import Carried, Translator, context_of
 
 to_options = (
@@ -75,10 +75,10 @@ def _ends(
     url: str | None,
     prefix: str | None,
 ) -> tuple[Named, Any]:
-    place = Place(url, prefix)
-    queue = place.find(source)
-    there = Place(to_url or url, to_prefix or prefix)
-    if there.address == place.address and source == target:
+    broker = Broker(url, prefix)
+    queue = broker.find(source)
+    there = Broker(to_url or url, to_prefix or prefix)
+    if there.address == broker.address and source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
     ways = _ways(queue.discipline)
     other = ways.open_target(there, target, queue.discipline, ways.settings_of(queue))
@@ -130,7 +130,7 @@ def export(
     number and a checksum. It appears under its name only when it is complete. The number of items
     is also written to standard error.
     """
-    queue = Place(url, prefix).find(name)
+    queue = Broker(url, prefix).find(name)
     ways = _ways(queue.discipline)
     in_prefix, in_queue = context_of(queue)
     head = {"prefix": in_prefix, "name": in_queue, "discipline": queue.discipline}
@@ -190,7 +190,7 @@ def import_(
     found = export_file.check(file)
     head = found.head
     ways = _ways(head["discipline"])
-    queue = ways.open_target(Place(url, prefix), name or head["name"], head["discipline"], head)
+    queue = ways.open_target(Broker(url, prefix), name or head["name"], head["discipline"], head)
     progress = Progress(file, found, queue)
     done = start = progress.find_start(skip, resume)
     loader = ways.Loader(queue, Translator((head["prefix"], head["name"]), context_of(queue)))

@@ -16,7 +16,7 @@ from ..engines.contract.task_records import LOST_DATA, TaskSettings
 from ..exceptions import TaskExists
 from ..operations.task_queue import TASKS, DecodedTask
 from ..states import BURIED, READY, WAITING
-from .place import Named, Place
+from .broker import Broker, Named
 from .transfer import Carried, Translator, to_bytes, to_text
 
 #: The states in which a task is carried.
@@ -87,12 +87,12 @@ def settings_of(queue: Named) -> dict[str, Any]:
     return {"settings": asdict(_attach(queue))}
 
 
-def open_target(place: Place, name: str, discipline: str, settings: Mapping[str, Any]) -> Named:
+def open_target(broker: Broker, name: str, discipline: str, settings: Mapping[str, Any]) -> Named:
     """The queue that tasks are put into, which is created if it is not there."""
-    if not place.exists(name):
-        queue = place.named(name, TASKS)
+    if not broker.exists(name):
+        queue = broker.named(name, TASKS)
         queue.run(queue.tasks.open(How.CREATE, TaskSettings(**settings["settings"])))
-    target = place.find(name)
+    target = broker.find(name)
     target.tasks.settings = _attach(target)
     return target
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..administration import repair
-from ..administration.place import Named
+from ..administration.broker import Named
 from ..exceptions import ArgumentError, TaskNotFound
 from .contents import mark_of
 from .markup import link_to

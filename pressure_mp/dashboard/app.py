@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from ..administration.place import Place
+from ..administration.broker import Broker
 from ..engines import registry
 from ..exceptions import (
     ArgumentError,
@@ -50,21 +50,21 @@ def make_app(
     first page is asked for; what is wrong then is said on the pages. Raises AddressError.
     """
     # A server that removes keys is looked at as well: to say so is what the dashboard is for.
-    place = Place(url, prefix, {**os.environ, "PRESSURE_ALLOW_EVICTION": "1"})
+    broker = Broker(url, prefix, {**os.environ, "PRESSURE_ALLOW_EVICTION": "1"})
     shown = registry.resolve(url, prefix=prefix).url
     chosen = settings or Settings()
-    return _App(Monitor(place, chosen.interval), shown, chosen).asgi
+    return _App(Monitor(broker, chosen.interval), shown, chosen).asgi
 
 
 class _App:
     """The pages, and what they share."""
 
-    def __init__(self, monitor: Monitor, broker: str, settings: Settings) -> None:
+    def __init__(self, monitor: Monitor, url: str, settings: Settings) -> None:
         self._monitor = monitor
-        self._broker = broker
+        self._url = url
         self._settings = settings
         self._sessions = Sessions(settings.token)
-        self._doctor = health.Doctor(monitor.place)
+        self._doctor = health.Doctor(monitor.broker)
         pages: dict[str, Callable[[Context], str]] = {
             "/": listing.make,
             "/queue": queue.make,
@@ -112,7 +112,7 @@ class _App:
 
     def _context(self, query: dict[str, str], session: str) -> Context:
         form_token = self._sessions.form_token(session)
-        return Context(self._monitor, self._broker, self._settings, query, form_token)
+        return Context(self._monitor, self._url, self._settings, query, form_token)
 
     async def _act(self, request: Request) -> Response:
         """Do what a form asks for."""

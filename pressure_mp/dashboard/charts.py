@@ -14,7 +14,7 @@ _WIDTH, _HEIGHT = 600, 120
 _GAP = 3 * EVERY / 1000
 
 
-class Line(NamedTuple):
+class Curve(NamedTuple):
     """Values at times, and how the line is called in the style sheet."""
 
     style: str
@@ -58,7 +58,7 @@ def spark(values: Sequence[float], top: float) -> Markup:
     )
 
 
-def chart(lines: Sequence[Line], text: str, bound: float = 0) -> Markup:
+def chart(lines: Sequence[Curve], text: str, bound: float = 0) -> Markup:
     """Lines over time, from the first point to the last one. ``text`` says the same in words."""
     times = [time for line in lines for time, _ in line.points]
     values = [value for line in lines for _, value in line.points]

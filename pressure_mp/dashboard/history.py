@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..administration.place import Place
+from ..administration.broker import Broker
 from ..engines.contract.brokers import QueueSummary, Sample
 from ..operations.brokers import append_sample, read_samples
 
@@ -77,8 +77,8 @@ class _Series:
 class History:
     """The samples of a broker, each fetched once."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._lock = threading.Lock()
         self._samples: deque[Sample] = deque(maxlen=KEPT)
         self._series: OrderedDict[Key, _Series] = OrderedDict()
@@ -87,13 +87,13 @@ class History:
         """Keep a sample, unless another dashboard did so a short time ago. Raises what the broker
         does."""
         # Two of them are a whole number of looks apart, so mostly a little less than asked.
-        self._place.run(append_sample(write(queues), EVERY - EVERY // 10, KEPT, ENDS))
+        self._broker.run(append_sample(write(queues), EVERY - EVERY // 10, KEPT, ENDS))
 
     def points(self, queue: Key) -> list[Point]:
         """A queue in the last hours, oldest first. Raises what the broker does."""
         with self._lock:
             newest = self._samples[-1].time if self._samples else 0
-            self._samples.extend(self._place.run(read_samples(newest)))
+            self._samples.extend(self._broker.run(read_samples(newest)))
             series = self._series.setdefault(queue, _Series())
             self._series.move_to_end(queue)
             if len(self._series) > _MOST_SERIES:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from ..administration.place import Place
+from ..administration.broker import Broker
 from ..administration.watch import Key, Watch, Watched
 from ..exceptions import PressureError
 from . import history
@@ -42,10 +42,10 @@ class Monitor:
     """A thread that looks every ``interval`` seconds while somebody looks at pages, and else as
     often as history wants it."""
 
-    def __init__(self, place: Place, interval: float) -> None:
-        self.place = place
-        self.history = history.History(place)
-        self._watch = Watch(place)
+    def __init__(self, broker: Broker, interval: float) -> None:
+        self.broker = broker
+        self.history = history.History(broker)
+        self._watch = Watch(broker)
         self._interval = interval
         self._changed = threading.Condition()
         self._view = View()
@@ -93,7 +93,7 @@ class Monitor:
         view = self.view()
         with self._surveying:
             if self._survey is None or time.monotonic() - self._survey[0] > self._interval:
-                found = survey(self.place, view.queues.values())
+                found = survey(self.broker, view.queues.values())
                 self._survey = time.monotonic(), found
             return self._survey[1]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ..administration.broker import Broker
 from ..administration.clients import diagnose, known_clients
-from ..administration.place import Place
 from ..administration.watch import Key, Watched
 from ..exceptions import PressureError
 
@@ -48,7 +48,7 @@ class Survey:
     left_out: int
 
 
-def survey(place: Place, queues: Iterable[Watched]) -> Survey:
+def survey(broker: Broker, queues: Iterable[Watched]) -> Survey:
     """Ask who uses the queues. One that is gone, or cannot be asked, is left out."""
     in_use = sorted(queues, key=_business, reverse=True)
     workers: dict[str, Worker] = {}
@@ -56,7 +56,7 @@ def survey(place: Place, queues: Iterable[Watched]) -> Survey:
     for watched in in_use[:MOST_QUEUES]:
         key = watched.queue.name, watched.queue.discipline
         try:
-            found = diagnose(place.named(*key))
+            found = diagnose(broker.named(*key))
         except PressureError:
             continue
         sentences[key] = found.sentence

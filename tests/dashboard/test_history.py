@@ -8,7 +8,7 @@ import zlib
 from dashboards import serving
 
 from pressure_mp import Queue
-from pressure_mp.administration.place import Place
+from pressure_mp.administration.broker import Broker
 from pressure_mp.dashboard import history
 from pressure_mp.dashboard.charts import rates
 from pressure_mp.dashboard.history import History, Point
@@ -19,17 +19,17 @@ HOUR = 3_600_000
 
 
 def test_points_are_read_from_what_others_noted_and_what_cannot_be_read_is_left_out(name):
-    place = Place(f"memory://{name}", name)
+    broker = Broker(f"memory://{name}", name)
     queue = Queue(7, 'jobs "1"\n', url=f"memory://{name}", prefix=name)
     key = queue.name, "fifo"
 
     def note(data):
-        assert place.run(append_sample(data, 0, 100, HOUR))
+        assert broker.run(append_sample(data, 0, 100, HOUR))
 
-    shown = History(place)
+    shown = History(broker)
     for number in range(3):
         queue.put(number)
-        note(history.write(place.run(list_page()).queues))
+        note(history.write(broker.run(list_page()).queues))
         assert [point.depth for point in shown.points(key)] == list(range(1, number + 2))
     begin = b'\n["jobs \\"1\\"\\n","fifo",'
     for junk in (b"", b"junk", zlib.compress(begin), zlib.compress(begin + b"1,2]\n")):
@@ -42,7 +42,7 @@ def test_points_are_read_from_what_others_noted_and_what_cannot_be_read_is_left_
         (3, 7, 3),
     ]
     assert shown.points(("another", "fifo")) == []
-    assert [point.depth for point in History(place).points(key)] == [1, 2, 3]
+    assert [point.depth for point in History(broker).points(key)] == [1, 2, 3]
 
 
 def test_a_running_dashboard_notes_history_and_shows_it(valkey, name):
@@ -52,7 +52,7 @@ def test_a_running_dashboard_notes_history_and_shows_it(valkey, name):
         queue.put_many([1, 2])
         page = dashboard.page("/queue?name=jobs&kind=fifo")
         assert re.search(r'<polyline points="[\d., ]+" class="depth">', page)
-    assert len(History(Place(valkey.url, name)).points(("jobs", "fifo"))) == 1
+    assert len(History(Broker(valkey.url, name)).points(("jobs", "fifo"))) == 1
     queue.delete()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from ...administration.place import Place
+from ...administration.broker import Broker
 from ...administration.troubles import Trouble, find_troubles
 from ...exceptions import PressureError
 from ..markup import Markup, element
@@ -23,8 +23,8 @@ class Doctor:
     """Looks for troubles, in a thread and at most every half minute: it asks the server and each
     queue."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._changed = threading.Condition()
         self._is_looking = False
         self._looked = -_FRESH
@@ -45,7 +45,7 @@ class Doctor:
     def _look(self) -> None:
         found: list[Trouble] | PressureError | None = None
         try:
-            found = sorted(find_troubles(self._place), key=lambda one: not one.loses)
+            found = sorted(find_troubles(self._broker), key=lambda one: not one.loses)
         except PressureError as error:
             found = error
         finally:

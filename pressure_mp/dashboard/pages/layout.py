@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from ...administration import phrases
-from ...administration.place import Place
+from ...administration.broker import Broker
 from ..markup import Child, Markup, element, link_to
 from ..monitor import Monitor
 from ..settings import Settings
@@ -40,15 +40,15 @@ class Context:
     asked, and what its forms say so that they are believed."""
 
     monitor: Monitor
-    broker: str
+    url: str
     settings: Settings
     query: dict[str, str]
     form_token: str
 
     @property
-    def place(self) -> Place:
+    def broker(self) -> Broker:
         """The broker."""
-        return self.monitor.place
+        return self.monitor.broker
 
     def number(self, name: str, default: int, most: int) -> int:
         """A number that was asked for."""
@@ -73,7 +73,7 @@ def page(context: Context, title: str, *body: Child, here: str = "") -> str:
             element("nav", ways, aria_label="Pages"),
             element(
                 "div",
-                element("span", context.broker, class_="broker"),
+                element("span", context.url, class_="broker"),
                 element("span", "", id="state", role="status"),
                 element("button", "Pause", type="button", id="hold", hidden=True),
                 element("button", "?", type="button", id="ask", aria_label="Keys", hidden=True),

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...administration.place import KINDS
+from ...administration.broker import KINDS
 from ...administration.watch import Watched
 from ...engines.contract.brokers import QueueSummary
 from ..charts import bar, spark

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
+from ...administration.broker import KINDS, Named
 from ...administration.clients import diagnose, known_clients
-from ...administration.place import KINDS, Named
 from ...administration.watch import Watched
 from ...exceptions import QueueDoesNotExistError
 from ...operations.diagnosis import Diagnosis
 from ...operations.diagnosis_sides import Side
 from ...operations.task_diagnosis import TaskDiagnosis
-from ..charts import Line, bar, chart, rates
+from ..charts import Curve, bar, chart, rates
 from ..contents import mark_of, show
 from ..history import Point
 from ..markup import Child, Markup, element, link_to
@@ -54,13 +54,13 @@ def find(context: Context) -> Named:
     """The queue that is asked for. Raises QueueDoesNotExistError."""
     name, kind = context.query.get("name", ""), context.query.get("kind", "")
     try:
-        found = context.place.find(name)
+        found = context.broker.find(name)
     except QueueDoesNotExistError:
         raise QueueDoesNotExistError(f"Queue {name!r} does not exist.") from None
     if kind in ("", found.discipline):
         return found
     if kind in KINDS:
-        named = context.place.named(name, kind)  # there may be one of items and one of tasks
+        named = context.broker.named(name, kind)  # there may be one of items and one of tasks
         if named.run(named.operations.exists()):
             return named
     raise QueueDoesNotExistError(f"There is no queue {name!r} of the kind {kind!r}.")
@@ -103,8 +103,8 @@ def _charts(
     if least != most:
         are = "is" if now == 1 else "are"
         text = f"{number(now)} {are} {what} now; before, from {number(least)} to {number(most)}."
-    depth = Line("depth", [(point.time, point.depth) for point in points])
-    come, go = Line("in", rates(points, "produced")), Line("out", rates(points, "consumed"))
+    depth = Curve("depth", [(point.time, point.depth) for point in points])
+    come, go = Curve("in", rates(points, "produced")), Curve("out", rates(points, "consumed"))
     fastest = [max((value for _, value in line.points), default=0.0) for line in (come, go)]
     speed = f"At most {rate(fastest[0])} a second came and {rate(fastest[1])} went."
     return element(

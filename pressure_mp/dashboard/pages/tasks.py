@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...administration.place import Named
+from ...administration.broker import Named
 from ...encoding.task_values import decode_id
 from ...operations.task_queue import DecodedTask
 from ...operations.task_stats import Counts

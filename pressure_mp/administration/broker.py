@@ -35,7 +35,7 @@ _OPTIONS = Options(reconnect=5.0)
 class Named:
     """A queue, by its name."""
 
-    place: Place
+    broker: Broker
     name: str
     discipline: str
     binding: Binding
@@ -75,7 +75,7 @@ class Named:
         return self.run(self.items.stats())
 
 
-class Place:
+class Broker:
     """A broker."""
 
     def __init__(

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import click
 
-from ..administration import place
-from ..administration.place import Named
+from ..administration import broker
+from ..administration.broker import Named
 from ..engines.contract.address import Address
 from ..exceptions import AddressError
 
-__all__ = ["Named", "Place", "broker_options"]
+__all__ = ["Broker", "Named", "broker_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -39,7 +39,7 @@ def broker_options(command: Command) -> Command:
     return command
 
 
-class Place(place.Place):
+class Broker(broker.Broker):
     """A broker that other processes can reach."""
 
     def __init__(
