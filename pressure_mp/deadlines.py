@@ -6,19 +6,20 @@ import time
 
 
 def deadline(block: bool, timeout: float | None) -> float | None:
-    """When one who waits for ``timeout`` seconds stops; None for one who waits without limit, and
-    for one who does not wait."""
+    """Return when a wait of ``timeout`` seconds ends; None for a wait without limit, and for a call
+    that does not wait."""
     if timeout is None or not block:
         return None
     return time.monotonic() + timeout
 
 
 def shown(timeout: float | None) -> str:
-    """A timeout in a message, such as "0.2 s": what is left of a longer one has many digits."""
+    """Write a timeout for a message, such as "0.2 s". The rest of a longer timeout has many
+    digits."""
     seconds = timeout or 0.0
     return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
 
 
 def seconds_left(end: float | None) -> float | None:
-    """Seconds until then, 0 when it is over; None when there is no end."""
+    """Return the seconds until ``end``, 0 when it is over; None when there is no end."""
     return None if end is None else max(end - time.monotonic(), 0.0)

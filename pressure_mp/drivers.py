@@ -26,10 +26,10 @@ from .engines.contract.cancellation import mark_as_waiting
 from .engines.contract.session import AsyncSession, Session
 from .exceptions import PressureError, QueueDoesNotExistError
 
-#: What is to be entered while an operation waits.
+#: Makes the context that is entered while an operation waits.
 Watch = Callable[[], AbstractContextManager[None]]
 
-#: The effects that are not themselves what is asked.
+#: The effects that are not requests.
 _NOT_REQUESTS = frozenset((Until, Wait, Keep, On))
 
 
@@ -39,8 +39,8 @@ _end_of_waits: ContextVar[Callable[[], bool] | None] = ContextVar("end of waits"
 class waits_end_when:
     """Within this block, an operation of this thread that waits raises :class:`WaitEnded` once
     ``condition()`` is true: at most a second later, when it looks again by itself. Until then it
-    keeps its place in line. One that need not wait is done. The block can be entered again, by
-    other threads too, but not within itself.
+    keeps its place in line. An operation that need not wait is done. The block can be entered
+    again, by other threads too, but not within itself.
     """
 
     __slots__ = ("_condition",)
@@ -58,8 +58,7 @@ class waits_end_when:
 def drive(operation: AnyOperation[T], session: Session, watch: Watch | None = None) -> T:
     """Run ``operation`` to its end; blocks while it waits.
 
-    What ``watch()`` returns is entered whenever it waits, but for the first time, which is mostly
-    short.
+    Enter ``watch()`` around each wait but the first, which is mostly short.
     """
     try:
         return drive_on(operation, session, watch)
@@ -68,9 +67,9 @@ def drive(operation: AnyOperation[T], session: Session, watch: Watch | None = No
 
 
 def drive_on(operation: AnyOperation[T], session: Session, watch: Watch | None = None) -> T:
-    """The same, for one that ends the session itself.
+    """Run ``operation`` as :func:`drive` does, but leave the session open: the caller ends it.
 
-    Whatever is raised, wherever, is thrown into the operation.
+    Throw each exception into the operation, wherever it was raised.
     """
     try:
         if type(operation) is Ask:
@@ -143,8 +142,8 @@ def _perform(effect: Effect, session: Session) -> Any:
 async def adrive(
     operation: AnyOperation[T], session: AsyncSession, watch: Watch | None = None
 ) -> T:
-    """Run ``operation`` to its end; the task waits while the operation does. ``watch`` is as of
-    :func:`drive`."""
+    """Run ``operation`` to its end; the task waits while the operation does. ``watch`` is entered
+    as by :func:`drive`."""
     value: Any = None
     waited = False
     try:
@@ -200,7 +199,7 @@ async def _aperform(effect: Effect, session: AsyncSession) -> Any:
 
 
 def ending(operation: AnyOperation[T], end: float) -> Operation[T]:
-    """An operation whose calls take no longer than ``end``, to reach the broker again."""
+    """Limit each call of an operation to ``end``, however long the broker cannot be reached."""
     try:
         operation = iter(operation)
         effect = next(operation)
@@ -215,7 +214,8 @@ def ending(operation: AnyOperation[T], end: float) -> Operation[T]:
 
 
 def noting(operation: AnyOperation[T], note: Callable[[bool], None]) -> Operation[T]:
-    """An operation that tells ``note`` when it begins and when it ends to wait."""
+    """Run an operation, and tell ``note`` when it begins to wait (True) and when it stops
+    (False)."""
     steps = iter(operation)
     assert isinstance(steps, GeneratorType)
     return _noting(steps, note, steps.send, None)

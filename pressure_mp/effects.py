@@ -20,14 +20,14 @@ T = TypeVar("T")
 
 
 class Until(NamedTuple):
-    """A request whose call ends then, see :meth:`Session.call`."""
+    """A request whose call ends at ``end``, see :meth:`Session.call`."""
 
     request: Request
     end: float | None
 
 
 def until(request: Any, end: float | None) -> Any:
-    """A request whose call ends then, if there is an end."""
+    """Limit the call of a request to ``end``, if there is an end."""
     return request if end is None else Until(request, end)
 
 
@@ -39,19 +39,19 @@ class Wait(NamedTuple):
 
 
 class WaitEnded(Exception):
-    """What a driver throws into an operation that is to wait no longer: it does nothing more than
-    to look for the last time, and then raises this."""
+    """Thrown by a driver into an operation whose wait is to end early. The operation makes one last
+    call, and then raises this."""
 
 
 class Keep(NamedTuple):
-    """What was taken can no longer go back to the queue. ``found`` is what came of it: should the
-    operation be interrupted now, that is for the next call of the handle."""
+    """Say that what was taken can no longer go back to the queue. ``found`` has the objects made of
+    it: if the operation is interrupted now, the handle's next call returns them."""
 
     found: list[Any]
 
 
 class On(NamedTuple):
-    """An operation on another binding, on a session of its own; its result is sent back in."""
+    """Run an operation on another binding, on a session of its own; its result is sent back in."""
 
     binding: Binding
     operation: AnyOperation[Any]
@@ -61,22 +61,22 @@ Effect: TypeAlias = "Request | Until | Wait | Keep | On"
 
 Operation = Generator[Effect, Any, T]
 
-#: What :attr:`Ask.read` returns when the reply is not all.
+#: Returned by :attr:`Ask.read` when there is more to do.
 MORE: Any = object()
 
 
 def no_more(ask: Ask[T], reply: Any) -> Operation[T]:
-    """Of one whose first reply is all."""
+    """Raise AssertionError: the first reply was to be all."""
     raise AssertionError(f"{reply} is all that there is")
 
 
 class Ask(Generic[T]):
-    """An operation that begins with a request, which mostly is all: so no generator is made before
-    its reply says that there is more to do.
+    """An operation that begins with a request, whose reply mostly ends it. So no generator is made
+    before a reply says that there is more to do.
 
-    ``read`` makes the result of the reply, or returns :data:`MORE`; then the generator ``rest``
-    goes on, if there is one, which is given this and the reply. ``how`` is what it needs to know of
-    the caller.
+    ``read`` makes the result of the reply, or returns :data:`MORE`; then ``rest`` makes the
+    generator that goes on, from this object and the reply. ``how`` has the facts about the caller
+    that ``rest`` needs.
     """
 
     __slots__ = ("end", "how", "read", "request", "rest")
@@ -96,7 +96,7 @@ class Ask(Generic[T]):
         self.how = how
 
     def __iter__(self) -> Operation[T]:
-        """The same as a generator, for an operation that it is part of."""
+        """Run as a generator, within a larger operation."""
         reply = yield until(self.request, self.end)
         found = self.read(reply)
         return (yield from self.rest(self, reply)) if found is MORE else found

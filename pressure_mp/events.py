@@ -1,7 +1,7 @@
-"""What happens to items and tasks, told to those who listen: mostly nobody.
+"""Tell listeners what happens to items and tasks. Most processes have no listener.
 
-Operations and buffers tell it, so both worlds and every engine do. As long as nobody listens, a put
-or a get asks only whether :data:`listeners` is empty.
+Operations and buffers call these functions: the same for threads and asyncio, and for every engine.
+Without a listener, a put or a get only checks whether :data:`listeners` is empty.
 """
 
 from __future__ import annotations
@@ -35,32 +35,33 @@ class Message(NamedTuple):
 
 
 class Listener(Protocol):
-    """Who is told. It raises nothing. Its methods run in the thread, and in the context, of the
+    """The methods of a listener. They raise nothing, and run in the thread and the context of the
     program's call."""
 
     def sending(self, to: Destination, number: int) -> AbstractContextManager[Mapping[str, str]]:
-        """So many items are put, in one call of the program, within this context, which ends with
-        the call's error, if it has one. It gives the headers of each of them."""
+        """Return a context for the put of ``number`` items in one call of the program; it gives the
+        headers of each of them. The call's error, if any, leaves the context."""
 
     def created(self, to: Destination) -> Mapping[str, str]:
-        """An item is put, and sent later by a thread. Returns its headers."""
+        """Return the headers of an item that is put now and sent later, by a thread."""
 
     def received(self, source: Destination, messages: Sequence[Message], since: int) -> None:
-        """These have come, in one reply of the broker. They were asked for at ``since``, in
+        """Note messages that came in one reply of the broker. They were asked for at ``since``, in
         nanoseconds since the epoch."""
 
     def settled(
         self, source: Destination, verb: str, messages: Sequence[Message], since: int
     ) -> None:
-        """The broker was told what becomes of these: of tasks ``ack``, ``release`` or ``bury``, of
-        items ``task_done``. It was asked at ``since``, in nanoseconds since the epoch."""
+        """Note that the broker was told what becomes of messages: of tasks ``ack``, ``release`` or
+        ``bury``, of items ``task_done``. It was asked at ``since``, in nanoseconds since the
+        epoch."""
 
     def processing(self, source: Destination, message: Message) -> AbstractContextManager[None]:
-        """A handler works on a task within this context, which ends with the handler's error, if it
-        has one."""
+        """Return a context for the work of a handler on a task. The handler's error, if any, leaves
+        the context."""
 
 
-#: Who listens. A tuple, so that whoever goes through it is not disturbed.
+#: A tuple, so that a loop over it is not disturbed when a listener is added or removed.
 listeners: tuple[Listener, ...] = ()
 
 _NO_HEADERS = nullcontext(b"")
@@ -68,19 +69,20 @@ _NOTHING = nullcontext()
 
 
 def listen(listener: Listener) -> None:
-    """From now on it is told."""
+    """Tell ``listener`` from now on."""
     global listeners
     listeners = (*listeners, listener)
 
 
 def ignore(listener: Listener) -> None:
-    """From now on it is not."""
+    """Tell ``listener`` no more."""
     global listeners
     listeners = tuple(one for one in listeners if one is not listener)
 
 
 def sending(to: Destination, number: int) -> AbstractContextManager[bytes]:
-    """What to put so many items in: it gives the beginning of their envelope."""
+    """Return a context in which to put ``number`` items; it gives the beginning of their
+    envelope."""
     return _sending(to, number) if listeners else _NO_HEADERS
 
 
@@ -94,7 +96,7 @@ def _sending(to: Destination, number: int) -> Iterator[bytes]:
 
 
 def created(to: Destination) -> bytes:
-    """The beginning of the envelope of an item that is sent later."""
+    """Return the beginning of the envelope of an item that is sent later."""
     if not listeners:
         return b""
     headers: dict[str, str] = {}
@@ -104,26 +106,26 @@ def created(to: Destination) -> bytes:
 
 
 def now() -> int:
-    """The ``since`` of something that is asked for now; 0 when nobody listens."""
+    """Return the ``since`` of a request that is made now; 0 without listeners."""
     return time_ns() if listeners else 0
 
 
 def received(source: Destination, messages: Sequence[Message], since: int = 0) -> None:
-    """These have come, as they were asked for at ``since``; 0 is now."""
+    """Tell listeners of messages that came. They were asked for at ``since``; 0 is now."""
     since = since or time_ns()
     for listener in listeners:
         listener.received(source, messages, since)
 
 
 def settled(source: Destination, verb: str, messages: Sequence[Message], since: int = 0) -> None:
-    """The broker knows what becomes of these, as it was asked at ``since``; 0 is now."""
+    """Tell listeners what becomes of messages. The broker was asked at ``since``; 0 is now."""
     since = since or time_ns()
     for listener in listeners:
         listener.settled(source, verb, messages, since)
 
 
 def processing(source: Destination, message: Message) -> AbstractContextManager[None]:
-    """What to run a handler in."""
+    """Return a context in which to run a handler."""
     return _processing(source, message) if listeners else _NOTHING
 
 

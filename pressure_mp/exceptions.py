@@ -134,7 +134,7 @@ class TaskError(PressureError):
     @property
     def state(self) -> TaskState:
         """The state that the task is in."""
-        from .states import named  # which only those who use tasks need
+        from .states import named  # only programs with tasks need it
 
         return named(self._state)
 

@@ -20,7 +20,7 @@ from types import FrameType
 from typing import Any
 
 _NUMBERS = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-#: Asks to put the handlers back. No program sends this signal: it is the one with the last number.
+#: Asks to put the handlers back. No program sends this signal: it has the last number.
 _LET_GO = _NUMBERS[-1]
 
 
@@ -36,7 +36,7 @@ def _interrupt_main() -> Callable[[int], None]:
 #: To be called behind all hooks, in the parent and in the child. No Python runs in it.
 ask_to_let_go: Callable[[], None] = partial(_interrupt_main(), _LET_GO)
 
-#: The handlers of those that are held.
+#: The handlers of the signals that are held.
 _handlers: dict[int, Any] = {}
 #: Signals that came, each with its process: the signal's number, or what its handler raised.
 _came: list[tuple[int, int | BaseException]] = []
@@ -70,7 +70,7 @@ def hold() -> None:
 
 
 def let_go_next() -> None:
-    """The hooks are over but for :data:`ask_to_let_go`."""
+    """Let :data:`ask_to_let_go` put the handlers back: all other hooks are over."""
     global _are_held
     _are_held = False
 
@@ -95,7 +95,7 @@ def _put_back() -> None:
         number, handler = _handlers.popitem()
         try:
             _signal.signal(number, handler)
-        except BaseException:  # by the handler of one that came meanwhile
+        except BaseException:  # from the handler of a signal that came meanwhile
             _signal.signal(number, handler)
             _put_back()
             raise

@@ -1,4 +1,4 @@
-"""Secrets that do not print. Tools that show the local variables of a traceback show their repr."""
+"""Hide secrets from tools that show a traceback's local variables: these tools show a repr."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _SHOWN = "********"
 
 
 class Hidden(str):
-    """A str, such as a password, or a URL that has one. Its repr shows nothing of it, and neither
-    does that of a part: some tools cut a long str before they show it."""
+    """A str, such as a password, or a URL with a password. Its repr shows nothing of it, and
+    neither does the repr of a part: some tools cut a long str before they show it."""
 
     __slots__ = ()
 
@@ -35,8 +35,8 @@ class HiddenBytes(bytes):
 
 
 def hide(secret: Any) -> Any:
-    """The same value, of a type that does not print. Lists and tuples are hidden one by one; what
-    is neither str nor bytes stays as it is."""
+    """Return the same value, of a type that does not print. Lists and tuples are hidden one by one;
+    a value of another type than str and bytes stays as it is."""
     if isinstance(secret, str):
         return Hidden(secret)
     if isinstance(secret, bytes):
@@ -47,7 +47,7 @@ def hide(secret: Any) -> Any:
 
 
 def hide_in(options: Given) -> Given:
-    """Hide what is secret in the options of a handle or a connection, in place; the same dict."""
+    """Hide the secret options of a handle or a connection, in place; return the same dict."""
     values = cast(dict[str, Any], options)
     for name, value in values.items():
         if name in ("url", "authkey") or "password" in name:
@@ -56,8 +56,8 @@ def hide_in(options: Given) -> Given:
 
 
 def without_frames(error: BaseException) -> BaseException:
-    """The error, and those that it came from, without their tracebacks: the frames of what we call
-    have a password in other forms, such as a packed command."""
+    """Return the error without its traceback and the tracebacks of its causes: the frames of other
+    packages have a password in other forms, such as a packed command."""
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:

@@ -1,4 +1,5 @@
-"""What this process has in flight from one queue: whose turn the next ``task_done()`` is."""
+"""The items that this process has in flight from one queue, and which of them the next
+``task_done()`` is for."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from typing import Protocol
 
 
 class _Thread(threading.local):
-    """A mark that no other thread has or will have, which a thread id does not promise."""
+    """The mark of a thread. No other thread has it or will have it, while a thread id can be used
+    again."""
 
     def __init__(self) -> None:
         self.mark = object()
@@ -22,7 +24,7 @@ _tasks: weakref.WeakKeyDictionary[object, object] = weakref.WeakKeyDictionary()
 
 
 def mark_of(task: object) -> object:
-    """A mark of an asyncio task. The task itself would keep alive what it returned."""
+    """Return the mark of an asyncio task. The task itself would keep alive what it returned."""
     return _tasks.setdefault(task, object())
 
 
@@ -30,8 +32,8 @@ _calls = itertools.count(1)
 
 
 class Claim:
-    """What one call took, to be handed out: its number, and the items. ``who`` is the mark of
-    the asyncio task that takes them, if it is not a thread."""
+    """The items that one call took, until they are handed out, and the number of the call. ``who``
+    is the mark of the asyncio task that takes them, if it is not a thread."""
 
     __slots__ = ("call", "seqs", "who")
 
@@ -41,33 +43,33 @@ class Claim:
         self.seqs: list[int] = []
 
     def begin(self) -> int:
-        """The number of the call, which this process never gives again."""
+        """Return a number for the call, which this process never uses again."""
         self.call = next(_calls)
         return self.call
 
     def end(self) -> None:
-        """All of it is handed out."""
+        """Note that all of it is handed out."""
 
 
 _NO_HEADERS: Mapping[str, str] = {}
 
 
-class Held:
+class ItemInFlight:
     """An item in flight."""
 
     __slots__ = ("arrival", "asked", "asker", "headers", "is_done", "seq", "transaction")
 
     def __init__(self, seq: int, arrival: int) -> None:
-        #: Its number; below 0 of one that was taken away.
+        #: The item's number; below 0 once the item was taken away.
         self.seq = seq
         self.arrival = arrival
-        #: Who tells the broker that it is dealt with, and when that one began to.
+        #: The mark of the thread or task that acknowledges it, and when that began to.
         self.asker: object = None
         self.asked = 0
         self.is_done = False
-        #: That in which it is acknowledged, if that commits.
+        #: The transaction that acknowledges it when it commits.
         self.transaction: Transaction | None = None
-        #: What its producer's listeners gave it, if anybody listened here when it was got.
+        #: The headers from its producer's listeners, if there was a listener here when it was got.
         self.headers: Mapping[str, str] = _NO_HEADERS
 
     @property
@@ -77,31 +79,32 @@ class Held:
 
 
 class Transaction(Protocol):
-    """One of a caller's."""
+    """A transaction of the caller's."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended; how, is not known."""
+        """Whether it has committed or was rolled back."""
 
 
 class Asking:
-    """One call that acknowledges: the item that it asks about; and who asks, as of ``Claim``."""
+    """One call that acknowledges: the item that it asks about, and ``who`` asks, as in
+    ``Claim``."""
 
     __slots__ = ("held", "who")
 
     def __init__(self, who: object = None) -> None:
         self.who = who
-        self.held: Held | None = None
+        self.held: ItemInFlight | None = None
 
 
 class InFlight:
     """The numbers of the items in flight, each noted for the thread that got it, or for the asyncio
-    task whose mark ``who`` then is."""
+    task whose mark is ``who``."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._clock = itertools.count(1)
-        self._owners: dict[object, OrderedDict[int, Held]] = {}
+        self._owners: dict[object, OrderedDict[int, ItemInFlight]] = {}
         self._was_asked = False
 
     def __bool__(self) -> bool:
@@ -122,17 +125,17 @@ class InFlight:
             )
 
     def add(self, seq: int, who: object = None) -> None:
-        """The caller got an item."""
+        """Note that the caller got an item."""
         mark = who or _thread.mark
         with self._lock:
             mine = self._owners.get(mark)
             if mine is None:
                 mine = self._owners[mark] = OrderedDict()
-            mine[seq] = Held(seq, next(self._clock))
+            mine[seq] = ItemInFlight(seq, next(self._clock))
 
     def came(self, seqs: Iterable[int]) -> None:
-        """The broker gave these to this process, which are not handed out yet. One that is in
-        flight here was taken away meanwhile."""
+        """Note that the broker gave these items to this process, before they are handed out. An
+        item that is in flight here under one of these numbers was taken away meanwhile."""
         if self._owners:
             with self._lock:
                 for theirs in list(self._owners.values()):
@@ -140,9 +143,10 @@ class InFlight:
                         self._take_away(theirs, seq)
 
     @staticmethod
-    def _take_away(theirs: OrderedDict[int, Held], seq: int) -> None:
-        """Its next ``task_done()`` comes too late: it goes before all others, none of which is
-        acknowledged too early so, and leaves its number to the item that was given again."""
+    def _take_away(theirs: OrderedDict[int, ItemInFlight], seq: int) -> None:
+        """Renumber an item that was taken away, and leave its number to the item that was given
+        again. Its next ``task_done()`` comes too late: it goes before all others, so that none of
+        these is acknowledged too early."""
         held = theirs[seq]
         held.seq = -held.arrival
         theirs[held.seq] = held
@@ -150,7 +154,8 @@ class InFlight:
         del theirs[seq]
 
     def note(self, seqs: Sequence[int], headers: Sequence[Mapping[str, str]]) -> None:
-        """The headers of items that are in flight, for those who are told when they are done."""
+        """Note the headers of items in flight, for the listeners that are told when these are
+        done."""
         with self._lock:
             for theirs in list(self._owners.values()):
                 for seq, found in zip(seqs, headers, strict=True):
@@ -158,13 +163,15 @@ class InFlight:
                     if held is not None:
                         held.headers = found
 
-    def ask(self, who: object = None) -> tuple[Held | None, bool, bool]:
-        """The item that the caller got first, else the one that this process did, of those that
-        nobody else asks about, and that no transaction acknowledges which is under way; whether
-        somebody asked about it before; and whether the caller has got an item since then.
+    def ask(self, who: object = None) -> tuple[ItemInFlight | None, bool, bool]:
+        """Return the item to acknowledge, whether it was asked about before, and whether the caller
+        has got an item since then.
 
-        An item stays in flight here until it is done, which an interrupted caller does not say, and
-        so it asks again.
+        It is the first item that the caller got, else the first that this process got; but none
+        that another thread or task asks about, or that a transaction under way acknowledges.
+
+        An item stays in flight here until it is marked as done. An interrupted caller has not
+        marked it, and so asks about it again.
         """
         mark = who or _thread.mark
         self._was_asked = True
@@ -179,8 +186,8 @@ class InFlight:
             held.asked, held.asker = now, mark
         return held, before > 0, has_newer
 
-    def leave(self, held: Held) -> None:
-        """The caller does not know what the broker did."""
+    def leave(self, held: ItemInFlight) -> None:
+        """Let other threads ask about an item, as the caller does not know what the broker did."""
         held.asker = None
 
     def _last_arrival(self, mark: object) -> int:
@@ -188,13 +195,13 @@ class InFlight:
         return next(reversed(mine.values())).arrival if mine else 0
 
     def last(self) -> int | None:
-        """The number of the item that the calling thread got last."""
+        """Return the number of the item that the calling thread got last."""
         with self._lock:
             mine = self._owners.get(_thread.mark)
             return None if mine is None else next(reversed(mine))
 
     def discard(self, seq: int | None) -> None:
-        """An item is in flight no longer."""
+        """Note that an item is in flight no longer."""
         if seq is None:
             return
         with self._lock:
@@ -208,18 +215,19 @@ class InFlight:
                     del self._owners[owner]
                 return
 
-    def _first_of_others(self, mark: object) -> Held | None:
+    def _first_of_others(self, mark: object) -> ItemInFlight | None:
         free = [self._first(theirs, mark) for theirs in list(self._owners.values())]
         return min((one for one in free if one), key=_arrival, default=None)
 
     @staticmethod
-    def _first(some: OrderedDict[int, Held] | None, mark: object) -> Held | None:
-        """The first that is neither done nor asked about; those before it that are done go."""
+    def _first(some: OrderedDict[int, ItemInFlight] | None, mark: object) -> ItemInFlight | None:
+        """Return the first item that is neither done nor asked about; forget the done items before
+        it."""
         if some is None:
             return None
         done = []
 
-        def is_free(held: Held) -> bool:
+        def is_free(held: ItemInFlight) -> bool:
             if held.is_done:
                 done.append(held.seq)
                 return False
@@ -233,7 +241,9 @@ class InFlight:
         return found
 
 
-def _next_of(some: OrderedDict[int, Held], is_it: Callable[[Held], bool]) -> Held | None:
+def _next_of(
+    some: OrderedDict[int, ItemInFlight], is_it: Callable[[ItemInFlight], bool]
+) -> ItemInFlight | None:
     while True:
         try:
             return next(filter(is_it, some.values()), None)
@@ -241,9 +251,9 @@ def _next_of(some: OrderedDict[int, Held], is_it: Callable[[Held], bool]) -> Hel
             continue
 
 
-def _is_in_flight(held: Held) -> bool:
+def _is_in_flight(held: ItemInFlight) -> bool:
     return not held.is_done and not held.was_taken_away
 
 
-def _arrival(held: Held) -> int:
+def _arrival(held: ItemInFlight) -> int:
     return held.arrival

@@ -1,11 +1,12 @@
-"""Exceptions that come from outside, at any moment: Ctrl-C, and whatever a signal handler raises.
+"""Exceptions that come from outside, at any moment: Ctrl-C, and all that signal handlers raise.
 
 Python runs signal handlers in the main thread only, where a function begins, behind a call of a
 function that is written in C (Python 3.10: of any), at the end of a loop's body, and while some
 calls wait. Between other steps it runs none: a name, an attribute or an element is set or deleted,
 ``+=`` extends a list or a deque, a ``for`` asks a C iterator for its next element, ``with`` enters
-a lock of C, an ``except`` clause is reached, a value is returned. What must not be torn apart is
-written in such steps, and what cannot be is noted first, and looked for later.
+a lock of C, an ``except`` clause is reached, a value is returned. Code that must not be torn apart
+consists of such steps. Where that is not possible, it first notes what it is about to do, and later
+code looks into the note.
 
 From Python 3.12 on the jump to the next turn of a loop, behind an ``if`` that was not so, is
 outside of the ``with`` or ``try`` around the loop: an exception there leaves the lock held. So such
@@ -32,26 +33,26 @@ T = TypeVar("T")
 
 
 class Claimant(Protocol):
-    """What takes something out of a queue, on behalf of a caller who may never get it."""
+    """Takes items out of a queue on behalf of a caller that may never get them."""
 
     def _give_up(self, claim: Any) -> None:
-        """See to it that what was taken goes back, if anything was; may be called again."""
+        """Have a claim's items go back, if it has any; may be called again."""
 
 
-#: Of each interrupted call, who can give back what it took, and what that is. Whoever adds one,
-#: with ``+=``, calls :func:`settle`; if that is interrupted too, the next call does it.
+#: The claims of interrupted calls, each with the object that can give it up. Code that adds a
+#: claim, with ``+=``, then calls :func:`settle`; if that is interrupted too, the next call does it.
 abandoned: list[tuple[Claimant, Any]] = []
 
 
 #: Each claim is given up by one thread at a time: two of them would end its session together, and
 #: hand out its items twice. The same thread may come again, from a signal handler.
 _settling = threading.RLock()
-#: Seconds for which one waits for another thread that does it.
+#: Seconds to wait while another thread gives claims up.
 _PATIENCE = 5.0
 
 
 def settle() -> None:
-    """See to all that was abandoned; or wait while another thread does, for 5 seconds at most, as
+    """Give up all abandoned claims; or wait while another thread does, for 5 seconds at most, as
     its broker may be silent."""
     for held in attempts(_settling, _PATIENCE):
         if not held:
@@ -81,19 +82,21 @@ def attempts(lock: Any, *timeouts: float, more: float | None = None) -> Iterator
 
 
 def pops(items: deque[T]) -> Iterator[T]:
-    """For a ``for`` loop: each step takes the first out. Raises IndexError when there is none."""
+    """Return an iterator for a ``for`` loop: each step takes the first element out. Raises
+    IndexError when there is none."""
     return map(deque.popleft, repeat(items))
 
 
-#: The threads that were started, and do not run yet.
+#: Threads that were started and do not run yet.
 _beginning: set[threading.Thread] = set()
 #: Seconds for which the end of the process waits until they run.
 _BEGINNING = 1.0
 
 
 def start(thread: threading.Thread) -> None:
-    """Start a thread, without waiting until it runs: that can be interrupted half-way. What is to
-    be noted of it, it notes itself. Raises RuntimeError when the interpreter is ending."""
+    """Start a thread without waiting until it runs: such a wait can be interrupted half-way. The
+    thread itself notes all that is to be noted of it. Raises RuntimeError when the interpreter is
+    ending."""
     _beginning.add(thread)
     try:
         _thread.start_new_thread(_start, (thread,))
@@ -119,14 +122,14 @@ def _let_begin() -> None:
 
 
 def is_held(lock: Any) -> bool:
-    """Whether this thread has an RLock: then it is in the midst of what the lock is for, as a
-    signal handler or a finalizer that came there."""
+    """Tell whether this thread has an RLock: then the caller is a signal handler or a finalizer
+    that runs in the midst of code under this lock."""
     found: bool = lock._is_owned()  # what threading.Condition asks, too
     return found
 
 
 def calls_of(method: Any) -> int:
-    """In the midst of how many calls of a method of one object the calling thread is."""
+    """Count the calls of a method of one object that the calling thread is in the midst of."""
     code, one, number = method.__func__.__code__, method.__self__, 0
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -137,18 +140,19 @@ def calls_of(method: Any) -> int:
 
 
 class Signs:
-    """Where threads wait for what others change. Nothing is held meanwhile."""
+    """Let threads wait for changes that other threads make. No lock is held meanwhile."""
 
     def __init__(self) -> None:
         self._waiting: set[SimpleQueue[None]] = set()
 
     def give(self) -> None:
-        """All look again."""
+        """Have all waiting threads look again."""
         for waiter in tuple(self._waiting):
             waiter.put(None)
 
     def wait_until(self, is_so: Callable[[], bool], end: float | None = None) -> bool:
-        """Wait until ``is_so()``, no longer than ``end`` on the monotonic clock; whether it is."""
+        """Wait until ``is_so()``, no longer than ``end`` on the monotonic clock; return whether it
+        is so."""
         waiter: SimpleQueue[None] = SimpleQueue()
         try:
             self._waiting.add(waiter)
@@ -163,12 +167,12 @@ class Signs:
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Whether a signal handler raised ``error``, and not the code that was running."""
+    """Tell whether a signal handler raised ``error``, and not the code that was running."""
     if not isinstance(error, Exception):
         return True
     traceback = error.__traceback__
     if traceback is None or traceback.tb_next is None:
-        return False  # no other function ran than the one that caught it
+        return False  # only the function that caught it ran
     handlers = {
         getattr(handler, "__code__", None)
         for number in signal.valid_signals()

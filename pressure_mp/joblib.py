@@ -24,7 +24,7 @@ _OF_JOBLIB = frozenset(
 class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
     """Runs joblib's batches as calls of an :class:`pressure_mp.Executor`.
 
-    ``joblib.parallel_config("pressure_mp", executor=executor)`` uses that one. Without
+    ``joblib.parallel_config("pressure_mp", executor=executor)`` uses that executor. Without
     ``executor``, each ``Parallel`` makes one with ``n_jobs`` workers, and shuts it down at its end.
     The options of :class:`pressure_mp.Executor`, such as ``initializer``, can be given to
     ``parallel_config`` and to ``Parallel``, whose own take precedence. ArgumentError beside
@@ -47,7 +47,7 @@ class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
         self._futures: set[Future[Any]] = set()
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
-        """How many calls can run at the same time, as far as this process knows."""
+        """Return how many calls can run at the same time, as far as this process knows."""
         if n_jobs == 0:
             raise ValueError("n_jobs == 0 in Parallel has no meaning")
         if n_jobs is None:
@@ -75,7 +75,7 @@ class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
     def submit(
         self, func: Callable[[], Any], callback: Callable[[Any], None] | None = None
     ) -> Future[Any]:
-        """Have a batch done."""
+        """Submit a batch."""
         assert self._executor is not None, "it is configured"
         future = self._executor.submit(func)
         self._futures.add(future)
@@ -84,23 +84,23 @@ class PressureBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[m
             future.add_done_callback(callback)
         return future
 
-    #: What joblib before 1.5 calls.
+    #: The name that joblib before 1.5 calls.
     apply_async = submit
 
     def retrieve_result_callback(self, out: Future[Any]) -> Any:
-        """What a batch came to. Raises what it raised."""
+        """Return the result of a batch. Raises the batch's exception."""
         return out.result()
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """End all batches. Those that no worker has come first, so that none begins meanwhile; of
-        the others, the worker processes are killed."""
+        """End all batches: first the batches that no worker has, so that none begins meanwhile; for
+        the others, kill the worker processes."""
         assert self._executor is not None, "it is configured"
         there = self._futures.copy()
         for future in [one for one in there if not one.cancel()]:
             self._executor.abort(future)
 
     def terminate(self) -> None:
-        """The ``Parallel`` ends."""
+        """End the ``Parallel``."""
         self.reset_batch_stats()
         if self._given is None and self._executor is not None:
             self._executor.shutdown(cancel_futures=True)

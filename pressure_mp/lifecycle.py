@@ -63,13 +63,13 @@ _CHILD = (
         "leave the hub of eventlet",
         "before anything below could wait for a connection",
     ),
-    Step(Moment.IN_CHILD, "forget the process", "whatever is asked below, it is the child's name"),
-    Step(Moment.IN_CHILD, "forget the thread", "as the process"),
+    Step(Moment.IN_CHILD, "forget the process", "the steps below need the child's name"),
+    Step(Moment.IN_CHILD, "forget the thread", "as for the process"),
     Step(Moment.IN_CHILD, "forget interrupted calls", "the parent gives back what they took"),
     Step(Moment.IN_CHILD, "forget the start of a server", "before an engine may be asked for"),
     Step(Moment.IN_CHILD, "forget memory", "before a handle may look into it"),
     Step(Moment.IN_CHILD, "close connections", "before anything below could use one"),
-    Step(Moment.IN_CHILD, "have time to end", "what the parent spent of it is not the child's"),
+    Step(Moment.IN_CHILD, "have time to end", "the child has not spent what the parent spent"),
     Step(Moment.IN_CHILD, "forget the thread of leases", "it is not there; before leases are"),
     Step(Moment.IN_CHILD, "forget leases", "the parent holds them"),
     Step(Moment.IN_CHILD, "forget users of anonymous queues", "the child is a user of its own"),
@@ -92,20 +92,20 @@ _END = (
     Step(
         Moment.BEFORE_CHILDREN_END,
         "stop looks for descriptors",
-        "first: a look asks a broker that what is below says farewell to",
+        "first: a look asks a broker, and the steps below end the use of the broker",
     ),
     Step(
         Moment.BEFORE_CHILDREN_END,
         "send puts",
         "before this process is no producer any more; the children may wait for what it put",
     ),
-    Step(Moment.BEFORE_CHILDREN_END, "send puts of event loops", "as those of threads"),
+    Step(Moment.BEFORE_CHILDREN_END, "send puts of event loops", "as puts of threads"),
     Step(
         Moment.BEFORE_CHILDREN_END,
         "give back what is read ahead",
         "while this process is still a consumer; the children may wait for it",
     ),
-    Step(Moment.BEFORE_CHILDREN_END, "give back what event loops read ahead", "as that of threads"),
+    Step(Moment.BEFORE_CHILDREN_END, "give back what event loops read ahead", "as threads do"),
     Step(
         Moment.BEFORE_CHILDREN_END,
         "end leases",
@@ -116,7 +116,7 @@ _END = (
         "leave anonymous queues",
         "the children used them until now, and with the last user they are gone",
     ),
-    Step(Moment.LAST, "close connections at the end", "behind all that is said over them"),
+    Step(Moment.LAST, "close connections at the end", "behind all steps that use them"),
     Step(
         Moment.LAST,
         "let threads begin",
@@ -135,7 +135,7 @@ _reached: Moment | None = None
 #: Whether the end of this process runs the steps; and the finalizer that runs the last of them.
 _is_armed = False
 _armed: Finalize | None = None
-#: Whether this process, or one that it was forked from, has the hooks before a fork.
+#: Whether this process has the hooks before a fork, of its own or from a parent that forked it.
 _watches_forks = False
 
 
@@ -157,15 +157,16 @@ def begin_use() -> None:
     global _is_armed
     if _is_armed:
         return
-    # Once functions of atexit run, those that are registered by one of them are not called.
+    # Once functions of atexit run, a function that one of them registers is not called.
     is_too_late = is_interpreter_ending() and "multiprocessing.util" not in sys.modules
     from multiprocessing.util import is_exiting, register_after_fork
 
     _arm()
-    # A process of multiprocessing begins with clearing what was to be called at its end. By then
-    # one that is spawned has unpickled its handles, which use a broker.
+    # A process of multiprocessing begins with clearing what was to be called at its end. By then a
+    # spawned process has unpickled its handles, which use a broker.
     register_after_fork(begin_use, _arm_again)
-    # Interrupted before that, or beside another thread, they run twice: better than never.
+    # If this is interrupted before that, or runs in two threads, the steps run twice: better than
+    # never.
     _is_armed = True
     watch_forks()
     if is_too_late or is_exiting():
@@ -189,8 +190,8 @@ def _arm_again(_: object) -> None:
 
 
 def is_interpreter_ending() -> bool:
-    """Whether functions of atexit run, or ran: there is no thread except daemons and this one, and
-    no pool can start a thread."""
+    """Tell whether functions of atexit run, or ran: there is no thread except daemons and this one,
+    and no pool can start a thread."""
     return not threading.main_thread().is_alive()
 
 
@@ -207,7 +208,8 @@ def import_late() -> None:
 
 
 def is_ending() -> bool:
-    """Whether the process ends: what was put into buffers is sent, and nothing is read ahead."""
+    """Tell whether the process ends: what was put into buffers is sent, and nothing is read
+    ahead."""
     return _reached is not None
 
 
@@ -268,8 +270,9 @@ def watch_forks() -> None:
 
     _watches_forks = True
     _make_ready()
-    # Python has begun a function when it first looks for signals: what their handlers raise there,
-    # nothing in the function catches. A generator that has begun is in the midst of its ``try``.
+    # Python has begun a function when it first looks for signals: an exception of a handler there
+    # is caught by nothing in the function. A generator that has begun is in the midst of its
+    # ``try``.
     os.register_at_fork(
         before=partial(next, map(next, starmap(_ready.popleft, repeat(())))),
         after_in_parent=_after_fork_in_parent,

@@ -32,7 +32,7 @@ class _WithoutPool(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         future: Future[T] = Future()
-        call = partial(_settle, future, partial(fn, *args, **kwargs))
+        call = partial(_complete, future, partial(fn, *args, **kwargs))
         try:
             threading.Thread(target=call, daemon=True).start()
         except RuntimeError:
@@ -40,7 +40,7 @@ class _WithoutPool(ThreadPoolExecutor):
         return future
 
 
-def _settle(future: Future[T], call: Callable[[], T]) -> None:
+def _complete(future: Future[T], call: Callable[[], T]) -> None:
     try:
         future.set_result(call())
     except BaseException as error:

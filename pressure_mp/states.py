@@ -44,10 +44,10 @@ VOID = TaskState.VOID
 #: The states that a task in a queue can be in: each one's word.
 NAMES = {state: state.word for state in TaskState if state is not VOID}
 
-#: What is no state, but stands in transitions: the way from one tube to another.
+#: Stands in transitions, but is no state: the way from one tube to another.
 SHIFT = "S"
 
-#: The time of a queue's zombies that stay until somebody removes them.
+#: The time of a queue's zombies that stay until they are removed.
 FOR_GOOD = -1
 
 _KNOWN = {name: state for state in TaskState for name in (state.value, state.word)}
@@ -67,9 +67,9 @@ class Transition(NamedTuple):
         return f"{self.before}-{self.after}"
 
 
-#: What happens by itself, inside whatever operation comes next.
+#: Happens by itself, inside the next operation of any kind.
 TIME = "time"
-#: What is done for a taker that is no more.
+#: Returns the tasks of a taker that has ended.
 REQUEUE = "requeue"
 
 _TRANSITIONS = [
@@ -108,7 +108,7 @@ _TRANSITIONS = [
 ]
 
 #: Ways from one tube to another: counted in the tubes only, where a task leaves the one and comes
-#: to the other. In total they count as the transition that they are beside this, if they are one.
+#: to the other. In total such a way counts as the change of state that it also is, if it is one.
 _SHIFTS = [
     *(Transition(before, SHIFT, "move") for before in NAMES),
     *(Transition(SHIFT, after, "move") for after in NAMES if after != TAKEN),
@@ -127,15 +127,15 @@ TRANSITIONS = (*_TRANSITIONS, *_SHIFTS)
 
 
 def named(state: str) -> TaskState:
-    """The state that is given by letter or by word. Raises KeyError."""
+    """Return the state of this letter or word. Raises KeyError."""
     return _KNOWN[state]
 
 
 def word(state: str) -> str:
-    """What a state, or the lack of one, is called in a sentence."""
+    """Return the word for a state, or for the lack of one, in a sentence."""
     return NAMES.get(named(state), "not there")
 
 
 def sources(operation: str) -> frozenset[str]:
-    """The states of which an operation takes a task out."""
+    """Return the states out of which an operation takes a task."""
     return frozenset(row.before for row in TRANSITIONS if row.operation == operation) - {SHIFT}

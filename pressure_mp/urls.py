@@ -1,4 +1,4 @@
-"""Brokers' URLs: to read them, and to show them without what is secret."""
+"""Read brokers' URLs, and show them without secrets."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ESCAPE = "a username or password in it has one of /?#[]@, to be written as %2F%
 class Url:
     """A broker's URL, taken apart.
 
-    Its texts may have a password: who raises an error with them in a frame removes the frames (see
-    :func:`pressure_mp.hidden.without_frames`).
+    Its texts may have a password: code that raises an error with them in a frame removes the frames
+    (see :func:`pressure_mp.hidden.without_frames`).
     """
 
     def __init__(self, text: str, origin: str = "") -> None:
@@ -27,7 +27,7 @@ class Url:
         self.scheme = parts.scheme
         if not parts.scheme or "://" not in text:
             raise self.error(self._without_scheme())
-        #: Where the broker is, with nothing of the login.
+        #: The hosts and ports, without the login.
         self.place = parts.netloc.rpartition("@")[2]
         #: As it is written.
         self.path = parts.path
@@ -49,7 +49,7 @@ class Url:
         return "@" in self._parts.netloc
 
     def error(self, problem: str) -> AddressError:
-        """The error for this URL, which shows no password."""
+        """Return the error for this URL, which shows no password."""
         return AddressError(f"broker URL {self.shown!r} {problem}")
 
     def _without_scheme(self) -> str:
@@ -62,7 +62,8 @@ class Url:
 
     @property
     def shown(self) -> str:
-        """What may be shown of it, readable or not: no options, and nothing of a login."""
+        """The part that may be shown, also of an unreadable URL: no options, and nothing of a
+        login."""
         scheme, separator, rest = self._text.partition("://")
         if not separator:
             scheme, rest = "", self._text
@@ -81,8 +82,8 @@ class Url:
             raise self.error(f"cannot be read: {_ESCAPE}")
 
     def hosts(self, default: str, port: int) -> tuple[tuple[str, int], ...]:
-        """The hosts that it names, and their ports; ``default`` where it has a port only, and
-        ``port`` for one that has none."""
+        """Return the hosts and ports of the URL: ``default`` where it has only a port, and ``port``
+        where it has none."""
         try:
             return tuple(_host(one, default, port) for one in self.place.split(",") if one)
         except ValueError:
@@ -90,22 +91,22 @@ class Url:
         raise self._unreadable()
 
     def take(self, *names: str) -> dict[str, str]:
-        """These options, if it has them, and from now on no more."""
+        """Return these options by name, as far as the URL has them, and remove them from it."""
         found = [option for option in self.options if _name(option) in names]
         self.options = [option for option in self.options if _name(option) not in names]
         return {_name(option): unquote_plus(option.partition("=")[2]) for option in found}
 
     def check_options(self, known: Iterable[str]) -> None:
-        """Raise AddressError for an option that is none of these."""
+        """Raise AddressError for an option that is not ``known``."""
         for name in map(_name, self.options):
             if name not in known:
-                # What is no word may be a part of a password.
+                # Text that is no word may be a part of a password.
                 shown = repr(name) if name.isidentifier() else "that is no word"
                 raise self.error(f"has an unknown option {shown}; it can have {', '.join(known)}")
 
     @property
     def query(self) -> str:
-        """The options that nobody took, as they are written."""
+        """The options that were not taken, as they are written."""
         text = "&".join(self.options)
         return hide(text) if any(map(is_secret, self.options)) else text
 
@@ -120,24 +121,24 @@ def _name(option: str) -> str:
 
 
 def is_secret(option: str) -> bool:
-    """Whether an option, as it is written, is not to be shown."""
+    """Tell whether an option, as it is written, must not be shown."""
     return "password" in _name(option)
 
 
 def join(host: str, port: int) -> str:
-    """A host and its port, as a URL has them."""
+    """Write a host and its port as a URL has them."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def yes_or_no(text: str, what: str) -> bool:
-    """What a setting of 1 or 0 says. Raises AddressError."""
+    """Read a setting of 1 or 0. Raises AddressError."""
     if text not in ("0", "1"):
         raise AddressError(f"{what} is {text!r}; it is 1, or 0 for no")
     return text == "1"
 
 
 def number(text: str, what: str) -> int:
-    """The number that a setting is. Raises AddressError."""
+    """Read a setting that is a number. Raises AddressError."""
     if not text.isdecimal():
         raise AddressError(f"{what} is {text!r}, which is not a number")
     return int(text)

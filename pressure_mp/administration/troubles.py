@@ -104,7 +104,7 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
             f"queue {name!r}",
             "Its settings are missing, and the note that it is a queue of tasks: clients are "
             "told that "
-            "there is no such queue. The server or somebody removed keys of it.",
+            "there is no such queue. The server or another program removed keys of it.",
             f"Open it in a program, with the options that it had: TaskQueue({name!r}, …). It has "
             "its tasks then, and is open if it was shut down. Then call doctor again.",
             loses=True,
@@ -113,8 +113,8 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
         return Trouble(
             f"queue {name!r}",
             "What says of which kind it is is missing: who knows its name only, as the commands "
-            "of pressure-mp do, is refused. The server or somebody removed keys of it, and items "
-            "may be missing too.",
+            "of pressure-mp do, is refused. The server or another program removed keys of it, "
+            "and items may be missing too.",
             "Open it in a program with the class that it had: LifoQueue, PriorityQueue or "
             "FairQueue. It has its items then. Then call doctor again.",
             loses=True,
@@ -122,7 +122,7 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
     if damage is Damage.INCOMPLETE:
         return Trouble(
             f"queue {name!r}",
-            "Keys of this queue of tasks are missing: the server or somebody removed them.",
+            "Keys of this queue of tasks are missing: the server or another program removed them.",
             "--fix rebuilds them from the data of each task. Then call doctor again.",
             loses=True,
             fix=partial(_mend_tasks, broker.named(name, TASKS)),
@@ -130,8 +130,8 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
     if damage is Damage.NO_CONTENTS:
         return Trouble(
             f"queue {name!r}",
-            "Items are missing of which the order is there: the server or somebody removed them. "
-            "Who gets one raises IncompleteQueueError, and it stays.",
+            "Items are missing of which the order is there: the server or another program "
+            "removed them. Who gets one raises IncompleteQueueError, and it stays.",
             "What is gone cannot be known here. "
             f"`pressure-mp purge {name}` empties the queue, with the items that are still there, "
             "and it can be used again: put all of them again by the program that made them.",
@@ -141,9 +141,9 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
     if damage is Damage.NONE_IN_FLIGHT:
         return Trouble(
             f"queue {name!r}",
-            "Items were taken that are neither in flight nor acknowledged: the server or somebody "
-            "removed them. If the process that has them ends, they do not come back, and join() "
-            "waits without end.",
+            "Items were taken that are neither in flight nor acknowledged: the server or another "
+            "program removed them. If the process that has them ends, they do not come back, and "
+            "join() waits without end.",
             "Those that a process has which lives, it can still acknowledge. --fix counts the "
             "others as done, so that join() returns: put these again by the program that made "
             "them.",
@@ -175,7 +175,7 @@ def _of_counters(queue: Named) -> Iterator[Trouble]:
     there = f"{stats.consumed_messages} were got and {stats.length} are queued"
     yield Trouble(
         f"queue {queue.name!r}",
-        f"{put}, {there}: the server or somebody removed "
+        f"{put}, {there}: the server or another program removed "
         f"{'items, or a counter' if lost > 0 else 'a counter'}.",
         "doctor cannot know what is gone. Counters are for totals and rates only; to have right "
         "ones, move the items to a new queue and delete this one.",
@@ -213,8 +213,9 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
 def _of_sign(queue: Named) -> Trouble:
     return Trouble(
         f"queue {queue.name!r}",
-        "The key that says that there is space is missing: the server or somebody removed it, or "
-        "a producer ended that had just taken it. Producers of other implementations wait for it.",
+        "The key that says that there is space is missing: the server or another program removed "
+        "it, or a producer ended that had just taken it. Producers of other implementations wait "
+        "for it.",
         "The next put of this package puts it back; --fix does it now.",
         fix=partial(_run, queue, queue.items.unlock, "producer"),
     )
@@ -227,8 +228,8 @@ def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:
         if state == "lost":
             yield Trouble(
                 f"queue {queue.name!r}",
-                f"The key that says who may {side.operation} is missing: the server or somebody "
-                "removed keys of the queue, and items may be missing too.",
+                f"The key that says who may {side.operation} is missing: the server or another "
+                "program removed keys of the queue, and items may be missing too.",
                 f"{command}.",
                 loses=True,
             )
@@ -302,7 +303,7 @@ def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
     if any(task.data is LOST_DATA for tasks in seen.values() for task in tasks):
         yield Trouble(
             f"queue {queue.name!r}",
-            "The data of tasks are missing: the server or somebody removed them.",
+            "The data of tasks are missing: the server or another program removed them.",
             "A worker that takes one raises IncompleteQueueError, and the task is buried. "
             f"`pressure-mp drop {queue.name}` removes it then; put it again by the program that "
             "made it.",
@@ -311,8 +312,8 @@ def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
     elif differ:
         yield Trouble(
             f"queue {queue.name!r}",
-            "Its tasks are not those that are counted: the server or somebody removed keys of the "
-            "queue.",
+            "Its tasks are not those that are counted: the server or another program removed "
+            "keys of the queue.",
             "--fix finds and counts those again of which the data are there. Which others there "
             "were cannot be known here: put them again by the program that made them.",
             loses=True,

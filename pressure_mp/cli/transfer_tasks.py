@@ -52,8 +52,8 @@ class CarriedTask(NamedTuple):
         id, record, data = task
         if data is LOST_DATA:
             raise click.ClickException(
-                f"the data of task {decode_id(id)!r} are missing: the server or somebody removed "
-                "them; drop the task first"
+                f"the data of task {decode_id(id)!r} are missing: the server or another program "
+                "removed them; drop the task first"
             )
         left = max(record.due - now, 1) if record.due else 0
         delay = _HELD if record.state == BURIED else left if record.state == WAITING else 0

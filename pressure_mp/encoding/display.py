@@ -48,7 +48,7 @@ class Content:
         if self.kind == "large":
             return f"<{self.size:,} bytes, kept apart>"
         if self.kind == "lost":
-            return "<lost: the server or somebody removed it>"
+            return "<lost: the server or another program removed it>"
         if isinstance(self.value, str):
             return printable(self.value)
         if self.kind == "bytes":

@@ -1,4 +1,4 @@
-"""Many in one request: how many of them, so that none holds the broker up for long."""
+"""Split many items or tasks into requests, so that no request holds the broker up for long."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..engines.contract.items import MOST_BYTES, MOST_ITEMS
 T = TypeVar("T")
 
 
-#: The sizes of so many are looked at first: of those that are large, no request has more.
+#: The sizes of so many are added up first: a request of large ones has no more.
 _FEW = 128
 
 
 def next_batch(ones: Sequence[T], start: int, size: Callable[[T], int]) -> Sequence[T]:
-    """Those from ``start`` on that one request can have, at least one; each has a ``size`` in
-    bytes."""
+    """Return the elements from ``start`` on that one request can have, at least one; ``size`` gives
+    the bytes of an element."""
     for most in (_FEW, MOST_ITEMS):
         batch = ones[start : start + most]
         if sum(map(size, batch)) > MOST_BYTES:
@@ -28,7 +28,7 @@ def next_batch(ones: Sequence[T], start: int, size: Callable[[T], int]) -> Seque
 
 
 def _number_of_first(batch: Sequence[T], size: Callable[[T], int]) -> int:
-    """How many of the first ones have MOST_BYTES together, at least one."""
+    """Return how many of the first elements have MOST_BYTES together, at least one."""
     room = MOST_BYTES
     for count, one in enumerate(batch):
         room -= size(one)
@@ -38,7 +38,8 @@ def _number_of_first(batch: Sequence[T], size: Callable[[T], int]) -> int:
 
 
 def next_items(items: Sequence[bytes | Large], start: int) -> Sequence[bytes]:
-    """The same of items, and none that is large, as the first is not."""
+    """Return the items from ``start`` on that one request can have, up to the first large one; the
+    first is not large."""
     found = items[start : start + MOST_ITEMS]
     if Large in set(map(type, found)):
         found = found[: next(at for at, item in enumerate(found) if type(item) is Large)]
@@ -46,6 +47,6 @@ def next_items(items: Sequence[bytes | Large], start: int) -> Sequence[bytes]:
 
 
 def batches(ones: Sequence[T]) -> Iterator[Sequence[T]]:
-    """All, in batches of what has no size to speak of."""
+    """Split elements whose size does not matter into batches."""
     for start in range(0, len(ones), MOST_ITEMS):
         yield ones[start : start + MOST_ITEMS]

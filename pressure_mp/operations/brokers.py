@@ -38,32 +38,33 @@ from .control import FIFO
 
 
 def list_page(after: str = "", limit: int = 1000) -> Operation[QueuePage]:
-    """Some of the queues at a broker; ``after`` is that of the page before."""
+    """Return some of the queues at a broker; ``after`` is the page before's ``after``."""
     reply: ListQueuesReply = yield ListQueues(after, limit)
     return reply
 
 
 def examine_server() -> Operation[list[Finding]]:
-    """What at the server loses data, or may."""
+    """Return the settings of the server by which data are lost, or may be."""
     reply: ExamineServerReply = yield ExamineServer()
     return reply
 
 
 def identify() -> Operation[str]:
-    """What tells these queues from those of another broker or prefix, by whatever URL."""
+    """Return an id of these queues, by whatever URL: those of another broker or prefix have
+    another."""
     reply: IdentifyReply = yield Identify()
     return reply
 
 
 def append_sample(data: bytes, every: int, keep: int, ttl: int) -> Operation[bool]:
-    """Keep a sample of all queues, if none was kept in the last ``every`` milliseconds; returns
+    """Keep a sample of all queues, if none was kept in the last ``every`` milliseconds; return
     whether it was. The newest ``keep`` stay, for ``ttl`` milliseconds after the last one."""
     reply: AppendSampleReply = yield AppendSample(data, every, keep, ttl)
     return reply
 
 
 def read_samples(after: int = 0) -> Operation[list[Sample]]:
-    """The samples behind that time, in milliseconds of the broker's clock, oldest first."""
+    """Return the samples behind that time, in milliseconds of the broker's clock, oldest first."""
     reply: ReadSamplesReply = yield ReadSamples(after)
     return reply
 
@@ -83,21 +84,21 @@ def may_get(queues: Sequence[QueueKey]) -> Operation[list[bool | None]]:
 
 
 def find_damaged(after: str = "", limit: int = 1000) -> Operation[DamagedPage]:
-    """Some of the queues of which keys are missing, or not theirs."""
+    """Return some of the queues of which keys are missing, or belong to something else."""
     reply: FindDamagedReply = yield FindDamaged(after, limit)
     return reply
 
 
 def find_discipline(engine: Engine, name: str, options: Options = DEFAULTS) -> Operation[str]:
-    """The discipline of the queue of that name. Raises QueueDoesNotExistError."""
+    """Return the discipline of the queue of that name. Raises QueueDoesNotExistError."""
     rival = engine.rival(name, FIFO, options)
     for binding in (engine.bind(name, FIFO, options), rival):
         if binding is not None:
             found: str | None = yield On(binding, _discipline())
             if found == FIFO and binding is rival:
                 raise IncompleteQueueError(
-                    f"queue {name!r} has lost what says of which kind it is: the server removed "
-                    "it, or somebody did; `pressure-mp doctor` says what to do"
+                    f"queue {name!r} has lost the key that says its discipline: the server or "
+                    "another program removed it; `pressure-mp doctor` says what to do"
                 )
             if found is not None:
                 return found

@@ -13,22 +13,22 @@ from .tasks import TaskOperations
 
 
 class CallOperations(TaskOperations):
-    """Beside those of every queue of tasks."""
+    """The operations of a queue of calls: more than every queue of tasks has."""
 
     def is_taken(self, id: bytes) -> Operation[bool]:
-        """Whether a worker has a call now."""
+        """Tell whether a worker has a call now."""
         reply: GetTaskReply = yield GetTask(id)
         if reply is Outcome.MISSING:
             raise self._missing()
         return isinstance(reply, StoredTask) and reply.record.state == TAKEN
 
     def withdraw(self, id: bytes) -> Operation[bool]:
-        """Remove a call that nobody has taken; whether that was so."""
+        """Remove a call that no worker has taken; return whether that was so."""
         return isinstance((yield from self._void(id, READY + WAITING)), StoredTask)
 
     def remove(self, id: bytes) -> Operation[str | None]:
-        """Remove a call that has not ended. Returns the process that had it then, "" if it was none
-        or cannot be told; None if the call has ended."""
+        """Remove a call that has not ended. Returns the process that had it then, "" if none had it
+        or it is not known; None if the call has ended."""
         while True:
             seen: GetTaskReply = yield GetTask(id)
             if seen is Outcome.MISSING:
@@ -44,8 +44,8 @@ class CallOperations(TaskOperations):
                 return seen.record.owner if is_same else ""
 
     def _void(self, id: bytes, states: str) -> Operation[StoredTask | OtherState | None]:
-        """Remove a call that is in one of these states: as it was, or its other state; None if it
-        is not there."""
+        """Remove a call that is in one of these states. Returns it as it was, or its other state;
+        None if it is not there."""
         reply: ChangeTaskReply = yield ChangeTask(id, states, VOID)
         match reply:
             case StoredTask() | OtherState():

@@ -50,25 +50,25 @@ from .large import sweep
 from .queues import QueueOperations
 from .waiting import served
 
-if TYPE_CHECKING:  # what few ever ask for
+if TYPE_CHECKING:  # few programs ever ask for it
     from .diagnosis import Diagnosis
 
 FIFO = "fifo"
 
-#: How many of those who stand in line a diagnosis looks at, and the text of an error.
+#: How many waiting clients a diagnosis looks at, and how many the text of an error.
 _MANY, _FEW = 1000, 64
 
 
 class ControlOperations(QueueOperations):
-    """All but to put and to get."""
+    """The operations of a queue of items, except putting and getting."""
 
     def open(
         self, how: How, maxsize: int, user: str = "", is_stated: bool = True
     ) -> Operation[int]:
         """Create the queue, attach to it, or either.
 
-        Returns the queue's bound, which is to be ``maxsize``, if that is not 0 and somebody stated
-        it. ``user`` is the process to note as a user of an anonymous queue. Raises
+        Returns the queue's bound, which has to be ``maxsize`` if that is not 0 and was stated by
+        the program. ``user`` is the process to note as a user of an anonymous queue. Raises
         QueueAlreadyExistsError, QueueDoesNotExistError, QueueMismatchError.
         """
         reply: OpenReply = yield Open(how, maxsize, user)
@@ -89,22 +89,23 @@ class ControlOperations(QueueOperations):
                 assert_never(reply)
 
     def length(self) -> Operation[int]:
-        """How many items are queued."""
+        """Return how many items are queued."""
         reply: GetLengthReply = yield GetLength()
         return self._found(reply)
 
     def closed(self) -> Operation[bool]:
-        """Whether the queue was closed."""
+        """Tell whether the queue was closed."""
         reply: IsClosedReply = yield IsClosed()
         return self._found(reply)
 
     def stats(self) -> Operation[Stats]:
-        """Everything that can be counted, at one moment."""
+        """Return all counts, at one moment."""
         reply: GetStatsReply = yield GetStats()
         return self._found(reply)
 
     def may_get(self) -> Operation[bool]:
-        """Whether a get would not wait: there is an item, or none will come any more. One try."""
+        """Tell in one try whether a get would return at once: there is an item, or none will
+        come."""
         reply: GetStatsReply = yield Until(GetStats(), ONE_TRY)
         stats = self._found(reply)
         return bool(stats.length) or stats.closed
@@ -144,10 +145,10 @@ class ControlOperations(QueueOperations):
     def close(
         self, block: bool, timeout: float | None, once: bool, immediate: bool = False
     ) -> Operation[None]:
-        """Close the queue for everyone; waits while another implementation is at work.
+        """Close the queue for all processes; waits while another implementation is at work.
 
-        With ``once`` a closed queue is an error, ShutDown. With ``immediate`` what is queued is
-        dropped and counts as done. Raises QueueInUseError when the time is up.
+        With ``once`` a closed queue is an error, ShutDown. With ``immediate`` the queued items are
+        dropped and count as done. Raises QueueInUseError when the time is up.
         """
         reply: CloseReply = yield from served(Close(once, immediate), block, timeout)
         match reply:
@@ -166,8 +167,8 @@ class ControlOperations(QueueOperations):
     def delete(self, block: bool, timeout: float | None) -> Operation[None]:
         """Remove the queue; waits while clients of other implementations are at work.
 
-        Raises QueueInUseError when the time is up. After a wait the queue no longer exists for
-        others even then; to delete again goes on where it stopped.
+        Raises QueueInUseError when the time is up. After a wait, other clients see the queue no
+        longer even then; a second call goes on where this one stopped.
         """
         reply: DeleteReply = yield from served(Delete(), block, timeout)
         match reply:
@@ -181,14 +182,16 @@ class ControlOperations(QueueOperations):
                 assert_never(reply)
 
     def unlock(self, role: str) -> Operation[str | None]:
-        """Take ``role`` from whoever has it; returns who that was, None when it was free."""
+        """Take ``role`` from the client that has it; return that client, None when the role was
+        free."""
         reply: UnlockReply = yield Unlock("producer" if role == "producer" else "consumer")
         if reply == "" and not (yield Exists()):  # an engine without roles does not look
             raise self._missing()
         return self._found(reply) or None
 
     def why_blocked(self) -> Operation[Diagnosis]:
-        """What a put and a get would wait for at this moment, and who is in the way."""
+        """Return what a put and a get would wait for at this moment, and which clients are in the
+        way."""
         from .diagnosis import diagnose
         from .diagnosis_in_flight import look_for_owners
 
@@ -197,7 +200,7 @@ class ControlOperations(QueueOperations):
         return diagnose(self.name, seen, (yield from look_for_owners()))
 
     def _why(self, side: str, block: bool, timeout: float | None) -> Operation[str]:
-        """The end of the text of an error: after a wait, what was in the way."""
+        """Return the end of an error's text: after a wait, what was in the way."""
         if not (block and timeout):
             return ""
         from .diagnosis import diagnose

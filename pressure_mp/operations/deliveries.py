@@ -64,11 +64,11 @@ class DeliveryOperations(ItemOperations):
     ) -> Operation[list[Delivery]]:
         """Take the oldest items, which are in flight from now on; waits for one as ``get`` does.
 
-        At most ``number`` of them, and what one call may take. ``call`` is a number that the owner
+        Takes at most ``number``, and what one call may take. ``call`` is a number that the owner
         never used before. After ``limit`` deliveries an item is set aside instead of being put
         back; 0 is no limit. With ``eof`` the end of all producers is the end of the queue only when
-        no other process has an item in flight. A ``reader`` takes no more than its fair share; what
-        it fetched with ``prefetch``, and is not known to have handed out, stays in flight.
+        no other process has an item in flight. A ``reader`` takes no more than its fair share; an
+        item that it fetched with ``prefetch`` stays in flight until it is known to be handed out.
         """
         request = Take(number, Hold(owner, call, limit, reader), eof)
         reply: TakeReply = yield from served(request, block, timeout)
@@ -85,12 +85,12 @@ class DeliveryOperations(ItemOperations):
         timeout: float | None,
         eof: bool = False,
     ) -> Operation[list[bytes] | None]:
-        """Take the oldest items ahead of their need: at most ``number``, what one call may take,
-        and the reader's fair share. Waits for one as ``get`` does. None when the next item's
-        content is in chunks: that is not taken ahead.
+        """Take the oldest items before they are asked for: at most ``number``, what one call may
+        take, and the reader's fair share. Waits for an item as ``get`` does. Returns None when the
+        next item's content is in chunks: such an item is not taken ahead.
 
-        They stay in flight until the reader hands them out. ``call`` is larger than any that the
-        reader used before, and says that all of the last call was handed out.
+        They stay in flight until the reader hands them out. ``call`` is larger than any number that
+        the reader used before, and says that all items of its last call were handed out.
         """
         request = Prefetch(reader, call, number, eof)
         reply: PrefetchReply = yield from served(request, block, timeout)
@@ -111,22 +111,23 @@ class DeliveryOperations(ItemOperations):
         out: int = 0,
         size: int = 0,
     ) -> Operation[ReserveReply]:
-        """Read up to ``number`` items behind those that a reader keeps, which stay queued until it
-        says how many it handed out; of a queue with a bound the ``whole``, or half of it. Of those
-        that it handed out ``out``, ``size`` bytes, were since its last call. Waits for nothing."""
+        """Read up to ``number`` items behind the items that a reader keeps, which stay queued until
+        it says how many it handed out. Of a queue with a bound read the ``whole``, or half of it.
+        Since its last call the reader handed out ``out`` items, ``size`` bytes. Waits for
+        nothing."""
         reply: ReserveReply = yield Reserve(reader, call, handed, kept, number, whole, out, size)
         return reply
 
     def end_reservation(self, reader: str, call: int, handed: int) -> Operation[int]:
-        """The reader handed out so many items in all, and its last call is over, if it was made.
-        Returns how many of its items count as handed out."""
+        """Note that the reader handed out so many items in all, and that its last call, if it was
+        made, is over. Returns how many of its items count as handed out."""
         reply: EndReservationReply = yield EndReservation(reader, call, handed)
         return reply.number
 
     def handed(self, reader: str, call: int, number: int) -> Operation[bool]:
-        """So many items of a call were handed out, and the reader goes on.
+        """Note that so many items of a call were handed out, and the reader goes on.
 
-        False when the items were taken away meanwhile.
+        Returns False when the items were taken away meanwhile.
         """
         reply: HandOutReply = yield HandOut(reader, call, number)
         return self._found(reply) is Outcome.DONE
@@ -134,19 +135,22 @@ class DeliveryOperations(ItemOperations):
     def put_back(
         self, reader: str, call: int, number: int, unheard: bool = False
     ) -> Operation[bool]:
-        """Put back to the front, in order, all of a call but so many that were handed out.
+        """Put the items of a call back to the front, in order, except the first ``number``, which
+        were handed out.
 
-        False when they were taken away meanwhile. With ``unheard`` the call, whose reply nobody
-        heard, does nothing if it comes later; the reader makes no other one.
+        Returns False when they were taken away meanwhile. ``unheard`` says that the reply of the
+        call was never read, and that the reader makes no other call: if the call comes later, it
+        does nothing.
         """
         reply: HandOutReply = yield HandOut(reader, call, number, True, unheard)
         return self._found(reply) is Outcome.DONE
 
     def acknowledge(self, owner: str, seq: int | None) -> Operation[Done | Late | Passed]:
-        """An item in flight is dealt with; without ``seq`` the oldest of the queue, if any is.
+        """Count an item in flight as dealt with; without ``seq`` the oldest of the queue, if any
+        is.
 
-        LATE when the item was taken away from this owner, and PASSED when another process already
-        said so: then nothing is counted. Raises TaskDoneError.
+        Returns LATE when the item was taken away from this owner, and PASSED when another process
+        already acknowledged it: then nothing is counted. Raises TaskDoneError.
         """
         reply: AcknowledgeReply = yield Acknowledge(owner, seq)
         found = self._found(reply)
@@ -166,21 +170,23 @@ class DeliveryOperations(ItemOperations):
         call: int | None = None,
         seqs: Sequence[int] = (),
     ) -> Operation[bool]:
-        """Put back to the front, in order, what ``owner`` has in flight.
+        """Put back to the front, in order, the items that ``owner`` has in flight.
 
-        With ``seen`` only if its lease still ends then; returns whether it does. With ``call`` only
-        what it took in that call. With ``seqs`` only these items, which nobody was given: that was
-        no delivery.
+        With ``seen``, only if its lease still ends then; returns whether it does. With ``call``,
+        only the items that it took in that call. With ``seqs``, only these items, which no get
+        returned: so this was no delivery.
         """
         reply: RequeueReply = yield Requeue(owner, seen, call, seqs)
         return self._found(reply) is Outcome.DONE
 
     def renew(self, owner: str, consumes: bool, produces: bool) -> Operation[Attendance]:
-        """Renew the owner's lease as one with items in flight, and as a producer; who is there."""
+        """Renew the owner's lease as a consumer with items in flight, and as a producer; return
+        which processes are there."""
         reply: RenewReply = yield Renew(owner, consumes, produces)
         return self._found(reply)
 
     def retire(self, owner: str, seen: int | None = None) -> Operation[bool]:
-        """The owner is no longer a producer; with ``seen`` only if its lease still ends then."""
+        """Note that the owner is no longer a producer; with ``seen`` only if its lease still ends
+        then."""
         reply: RetireReply = yield Retire(owner, seen)
         return self._found(reply) is Outcome.DONE

@@ -1,4 +1,4 @@
-"""What a queue's clients wait for, and who is in the way."""
+"""Diagnose what a queue's clients wait for, and which clients are in the way."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .diagnosis_in_flight import NOTHING, Unacknowledged
 from .diagnosis_sides import Holder, Peer, Side, Waiter
 from .diagnosis_summary import sum_up
 
-#: Of those who stand in line, how many a text names.
+#: How many of the waiting clients a text names.
 _NAMED = 3
 
 
-#: The states in which one of this package has a role, with a lease.
+#: The states in which a client of this package has a role, with a lease.
 _WITH_LEASE = ("waiting", "reading")
 
 
@@ -26,7 +26,7 @@ class Diagnosis(NamedTuple):
     queue no longer exists, but its deletion waits until a client of another implementation gives a
     role back. ``partial`` is True when so many clients wait that only some were examined.
     ``in_flight`` says which processes may have items that were taken and not yet acknowledged.
-    ``damage`` is not empty when the server, or somebody, removed keys of the queue.
+    ``damage`` is not empty when the server, or another program, removed keys of the queue.
     """
 
     queue: str
@@ -58,7 +58,7 @@ class Diagnosis(NamedTuple):
         return sum_up(*self[:7], self.in_flight, self.damage)
 
     def explain(self, operation: str) -> str:
-        """What is in the way of a ``"put"`` or of a ``"get"``, in one line."""
+        """Say in one line what is in the way of a ``"put"`` or of a ``"get"``."""
         return f"{self._filling()}; {self._detail(self.put if operation == 'put' else self.get)}"
 
     def _filling(self) -> str:
@@ -87,10 +87,10 @@ def _holder(side: Side) -> str:
     if holder is None:
         return f"the {role} role is free"
     if holder.state == "granted":
-        return f"the {role} role was granted to one in line, who did not come for it yet"
+        return f"the {role} role was granted to the first in line, which has not come for it yet"
     if holder.state == "lost":
         return (
-            f"the {role} role is with nobody, but `:{role}_free` is missing: the server may have "
+            f"no client has the {role} role, but `:{role}_free` is missing: the server may have "
             f"removed keys; PressureQueue.unlock({role!r}) puts it back"
         )
     if holder.state == "foreign":
@@ -117,7 +117,7 @@ def _partners(side: Side) -> str:
 
 
 def diagnose(queue: str, seen: Inspection, in_flight: Unacknowledged = NOTHING) -> Diagnosis:
-    """Make the diagnosis of a queue that an engine looked at."""
+    """Make the diagnosis of what an engine saw of a queue."""
     known = _Peers()
     put_holder = _holder_of(seen.producer, seen.now, known)
     get_holder = _holder_of(seen.consumer, seen.now, known)
@@ -145,7 +145,7 @@ def diagnose(queue: str, seen: Inspection, in_flight: Unacknowledged = NOTHING) 
 
 
 class _Peers:
-    """The clients of one look; whether a process lives is asked once."""
+    """The clients of one diagnosis; whether a process lives is asked once."""
 
     def __init__(self) -> None:
         self._gone: dict[str, bool | None] = {}
@@ -186,7 +186,8 @@ def _line_of(end: End, now: int, known: _Peers) -> tuple[Waiter, ...]:
 def _users(
     end: End, holder: Holder | None, line: tuple[Waiter, ...], known: _Peers
 ) -> tuple[Peer, ...]:
-    """All who are known to put, or to get. One that nobody knows may be at work as well."""
+    """Return all clients that are known to put, or to get. Unknown clients may be at work as
+    well."""
     users = [known.peer(end.last)] if end.last else []
     if holder and holder.state in _WITH_LEASE and holder.peer:
         users.append(holder.peer)

@@ -14,8 +14,8 @@ from .diagnosis_sides import Peer, peer_of
 class Owner(NamedTuple):
     """A process that has items in flight, or had some a moment ago. ``stopped`` is True when it
     lives, but was stopped, as by SIGSTOP. ``left`` is in how many seconds its lease ends, None when
-    it has none any more. ``lost`` is True when what it has goes back as soon as somebody waits for
-    an item: it has ended; or its lease has, and it is not seen to run."""
+    it has no lease any more. ``lost`` is True when its items go back as soon as a get waits for an
+    item: it has ended; or its lease has, and it is not seen to run."""
 
     peer: Peer
     stopped: bool
@@ -30,7 +30,7 @@ class Owner(NamedTuple):
 
 class Unacknowledged(NamedTuple):
     """``number`` items were taken and not yet acknowledged. ``owners`` are the processes that may
-    have them, those first that have ended: if it is only one, it has all of them."""
+    have them, ended processes first. A single owner has all of them."""
 
     number: int
     owners: tuple[Owner, ...]
@@ -43,17 +43,17 @@ NOTHING = Unacknowledged(0, ())
 
 
 def look_for_owners() -> Operation[Unacknowledged]:
-    """Who has items in flight."""
+    """Find the processes that have items in flight."""
     stats: GetStatsReply = yield GetStats()
     if not isinstance(stats, Stats) or not stats.in_flight:
         return NOTHING
     there: RenewReply = yield Renew(incarnation(), False, False)
     if not isinstance(there, Attendance):
-        return NOTHING  # it was deleted meanwhile
+        return NOTHING  # the queue was deleted meanwhile
     found = [
         _owner(owner, seen, until, there.now)
         for owner, until in there.consumers.items()
-        # One that is alive, and has anything, renews its lease.
+        # A process that is alive and has items renews its lease.
         if (seen := state(owner)) != "alive" or until >= there.now
     ]
     return Unacknowledged(stats.in_flight, tuple(sorted(found, key=_urgency)))
@@ -69,8 +69,8 @@ def _urgency(one: Owner) -> tuple[bool, bool, bool]:
 
 
 def sum_up_lost(in_flight: Unacknowledged, closed: bool) -> str:
-    """The sentence of an empty queue, if what it lacks is with a process that will not go on by
-    itself; else nothing."""
+    """Return the sentence of an empty queue whose missing items are with a process that will not go
+    on by itself; else an empty text."""
     number, owners = in_flight
     first = owners[0] if owners else None
     if first is None or not (first.lost or first.stopped):
@@ -80,8 +80,8 @@ def sum_up_lost(in_flight: Unacknowledged, closed: bool) -> str:
     if len(owners) > 1:
         who, goes = f"{first.peer.name}, which may have some of them,", "these go"
     if first.lost:
-        # Who asks for an item of a queue that is shut down and empty does not wait.
-        when = "somebody waits in join()" if closed else "a consumer waits for an item: start one"
+        # A get from a queue that is shut down and empty does not wait.
+        when = "a process waits in join()" if closed else "a consumer waits for an item: start one"
         fix = "" if first.peer.alive else ", or `pressure-mp doctor --fix`"
         advice = f"; {goes} back when {when}{fix}"
     else:

@@ -1,4 +1,5 @@
-"""The two ends of a queue of items: who is there."""
+"""The two sides of a queue of items, put and get: the clients that wait, and the client with the
+role."""
 
 from __future__ import annotations
 
@@ -7,8 +8,7 @@ from typing import NamedTuple
 
 from ..identity.processes import State
 
-#: A process, as it names itself where it takes items and tasks: host and mark, pid, start,
-#: incarnation.
+#: The name under which a process takes items and tasks: host and mark, pid, start, incarnation.
 _PROCESS = re.compile(r"(.+)-[0-9a-f]{12}/(\d{1,9})/.*", re.DOTALL)
 
 
@@ -16,7 +16,7 @@ class Peer(NamedTuple):
     """A client of the queue.
 
     ``host``, ``pid`` and ``thread`` are None when its id has another implementation's form.
-    ``alive`` is None when that cannot be known: of processes of other hosts, of those that the
+    ``alive`` is None when that cannot be known: of processes of other hosts, of processes that the
     kernel does not show to this one, and of other implementations.
     """
 
@@ -36,26 +36,26 @@ class Peer(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Which process it is, in words."""
+        """The process in words."""
         return repr(self.id) if self.host is None else f"pid {self.pid} on host {self.host}"
 
 
 def peer_of(owner: str, seen: State) -> Peer:
-    """A process by the name under which it takes items or tasks, and as it is seen."""
+    """Make a peer of the name under which a process takes items or tasks; ``seen`` is its state."""
     named = _PROCESS.fullmatch(owner)
     host, pid = (named[1], int(named[2])) if named else (None, None)
     return Peer(owner, host, pid, None, None if seen == "unknown" else seen != "dead")
 
 
 class Holder(NamedTuple):
-    """Who keeps a role, in seconds.
+    """The client that has a role; times are seconds.
 
     ``state`` is ``"waiting"`` (a client of this package waits with the role for an item or for
-    space), ``"reading"`` (one reads ahead, and will hand out what it read), ``"granted"`` (the
-    first in line was granted it and did not come for it yet), ``"foreign"`` (another implementation
-    is at work, or it died at work; ``peer`` is the last that is known) or ``"lost"`` (nobody has
-    it, but its token is missing: a server or somebody removed it; for a moment also when another
-    implementation has just taken the role).
+    space), ``"reading"`` (a client reads ahead, and will hand out what it read), ``"granted"`` (the
+    first in line was granted the role and has not come for it yet), ``"foreign"`` (another
+    implementation is at work, or it died at work; ``peer`` is the last that is known) or ``"lost"``
+    (no client has the role, but its token is missing: the server or another program removed it; for
+    a moment also when another implementation has just taken the role).
 
     ``held`` is how long it has had the role, ``age`` how long ago its lease began or was renewed,
     ``left`` when the lease ends if it is not renewed; None where there is no lease.
@@ -69,7 +69,8 @@ class Holder(NamedTuple):
 
 
 class Waiter(NamedTuple):
-    """One who stands in line: for how many seconds, and how many ago it last looked."""
+    """A client that waits in line: for how many seconds, and how many seconds ago it last
+    looked."""
 
     peer: Peer
     waited: float
@@ -77,11 +78,11 @@ class Waiter(NamedTuple):
 
 
 class Side(NamedTuple):
-    """One end of the queue: what a ``put``, or a ``get``, would wait for.
+    """One side of the queue: what a ``put``, or a ``get``, would wait for.
 
-    ``waits_for`` is ``"nothing"``, ``"space"``, ``"item"`` or ``"role"``. ``line`` is who stands in
-    line for the role, the first one first. ``partners`` is who is known to use the other end:
-    who last did, who holds that role, who stands in line for it.
+    ``waits_for`` is ``"nothing"``, ``"space"``, ``"item"`` or ``"role"``. ``line`` has the clients
+    that wait for the role, the first one first. ``partners`` are the known clients of the other
+    side: the last that was served, the one with the role, and the clients that wait for it.
     """
 
     operation: str
@@ -93,5 +94,5 @@ class Side(NamedTuple):
 
     @property
     def no_live_partner(self) -> bool:
-        """Whether all who are known to use the other end are known to have ended."""
+        """Whether all known clients of the other side are known to have ended."""
         return bool(self.partners) and all(peer.alive is False for peer in self.partners)

@@ -1,4 +1,4 @@
-"""A diagnosis of a queue of items, in one plain sentence: what is in the way, and what to do."""
+"""Sum up the diagnosis of a queue of items in one sentence: what is in the way, and what to do."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from .diagnosis_sides import Side
 
 _DAMAGES = {
     Damage.NO_CONTENTS: (
-        "Items of the queue are missing, which the server or somebody removed: who gets one raises "
-        "IncompleteQueueError; `pressure-mp doctor` says what to do."
+        "Items of the queue are missing, which the server or another program removed: a get "
+        "of one raises IncompleteQueueError; `pressure-mp doctor` says what to do."
     ),
     Damage.NONE_IN_FLIGHT: (
-        "Items that were in flight are missing, which the server or somebody removed: if who has "
-        "them ends, they do not come back, and join() waits without end; `pressure-mp doctor` says "
-        "what to do."
+        "Items that were in flight are missing, which the server or another program removed: if "
+        "the process that has them ends, they do not come back, and join() waits without end; "
+        "`pressure-mp doctor` says what to do."
     ),
 }
 
 
 class _Found(NamedTuple):
-    """What was found out about a queue."""
+    """The facts about a queue."""
 
     queue: str
     length: int
@@ -45,7 +45,7 @@ def sum_up(
     in_flight: Unacknowledged,
     damage: str,
 ) -> str:
-    """The sentence."""
+    """Return the sentence."""
     found = _Found(queue, length, maxsize, closed, deleting, put, get, in_flight)
     if found.deleting:
         return (
@@ -57,9 +57,9 @@ def sum_up(
         return stuck
     if damage == Damage.NO_SIGN.value:
         return (
-            f"{_state(found)}, but the key that says that there is space is missing; the server "
-            "or somebody removed it, or a producer ended that had taken it. A producer of another "
-            "implementation waits for it; the next put of this package puts it back, or "
+            f"{_state(found)}, but the key that says that there is space is missing; the server or "
+            "another program removed it, or a producer ended that had taken it. A producer of "
+            "another implementation waits for it; the next put of this package puts it back, or "
             "`pressure-mp doctor --fix`."
         )
     if damage:
@@ -69,7 +69,7 @@ def sum_up(
         return lost
     if found.closed:
         left = f"{_items(found.length)} left to get" if found.length else "nothing left to get"
-        return f"The queue is shut down, with {left}: nobody can put any more."
+        return f"The queue is shut down, with {left}: no process can put any more."
     if found.put.waits_for == "space":
         return f"{_state(found)}{_partners(found.put, 'consumer')}"
     if found.get.waits_for == "item" or (found.get.waits_for == "role" and not found.length):
@@ -99,7 +99,8 @@ def _with_holders(in_flight: Unacknowledged) -> str:
 
 
 def _stuck(found: _Found) -> str:
-    """The sentence where the role that somebody needs is with one who cannot be known to live."""
+    """Return the sentence for a role that others wait for, with a holder that cannot be known to
+    live."""
     for side in (found.put, found.get):
         holder = side.holder
         if side.waits_for != "role" or holder is None:
@@ -107,20 +108,20 @@ def _stuck(found: _Found) -> str:
         command = f"pressure-mp unlock {found.queue} {side.role}"
         if holder.state == "lost":
             return (
-                f"Nobody can {side.operation}: a key of the queue is missing, which the server or "
-                f"somebody removed; `{command}` puts it back."
+                f"No process can {side.operation}: a key of the queue is missing, which the server "
+                f"or another program removed; `{command}` puts it back."
             )
         if holder.state == "foreign":
             who = f"; the last one known was {holder.peer.name}" if holder.peer else ""
             return (
-                f"Nobody can {side.operation}: a {side.role} of another implementation is at work, "
-                f"or died at work{who}. If it is dead, `{command}` lets others go on."
+                f"No process can {side.operation}: a {side.role} of another implementation is at "
+                f"work, or died at work{who}. If it is dead, `{command}` lets others go on."
             )
     return ""
 
 
 def _partners(side: Side, partner: str) -> str:
-    """The end of the sentence: who could change that."""
+    """Return the end of the sentence: which clients could change that."""
     start = f": start a {partner}."
     known = side.partners
     if not known:

@@ -1,4 +1,4 @@
-"""What a queue that is fair by key can do more."""
+"""The operations that only a queue that is fair by key has."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ class FairOperations(ObjectOperations):
         super().__init__(name, FAIR)
 
     def snapshot(self, limit: int) -> Operation[Snapshot]:
-        """The next ``limit`` items, in the order of service. Nothing is taken."""
+        """Return the next ``limit`` items, in the order of service. Nothing is taken."""
         reply: GetSnapshotReply = yield GetSnapshot(limit)
         return self._found(reply)
 
     def snapshot_objects(self, limit: int) -> Operation[tuple[Snapshot, list[Any]]]:
-        """The same, and the objects in those items. Raises AuthenticationError, DecodingError."""
+        """Return the next items, and the objects in them. Raises AuthenticationError,
+        DecodingError."""
         picture = yield from self.snapshot(limit)
         objects = []
         for _, item in picture.items:
@@ -39,11 +40,11 @@ class FairOperations(ObjectOperations):
         return picture, objects
 
     def keys(self) -> Operation[list[bytes]]:
-        """The keys that have items queued."""
+        """Return the keys that have items queued."""
         reply: GetKeysReply = yield GetKeys()
         return self._found(reply)
 
     def queued(self, key: bytes) -> Operation[int]:
-        """How many items of one key are queued."""
+        """Return how many items of one key are queued."""
         reply: GetQueuedReply = yield GetQueued(key)
         return self._found(reply)

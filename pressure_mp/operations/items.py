@@ -59,7 +59,7 @@ from .waiting import served, served_after
 
 #: The disciplines in which an item alone says where it is put.
 _ORDERLESS = ("fifo", "lifo")
-#: So many items are looked at in one call, which may be large.
+#: The most items that one call looks at; they may be large.
 MOST_PEEKED = 100
 
 #: There is no space, or it is for others.
@@ -94,11 +94,11 @@ class ItemOperations(ControlOperations):
     ) -> AnyOperation[None]:
         """Add ``item``; waits for its turn and for space.
 
-        ``order`` is where it belongs, as the discipline wants to know it: of a priority queue its
-        priority, of a fair one its key's weight and its key.
+        ``order`` says where it belongs: of a priority queue its priority, of a fair queue the key's
+        weight and the key.
 
         Raises ShutDown; Full or ProducerInUseError when the time is up; ArgumentTypeError for a
-        priority that has no order among those that are queued.
+        priority that has no order among the priorities that are queued.
         """
         if isinstance(item, Large):
             return self._put_large(item, block, timeout, overfill, order)
@@ -123,12 +123,12 @@ class ItemOperations(ControlOperations):
         end = deadline(block, timeout)
         if not (block or overfill):
             stats = yield from self.stats()
-            if 0 < stats.maxsize <= stats.length:  # nothing is sent in vain
+            if 0 < stats.maxsize <= stats.length:  # a content is not sent in vain
                 raise (yield from self._full(NoSpace(stats.length), False, None))
         request = Put((item.manifest,), (order,) if order else (), overfill, has_content=True)
         reply: PutReply = Outcome.LOST
         try:
-            while reply is Outcome.LOST:  # nobody heard of this process for a lease
+            while reply is Outcome.LOST:  # the lease of its content ended
                 stored = yield from store(item, end)
                 if stored is not Outcome.DONE:
                     raise self._refusal(stored)
@@ -150,7 +150,7 @@ class ItemOperations(ControlOperations):
     ) -> Operation[None]:
         """Add ``items``, in batches, in order; waits for its turn and for space.
 
-        ``orders`` are theirs, in a discipline that wants any.
+        ``orders`` has the order of each item, in a discipline that has any.
 
         Raises what ``put`` does. Then the error's ``accepted`` is how many items are in the queue.
         """
@@ -173,9 +173,9 @@ class ItemOperations(ControlOperations):
             raise
 
     def put_batch(self, batch: Sequence[bytes], block: bool) -> Operation[Added]:
-        """Add the first items of a batch, as many as there is space for; returns how many. With
-        ``block``, waits for space for one, without limit; else it may be none. Raises what ``put``
-        does, but not that the queue is full."""
+        """Add the first items of a batch, as many as there is space for; return how many. With
+        ``block`` wait for space for one item, without limit; else it may add none. Raises what
+        ``put`` does, except Full."""
         reply: PutReply = yield from served(Put(batch), block, None)
         if type(reply) is Added:
             return reply
@@ -184,7 +184,7 @@ class ItemOperations(ControlOperations):
         raise (yield from self._not_put(reply, block, None, b""))
 
     def put_first(self, item: bytes) -> Ask[Added]:
-        """The same of one item, if there is space."""
+        """Add one item if there is space, as ``put_batch`` does."""
         return Ask(put_one(item, (), False, False), None, _if_added, self._put_first_on)
 
     def _put_first_on(self, ask: Ask[Added], reply: PutReply) -> Operation[Added]:
@@ -200,8 +200,8 @@ class ItemOperations(ControlOperations):
         timeout: float | None,
         left: float | None,
     ) -> Operation[int]:
-        """The first items of a batch, one at least; waits for what is ``left`` of ``timeout``
-        seconds."""
+        """Add the first items of a batch, one at least; wait for the seconds ``left`` of
+        ``timeout``."""
         reply: PutReply = yield from served(Put(batch, orders), block, left)
         if type(reply) is not Added:
             raise (yield from self._not_put(reply, block, timeout, orders[0] if orders else b""))
@@ -241,7 +241,7 @@ class ItemOperations(ControlOperations):
         return error
 
     def get(self, block: bool, timeout: float | None, eof: bool = False) -> Ask[bytes]:
-        """Take the item whose turn it is; waits for its turn and for an item.
+        """Take the next item; waits for its turn and for an item.
 
         Raises ShutDown when the queue is closed and empty, with ``eof`` also when every producer
         that registered has ended; Empty or ConsumerInUseError when the time is up.
@@ -278,7 +278,7 @@ class ItemOperations(ControlOperations):
         return reply.items
 
     def take_back(self, taken: TakeBack) -> Operation[None]:
-        """Undo a call that took items out, in the words of the session that made it."""
+        """Undo a call that took items out, by the request that its session made for that."""
         reply: TakeBackReply = yield taken
         self._found(reply)
 
@@ -308,13 +308,13 @@ class ItemOperations(ControlOperations):
         self._found(reply)
 
     def rejected(self, limit: int) -> Operation[list[bytes]]:
-        """Up to ``limit`` of the items that were set aside, oldest first."""
+        """Return up to ``limit`` of the items that were set aside, oldest first."""
         reply: GetRejectedReply = yield GetRejected(limit)
         return self._found(reply)
 
     def requeue_rejected(self, item: bytes) -> Operation[bool]:
-        """Put an item again that was set aside; whether one like it was. Raises ShutDown, and
-        ArgumentError for a discipline in which an item does not say where it belongs."""
+        """Put an item again that was set aside; return whether one like it was. Raises ShutDown,
+        and ArgumentError for a discipline in which an item does not say where it belongs."""
         if self.discipline not in _ORDERLESS:
             raise ArgumentError(
                 f"queue {self.name!r} ({self.discipline}) cannot take back what was set aside: "
@@ -327,7 +327,7 @@ class ItemOperations(ControlOperations):
         return self._found(reply) is Outcome.DONE
 
     def drop_rejected(self, item: bytes) -> Operation[bool]:
-        """Remove an item that was set aside, and its content; whether one like it was."""
+        """Remove an item that was set aside, and its content; return whether one like it was."""
         reply: DropRejectedReply = yield DropRejected(item)
         is_dropped = self._found(reply) is Outcome.DONE
         if is_dropped and is_manifest(item):
@@ -335,7 +335,7 @@ class ItemOperations(ControlOperations):
         return is_dropped
 
     def peek_items(self, limit: int, start: int = 0) -> Operation[list[bytes]]:
-        """Up to ``limit`` of the items whose turn it is next, which stay queued."""
+        """Return up to ``limit`` of the next items, which stay queued."""
         found: list[bytes] = []
         while len(found) < limit:
             number = min(limit - len(found), MOST_PEEKED)
@@ -346,13 +346,15 @@ class ItemOperations(ControlOperations):
         return found
 
     def peek_placed(self, limit: int, start: int = 0) -> Operation[list[Placed]]:
-        """The same with where each belongs; up to ``MOST_PEEKED`` of them."""
+        """Return up to ``limit`` of the next items with where each belongs, at most
+        ``MOST_PEEKED``."""
         reply: PeekPlacedReply = yield PeekPlaced(start, min(limit, MOST_PEEKED))
         return self._found(reply)
 
     def purge(self, block: bool, timeout: float | None) -> Operation[int]:
-        """Drop what is queued, which counts as dealt with; returns how many items there were. Waits
-        for another implementation that is at work. Raises QueueInUseError when the time is up."""
+        """Drop all items that are queued, which count as dealt with; return how many there were.
+        Waits for another implementation that is at work. Raises QueueInUseError when the time is
+        up."""
         reply: PurgeReply = yield from served(Purge(), block, timeout)
         if isinstance(reply, InUse):
             raise (yield from self._in_use(reply, block, timeout))

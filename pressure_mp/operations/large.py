@@ -22,7 +22,7 @@ from ..exceptions import PressureError
 
 
 def store(large: Large, end: float | None) -> Operation[Done | Closed | Missing]:
-    """Send a content, some chunks at a time; from then on its manifest can be put for a lease."""
+    """Send a content, some chunks at a time; for a lease from then on its manifest can be put."""
     while True:
         for first, chunks in in_requests(large.segments):
             reply: StoreChunksReply = yield Until(StoreChunks(large.token, first, chunks), end)
@@ -43,7 +43,8 @@ def fetch(manifest: Manifest) -> Operation[list[bytearray] | None]:
 
 
 def in_requests(segments: Sequence[memoryview]) -> Iterator[tuple[int, list[list[memoryview]]]]:
-    """The chunks of one request after the other, with the number of the first of them."""
+    """Split segments into the chunks of one request after the other, each with the number of its
+    first chunk."""
     chunks, first = divide(segments), 0
     while some := list(islice(chunks, MOST_CHUNKS)):
         yield first, some
@@ -51,11 +52,12 @@ def in_requests(segments: Sequence[memoryview]) -> Iterator[tuple[int, list[list
 
 
 def sweep(token: str = "") -> Operation[None]:
-    """Remove the content of ``token``, unless it is queued; and what nobody needs any more."""
+    """Remove the content of ``token``, unless it is queued; and other contents that are not
+    needed."""
     left = True
     try:
         while left:
             reply: SweepContentsReply = yield Until(SweepContents(token), ONE_TRY)
             left = reply
     except PressureError:
-        pass  # whoever comes later sweeps too
+        pass  # later calls sweep too

@@ -1,4 +1,4 @@
-"""The operations of queues of Python objects: what is put is encoded, what is got is decoded."""
+"""The operations of queues of Python objects: a put encodes an object, a get decodes an item."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..engines.contract.replies import Done, Late, Outcome, Passed
 from ..events import Destination, Message
 from ..exceptions import PressureError, TaskDoneError
 from ..identity.processes import incarnation
-from ..in_flight import Asking, Claim, Held, InFlight
+from ..in_flight import Asking, Claim, InFlight, ItemInFlight
 from ..interrupts import is_from_outside
 from .deliveries import Delivery, DeliveryOperations
 from .large import fetch, sweep
@@ -28,31 +28,31 @@ T = TypeVar("T")
 Received = tuple[list[Any], "PressureError | None"]
 
 
-class Holder(AbstractContextManager[None], Protocol):
-    """This process as one that has items in flight; as a context manager, while it waits for what
-    others have."""
+class Consumer(AbstractContextManager[None], Protocol):
+    """This process as a consumer with items in flight; a context to be in while it waits for items
+    that other processes have in flight."""
 
     @property
     def in_flight(self) -> InFlight:
-        """What it has."""
+        """The items that this process has in flight."""
 
 
 class Producers(Protocol):
-    """This process as one that puts."""
+    """This process as a producer."""
 
     def is_producer(self, handle: object) -> bool:
-        """Whether the broker knows that it puts through a handle."""
+        """Tell whether the broker knows that this process puts through a handle."""
 
     def add_producer(self, handle: object) -> None:
-        """The broker knows it now."""
+        """Note that the broker knows that this process puts through a handle."""
 
 
 class ObjectOperations(DeliveryOperations):
-    """What is got and cannot be used is set aside, and the error of the first such raised: it is
-    forged, it cannot be decoded, or its content is gone.
+    """Sets aside each item that cannot be used, because it is forged, cannot be decoded, or its
+    content is gone; raises the error of the first such item.
 
-    What was got and not set aside goes back to the queue when the operation ends with any other
-    error, or early: the caller sees to that (``Session.taken``, or the ``claim``).
+    If the operation ends early or with another error, the items that it got and did not set aside
+    go back to the queue: the caller sees to that (``Session.taken``, or the ``claim``).
     """
 
     #: From objects to items and back. Given once the handle has its keys.
@@ -62,7 +62,7 @@ class ObjectOperations(DeliveryOperations):
 
     @cached_property
     def destination(self) -> Destination:
-        """The queue, for those who listen."""
+        """The queue, as listeners are told of it."""
         return Destination(self.name, self.discipline, self.codec.anonymous, self.endpoint)
 
     def tell_received(
@@ -70,10 +70,10 @@ class ObjectOperations(DeliveryOperations):
         items: Sequence[bytes],
         since: int = 0,
         seqs: Sequence[int] = (),
-        here: Holder | None = None,
+        here: Consumer | None = None,
     ) -> None:
-        """Tell those who listen of items that were got and decoded; which are in flight ``here``
-        under these numbers, or were got for good."""
+        """Tell listeners of items that were got and decoded. The items are in flight ``here`` under
+        these numbers, or were got for good."""
         if events.listeners:
             messages = [Message(self.codec.headers_of(item)) for item in items]
             if here is not None:
@@ -85,7 +85,7 @@ class ObjectOperations(DeliveryOperations):
     def put_object(
         self, item: Any, block: bool, timeout: float | None, order: bytes = b""
     ) -> AnyOperation[None]:
-        """As ``put``. Raises EncodingError, AuthenticationError."""
+        """Encode and put an object, as ``put`` does. Raises EncodingError, AuthenticationError."""
         if events.listeners:
             return self._put_told(item, block, timeout, order)
         return self.put(self.codec.encode(item), block, timeout, order=order)
@@ -99,7 +99,8 @@ class ObjectOperations(DeliveryOperations):
     def put_objects(
         self, items: Sequence[Any], block: bool, timeout: float | None, orders: Sequence[bytes] = ()
     ) -> Operation[None]:
-        """As ``put_many``. Raises EncodingError, AuthenticationError, before the first is put."""
+        """Encode and put objects, as ``put_many`` does. Raises EncodingError, AuthenticationError,
+        before the first is put."""
         if events.listeners:
             return self._put_many_told(items, block, timeout, orders)
         return self.put_many(self.codec.encode_many(items), block, timeout, orders)
@@ -113,12 +114,12 @@ class ObjectOperations(DeliveryOperations):
     def as_producer(
         self, here: Producers, handle: object, operation: AnyOperation[T]
     ) -> Operation[T]:
-        """Do it when the broker knows that this process is a producer of the queue."""
+        """Run an operation once the broker knows that this process is a producer of the queue."""
         yield from self.register(here, handle)
         return (yield from operation)
 
     def register(self, here: Producers, handle: object) -> Operation[None]:
-        """Tell the broker that this process puts through a handle, unless it knows that."""
+        """Tell the broker that this process puts through a handle, unless the broker knows that."""
         if not here.is_producer(handle):
             yield from self.renew(incarnation(), False, True)
             here.add_producer(handle)
@@ -128,7 +129,7 @@ class ObjectOperations(DeliveryOperations):
     def get_object(
         self, block: bool, timeout: float | None, eof: bool = False
     ) -> AnyOperation[Any]:
-        """As ``get``."""
+        """Get and decode an item, as ``get`` does."""
         if events.listeners:
             return self._get_told(block, timeout, eof)
         if timeout is None and block and not eof:
@@ -143,12 +144,12 @@ class ObjectOperations(DeliveryOperations):
 
     @cached_property
     def _usual_get(self) -> Ask[Any]:
-        """The operation that most gets are, which never changes."""
+        """The operation of a get without limit, which most gets are; it never changes."""
         return self._getting(True, None, False, self._decode_first, self._get_object_on)
 
     @cached_property
     def _decode_first(self) -> Callable[[TakeReply], Any]:
-        self.codec.prepare()  # nothing is taken out that there is no key for
+        self.codec.prepare()  # without a key nothing is taken out
         decode = self.codec.quick_decode
 
         def decode_first(reply: TakeReply) -> Any:
@@ -156,7 +157,7 @@ class ObjectOperations(DeliveryOperations):
                 return MORE
             try:
                 return decode(reply.items[0])
-            except Exception as error:  # what follows knows what to do with it
+            except Exception as error:  # `rest` sets the item aside
                 if is_from_outside(error):
                     raise
                 return MORE
@@ -173,7 +174,7 @@ class ObjectOperations(DeliveryOperations):
     def get_objects(
         self, limit: int, block: bool, timeout: float | None, eof: bool = False
     ) -> Operation[Received]:
-        """As ``get_many``."""
+        """Get and decode items, as ``get_many`` does."""
         self.codec.prepare()
         since = events.now()
         items = yield from self.get_many(limit, block, timeout, eof)
@@ -183,7 +184,7 @@ class ObjectOperations(DeliveryOperations):
 
     def take_objects(
         self,
-        here: Holder,
+        here: Consumer,
         claim: Claim,
         limit: int,
         number: int,
@@ -191,8 +192,8 @@ class ObjectOperations(DeliveryOperations):
         timeout: float | None,
         eof: bool = False,
     ) -> Operation[Received]:
-        """Up to ``number`` items, which are in flight ``here`` until they are acknowledged, or the
-        caller gives up the ``claim``. The rest is as for ``take_many``."""
+        """Take up to ``number`` items, which are in flight ``here`` until they are acknowledged, or
+        the caller gives up the ``claim``. The rest is as for ``take_many``."""
         since = events.now()
         deliveries = yield from self.take_deliveries(
             here, claim, limit, number, block, timeout, eof
@@ -202,7 +203,7 @@ class ObjectOperations(DeliveryOperations):
 
     def take_deliveries(
         self,
-        here: Holder,
+        here: Consumer,
         claim: Claim,
         limit: int,
         number: int,
@@ -210,7 +211,7 @@ class ObjectOperations(DeliveryOperations):
         timeout: float | None,
         eof: bool,
     ) -> Operation[list[Delivery]]:
-        """The same, and nothing is decoded."""
+        """Take items as ``take_objects`` does, and decode nothing."""
         self.codec.prepare()
         call = claim.begin()
         with here:
@@ -223,12 +224,13 @@ class ObjectOperations(DeliveryOperations):
             here.in_flight.add(seq, claim.who)
         return deliveries
 
-    def acknowledge_next(self, here: Holder, asking: Asking) -> Operation[bool]:
-        """The caller's oldest item is dealt with, else this process's, else the queue's.
+    def acknowledge_next(self, here: Consumer, asking: Asking) -> Operation[bool]:
+        """Acknowledge the caller's oldest item, else this process's, else the queue's.
 
         Returns whether it came too late: the item was taken away meanwhile, and nothing is counted.
-        Raises TaskDoneError. ``asking`` says then which item it was; the caller marks it as done in
-        a step behind which nothing can be interrupted: else it repeats this, with the same item.
+        Raises TaskDoneError. ``asking`` then says which item it was. The caller marks the item as
+        done in a step behind which nothing can be interrupted: if it is interrupted before, it
+        repeats this with the same item.
         """
         since = events.now()
         while True:
@@ -247,9 +249,10 @@ class ObjectOperations(DeliveryOperations):
             if held is not None:
                 held.is_done = True
 
-    def acknowledge_at_commit(self, here: Holder, asking: Asking) -> Operation[bool]:
-        """The same in a transaction of the caller's, when that commits: until then the item, which
-        ``asking`` says, is in flight. Raises TaskDoneError when this process has none."""
+    def acknowledge_at_commit(self, here: Consumer, asking: Asking) -> Operation[bool]:
+        """Acknowledge an item in a transaction of the caller's. Until the commit the item, which
+        ``asking`` has, is in flight. Raises TaskDoneError when this process has no item in
+        flight."""
         while True:
             asking.held, _, _ = here.in_flight.ask(asking.who)
             held = asking.held
@@ -266,7 +269,7 @@ class ObjectOperations(DeliveryOperations):
                 return True
             # Another process acknowledged it, or a transaction that committed.
 
-    def _acknowledge_held(self, held: Held | None) -> Operation[Done | Late | Passed]:
+    def _acknowledge_held(self, held: ItemInFlight | None) -> Operation[Done | Late | Passed]:
         if held is not None and held.was_taken_away:
             return Outcome.LATE
         return (yield from self.acknowledge(incarnation(), None if held is None else held.seq))
@@ -274,9 +277,9 @@ class ObjectOperations(DeliveryOperations):
     # What was got
 
     def accept(
-        self, item: bytes, seq: int = 0, here: Holder | None = None, since: int = 0
+        self, item: bytes, seq: int = 0, here: Consumer | None = None, since: int = 0
     ) -> Operation[Any]:
-        """The object in an item that was got; which is in flight ``here`` under a number, or was
+        """Decode an item that was got. It is in flight ``here`` under the number ``seq``, or was
         got for good."""
         if is_manifest(item):
             found = yield from self._accept_large(item, seq, here)
@@ -289,8 +292,8 @@ class ObjectOperations(DeliveryOperations):
         self.tell_received([item], since, [seq], here)
         return found
 
-    def _accept_large(self, item: bytes, seq: int, here: Holder | None) -> Operation[Any]:
-        """The same of an item whose content may be beside the queue."""
+    def _accept_large(self, item: bytes, seq: int, here: Consumer | None) -> Operation[Any]:
+        """Decode an item whose content may be beside the queue."""
         try:
             manifest = self.codec.read_manifest(item)
             if manifest is None:
@@ -308,19 +311,19 @@ class ObjectOperations(DeliveryOperations):
         except PressureError:
             yield from self._set_aside(item, seq, here)
             raise
-        if here is None:  # what is in flight keeps its content
+        if here is None:  # an item in flight keeps its content
             yield Keep([found])  # from here on its content may be gone
             yield from sweep(manifest.token)
         return found
 
     def _accept_all(
-        self, items: Sequence[bytes], seqs: Sequence[int], here: Holder | None, since: int
+        self, items: Sequence[bytes], seqs: Sequence[int], here: Consumer | None, since: int
     ) -> Operation[Received]:
         try:
             found = self.codec.decode_many(items)
             self.tell_received(items, since, seqs, here)
             return found, None
-        except Exception as error:  # one cannot be used, which is not the others' fault
+        except Exception as error:  # one item cannot be used; the others are decoded one by one
             if is_from_outside(error):
                 raise
         accepted: list[Any] = []
@@ -337,7 +340,7 @@ class ObjectOperations(DeliveryOperations):
         finally:
             del problem  # no cycle
 
-    def _set_aside(self, item: bytes, seq: int, here: Holder | None) -> Operation[None]:
+    def _set_aside(self, item: bytes, seq: int, here: Consumer | None) -> Operation[None]:
         if here is None:
             yield from self.reject(item)
         else:
@@ -347,7 +350,7 @@ class ObjectOperations(DeliveryOperations):
     # Looking
 
     def peek(self, item: bytes) -> Operation[Any]:
-        """The object in an item that stays queued. Raises AuthenticationError, DecodingError."""
+        """Decode an item that stays queued. Raises AuthenticationError, DecodingError."""
         manifest = self.codec.read_manifest(item) if is_manifest(item) else None
         if manifest is None:
             return self.codec.decode(item)
@@ -355,7 +358,7 @@ class ObjectOperations(DeliveryOperations):
         return self.codec.decode_large(item, manifest, content)
 
     def peek_objects(self, limit: int) -> Operation[list[Any]]:
-        """The objects in the items whose turn it is next, which stay queued."""
+        """Decode the next items of the queue, which stay queued."""
         self.codec.prepare()
         items = yield from self.peek_items(limit)
         found = []
@@ -364,11 +367,11 @@ class ObjectOperations(DeliveryOperations):
         return found
 
     def requeue_all_rejected(self) -> Operation[int]:
-        """Put all items again that are set aside now; returns how many."""
+        """Put all items again that are set aside now; return how many."""
         return (yield from self._each_rejected(self.requeue_rejected))
 
     def drop_all_rejected(self) -> Operation[int]:
-        """Remove all items that are set aside now; returns how many."""
+        """Remove all items that are set aside now; return how many."""
         return (yield from self._each_rejected(self.drop_rejected))
 
     def _each_rejected(self, settle: Callable[[bytes], Operation[bool]]) -> Operation[int]:
@@ -379,7 +382,7 @@ class ObjectOperations(DeliveryOperations):
         return number
 
     def rejected_with_content(self, limit: int) -> Operation[list[bytes]]:
-        """As ``rejected``; of a large item what was queued, and behind that its content."""
+        """Return the rejected items; of a large item the manifest with its content behind it."""
         found = []
         for item in (yield from self.rejected(limit)):
             found.append((yield from self._with_content(item)) if is_manifest(item) else item)
@@ -389,6 +392,6 @@ class ObjectOperations(DeliveryOperations):
         try:
             manifest = self.codec.read_manifest(item)
         except PressureError:
-            return item  # what it says of its content is not to be believed
+            return item  # its manifest cannot be trusted
         content = (yield from fetch(manifest)) if manifest else None
         return b"".join((item, *(content or ())))

@@ -1,4 +1,4 @@
-"""What the operations of every kind of queue have."""
+"""The operations that every kind of queue has."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class QueueOperations:
     Every operation but ``exists`` raises QueueDoesNotExistError when there is no such queue.
     """
 
-    #: Which server has the queue, for those who watch. Given by the handle, if it knows.
+    #: The server that has the queue, for listeners. Given by the handle, if it knows.
     endpoint: Endpoint | None = None
 
     def __init__(self, name: str, discipline: str) -> None:
@@ -39,7 +39,7 @@ class QueueOperations:
         self.discipline = discipline
 
     def look_for_rival(self) -> Operation[None]:
-        """Where a queue of another discipline may have the same name: see that there is none.
+        """Check that no queue of another discipline has the same name, where that is possible.
 
         Raises QueueMismatchError.
         """
@@ -48,7 +48,7 @@ class QueueOperations:
             raise self._mismatch("discipline", reply, self.discipline)
 
     def exists(self) -> Operation[bool]:
-        """Whether the queue was created and not deleted."""
+        """Tell whether the queue was created and not deleted."""
         reply: ExistsReply = yield Exists()
         return reply
 
@@ -58,12 +58,12 @@ class QueueOperations:
         self._found(reply)
 
     def users(self) -> Operation[list[str]]:
-        """The processes that use this anonymous queue."""
+        """Return the processes that use this anonymous queue."""
         reply: GetUsersReply = yield GetUsers()
         return self._found(reply)
 
     def dismiss(self, users: list[str]) -> Operation[int]:
-        """Note that processes no longer use this anonymous queue; it goes with the last one.
+        """Note that processes no longer use this anonymous queue; it is deleted with the last one.
 
         Returns how many are left.
         """
@@ -71,7 +71,8 @@ class QueueOperations:
         return self._found(reply)
 
     def _found(self, reply: R | Missing) -> R:
-        """A reply that says that there is such a queue."""
+        """Return a reply, which says that the queue exists; raise QueueDoesNotExistError if it says
+        no."""
         if reply is Outcome.MISSING:
             raise self._missing()
         return reply

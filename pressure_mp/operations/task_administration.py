@@ -1,4 +1,4 @@
-"""The operations of administrators of a queue of tasks: to look, and to put right."""
+"""The operations of administrators of a queue of tasks: diagnose, and put right."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from .task_queue import DecodedTask
 from .task_settling import UNCHANGED, Subject, TaskSettling
 from .task_stats import TaskStats, TubeStats, count
 
-if TYPE_CHECKING:  # what few ever ask for
+if TYPE_CHECKING:  # few programs ever ask for it
     from .task_diagnosis import TaskDiagnosis
 
 ALL_STATES = "".join(NAMES)
 
-#: How many places of an order one call looks at.
+#: How many places of a state's order one call looks at.
 _LOOK = 500
 
 
@@ -40,7 +40,7 @@ class TaskAdministration(TaskSettling):
     """The part of :class:`~.tasks.TaskOperations` that is for administrators."""
 
     def stats(self) -> Operation[TaskStats]:
-        """Everything that can be counted, at one moment; without rates."""
+        """Return all counts, at one moment; without rates."""
         reply: GetTaskCountsReply = yield GetTaskCounts()
         if reply is Outcome.MISSING:
             raise self._missing()
@@ -56,7 +56,8 @@ class TaskAdministration(TaskSettling):
         )
 
     def why_blocked(self, owner: str) -> Operation[TaskDiagnosis]:
-        """What a take would wait for, and who has the tasks. ``owner`` is the process that asks."""
+        """Return what a take would wait for, and which processes have the tasks. ``owner`` is the
+        process that asks."""
         from .task_diagnosis import diagnose_tasks
 
         counts: GetTaskCountsReply = yield GetTaskCounts()
@@ -77,7 +78,8 @@ class TaskAdministration(TaskSettling):
             raise self._missing()
         due = [task.record.due for task in waiting.tasks]
         found = diagnose_tasks(self.name, counts, takers, taken.tasks, due, ready.tasks, most)
-        # What is there is what is counted, unless a task changed its state between the looks.
+        # As many tasks are listed as are counted, unless a task changed its state between the
+        # calls.
         listed = ((TAKEN, taken), (WAITING, waiting), (READY, ready))
         lost = any(number < 0 for number in found.counts.values()) or any(
             bool(some.tasks) != bool(found.counts[state]) for state, some in listed
@@ -85,8 +87,8 @@ class TaskAdministration(TaskSettling):
         return found._replace(incomplete=lost and again.transitions == counts.transitions)
 
     def kick_many(self, limit: int | None, delay: int, ttl: int | None) -> Operation[int]:
-        """Make the oldest buried tasks ready, up to ``limit``, or all that are buried now; returns
-        how many of them."""
+        """Make the oldest buried tasks ready, up to ``limit``, or all that are buried now; return
+        how many."""
         if limit is None:  # a task that is buried again is not kicked again
             limit = (yield from self.stats()).counts[BURIED]
         kicked = 0
@@ -110,8 +112,9 @@ class TaskAdministration(TaskSettling):
         tube: str | None = None,
         update: Any = UNCHANGED,
     ) -> Operation[DecodedTask]:
-        """Bring one task from a state that ``op`` takes tasks out of into the state ``to``; if that
-        is empty into its own, and one that is taken into ready. ``tube`` is where it goes.
+        """Bring one task from a state that ``op`` takes tasks out of into the state ``to``. If
+        ``to`` is empty, the task keeps its state, and a taken task becomes ready. ``tube`` is its
+        new tube.
 
         Raises TaskNotFound, NotTaken, WrongState.
         """
@@ -124,11 +127,11 @@ class TaskAdministration(TaskSettling):
         return self._decode(changed)
 
     def peek(self, id: bytes) -> Operation[DecodedTask]:
-        """A task as it is. Raises TaskNotFound, DecodingError, AuthenticationError."""
+        """Return a task as it is. Raises TaskNotFound, DecodingError, AuthenticationError."""
         return self._decode((yield from self._get("peek", id)))
 
     def list(self, states: str, tube: str, limit: int) -> Operation[list[DecodedTask]]:
-        """Up to ``limit`` tasks of these states, one state after the other."""
+        """Return up to ``limit`` tasks of these states, one state after the other."""
         found: list[StoredTask] = []
         for state in states:
             start, looked = 0, 1
@@ -142,7 +145,7 @@ class TaskAdministration(TaskSettling):
         return [self._decode(task) for task in found[:limit]]
 
     def remove_from(self, id: bytes, states: str) -> Operation[bool]:
-        """Remove a task that is in one of these states; False when it is no longer."""
+        """Remove a task if it is in one of these states; return False if it is not."""
 
         def make(edit: Edit | None, whole: bool, told: Result) -> ChangeTask:
             return ChangeTask(id, states, VOID)

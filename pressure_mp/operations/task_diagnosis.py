@@ -1,4 +1,4 @@
-"""What a queue of tasks waits for, and who has its tasks."""
+"""Diagnose what a queue of tasks waits for, and which processes have its tasks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .task_stats import Counts, count
 
 
 class Taker(NamedTuple):
-    """A process that has taken tasks: so many of those that were looked at. ``left`` is in how many
-    seconds its lease ends, None when it has none any more. ``lost`` is True when its tasks are
+    """A process that has taken ``tasks`` of the tasks that were looked at. ``left`` is in how many
+    seconds its lease ends, None when it has no lease any more. ``lost`` is True when its tasks are
     ready again as soon as a worker waits: it has ended; or its lease has, and it is not seen to
     run."""
 
@@ -28,8 +28,8 @@ class Taker(NamedTuple):
 
 
 class FullKey(NamedTuple):
-    """A key of which as many tasks are taken as may be, ``taken``; of those that were looked at
-    ``ready`` wait for one of them. ``tube`` is theirs, empty for none."""
+    """A key of which the most tasks are taken that may be, ``taken``. Of the tasks that were looked
+    at, ``ready`` wait until one of these is done. ``tube`` is their tube, empty for none."""
 
     key: str
     tube: str
@@ -48,8 +48,8 @@ class TaskDiagnosis(NamedTuple):
     processes that have taken tasks. ``next_due`` is in how many seconds the next waiting task will
     be ready, None when no task waits. ``full_keys`` are the keys of which ``per_key`` tasks are
     taken, so that no worker gets another one now; ``all_wait`` is True when all ready tasks that
-    were examined have such keys. ``incomplete`` is True when tasks are not there as they are
-    counted: the server, or somebody, removed keys of the queue.
+    were examined have such keys. ``incomplete`` is True when fewer tasks are there than are
+    counted: the server, or another program, removed keys of the queue.
     """
 
     queue: str
@@ -73,10 +73,10 @@ class TaskDiagnosis(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """What is in the way, and what to do, in one plain sentence."""
+        """What is in the way, and what to do, in one sentence."""
         if self.incomplete:
             return (
-                "A key of the queue is missing, which the server or somebody removed: "
+                "A key of the queue is missing, which the server or another program removed: "
                 "`pressure-mp doctor` says what to do."
             )
         ready, taken = self.counts[states.READY], self.counts[states.TAKEN]
@@ -143,7 +143,7 @@ def diagnose_tasks(
     ready: Sequence[StoredTask],
     per_key: int,
 ) -> TaskDiagnosis:
-    """Make the diagnosis of what an engine told."""
+    """Make the diagnosis of what an engine saw of a queue of tasks."""
     numbers: dict[str, int] = dict.fromkeys(takers.leases, 0)
     for task in taken:
         numbers[task.record.owner] = numbers.get(task.record.owner, 0) + 1
@@ -169,7 +169,8 @@ def diagnose_tasks(
 def _full_keys(
     taken: Sequence[StoredTask], ready: Sequence[StoredTask], per_key: int
 ) -> tuple[FullKey, ...]:
-    """Those with the most that wait come first."""
+    """Return the keys of which no more tasks may be taken, those with the most ready tasks
+    first."""
     has = Counter((task.record.key, task.record.tube) for task in taken if task.record.key)
     wait = Counter((task.record.key, task.record.tube) for task in ready)
     full = [group for group, number in has.items() if number >= per_key and wait[group]]

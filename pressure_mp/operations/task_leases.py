@@ -1,4 +1,5 @@
-"""The operations of processes that have taken tasks, and of those that look after them."""
+"""The operations of processes that have taken tasks, and of processes that return the tasks of
+others."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class TaskLeaseOperations(QueueOperations):
         super().__init__(name, TASKS)
 
     def renew(self, owner: str, holds: bool) -> Operation[Takers]:
-        """Renew the owner's lease as one who has tasks, if it ``holds`` any."""
+        """Renew the owner's lease as a taker of tasks, if it ``holds`` any."""
         reply: RenewTakerReply = yield RenewTaker(owner, holds)
         if reply is Outcome.MISSING:
             raise self._missing()
@@ -32,10 +33,10 @@ class TaskLeaseOperations(QueueOperations):
     def requeue(
         self, owner: str, error: str, seen: int | None = None, call: int | None = None
     ) -> Operation[int]:
-        """Give back what ``owner`` has taken, with ``error``; returns how many tasks.
+        """Give back the tasks that ``owner`` has taken, with ``error``; return how many.
 
-        With ``seen`` only if its lease still ends then, with ``call`` only what it took in that
-        call.
+        With ``seen``, only if its lease still ends then. With ``call``, only the tasks that it took
+        in that call.
         """
         number, text = 0, error_text(error)
         while True:

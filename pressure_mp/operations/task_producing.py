@@ -30,7 +30,7 @@ NewTask = tuple[bytes, bytes]
 
 
 #: What all tasks of one put have in common: delay, ttl, priority, tube, result_ttl, inbox and key,
-#: as of :class:`PutTasks`.
+#: as in :class:`PutTasks`.
 PutOptions = tuple[int, "int | None", float, str, int, str, str]
 
 
@@ -41,7 +41,7 @@ class TaskProducing(TaskQueueOperations):
     make_id: Callable[[], int | str] | None = None
 
     def put(self, data: Any, id: int | str | None, options: PutOptions) -> AnyOperation[int | str]:
-        """Put a task; returns its id. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
+        """Put a task; return its id. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
         if events.listeners:
             return self._put_told(data, id, options)
         task = self._name(id), self.codec.encode_whole(data)
@@ -61,8 +61,8 @@ class TaskProducing(TaskQueueOperations):
     def put_many(
         self, data: Sequence[Any], ids: Iterable[int | str] | None, options: PutOptions
     ) -> Operation[list[int | str]]:
-        """Put a task for each of ``data``, in batches; returns their ids. Of an error ``accepted``
-        says how many were put, and ``rest`` has the data of the others."""
+        """Put a task for each of ``data``, in batches; return their ids. An error's ``accepted``
+        says how many were put, and its ``rest`` has the data of the others."""
         put: list[bytes] = []
         try:
             with events.sending(self.destination, len(data)) as headers:
@@ -95,7 +95,7 @@ class TaskProducing(TaskQueueOperations):
             (made,) = self._ids(reply)
         delay, _, priority, tube, _, _, key = options
         state = states.WAITING if delay else states.READY
-        moment = local_milliseconds()  # it is not known better if the task is gone at once
+        moment = local_milliseconds()  # the best guess if the task is gone at once
         record = Record(state, priority, moment, moment, 0, tube=tube, key=key)
         known = StoredTask(made, record, task[1])
         return (yield from self._await(made, end, known, here))
@@ -103,8 +103,9 @@ class TaskProducing(TaskQueueOperations):
     def wait(
         self, id: bytes, timeout: float | None, here: AbstractContextManager[None]
     ) -> Operation[tuple[DecodedTask, bool]]:
-        """Wait until a task was processed; returns it as it was last, and whether it was. ``here``
-        is this process as one that looks after others, while it waits. Raises TaskNotFound."""
+        """Wait until a task was processed; return it as it was last, and whether it was processed.
+        ``here`` is a context to be in meanwhile, in which this process returns the tasks of ended
+        processes. Raises TaskNotFound."""
         return (yield from self._await(id, deadline(True, timeout), None, here))
 
     def _await(
@@ -162,7 +163,7 @@ class TaskProducing(TaskQueueOperations):
         return names
 
     def _name(self, id: int | str | None) -> bytes:
-        """The id of a new task, empty if the broker makes it."""
+        """Return the id of a new task, empty if the broker makes it."""
         if id is not None:
             return encode_id(id)
         kind = self.settings.id
@@ -183,7 +184,7 @@ class TaskProducing(TaskQueueOperations):
 
 
 def _gone(known: StoredTask | None, id: bytes) -> StoredTask:
-    """A task that is gone, as it was when it was seen last."""
+    """Return a task that is gone, as it was when it was last seen."""
     assert known is not None
     return known._replace(record=known.record.into(states.VOID))
 

@@ -1,4 +1,5 @@
-"""What all operations of a queue of tasks have: the queue itself, and how a refusal is told."""
+"""The operations that every part of a queue of tasks needs: to open it, decode tasks, and name a
+refusal."""
 
 from __future__ import annotations
 
@@ -50,24 +51,24 @@ from .queues import QueueOperations
 
 TASKS = "tasks"
 
-#: What is for the taker of a task.
+#: The operations that only the taker of a task may do.
 _BY_TAKER = ("ack", "release", "bury", "touch", "snatch")
 
 
 class DecodedTask(NamedTuple):
-    """A task as a queue has it, with its data as an object."""
+    """A task of a queue, with its data as an object."""
 
     id: bytes
     record: TaskRecord
     data: Any
 
 
-#: For a queue that is there: its own options count.
+#: For a queue that exists: its own options count.
 _NO_MATTER = TaskSettings(0, 0, 0, False, 0, "", 0)
 
 
 class TaskQueueOperations(QueueOperations):
-    """Beside what every kind of queue has. Times are milliseconds, ids are bytes."""
+    """Has more than every kind of queue has. Times are milliseconds, ids are bytes."""
 
     #: From data to bytes and back; and the queue's options. Given once the queue is open.
     codec: Codec[Any]
@@ -75,12 +76,12 @@ class TaskQueueOperations(QueueOperations):
 
     @cached_property
     def destination(self) -> Destination:
-        """The queue, for those who listen."""
+        """The queue, as listeners are told of it."""
         return Destination(self.name, self.discipline, self.codec.anonymous, self.endpoint)
 
     @cached_property
     def _results(self) -> ResultCodec[Any]:
-        """From what came of tasks to bytes and back."""
+        """Encodes and decodes the results of tasks."""
         return ResultCodec(self.codec)
 
     def __init__(self, name: str) -> None:
@@ -94,11 +95,11 @@ class TaskQueueOperations(QueueOperations):
         stated: Collection[str] = (),
         mends: bool = False,
     ) -> Operation[TaskSettings]:
-        """Create, attach, or either; ``mends`` is as of :class:`OpenTasks`.
+        """Create the queue, attach to it, or either; ``mends`` is as in :class:`OpenTasks`.
 
-        It is created with ``settings``. Returns the queue's own, which are to agree with these in
-        those that were ``stated``. Raises QueueAlreadyExistsError, QueueDoesNotExistError,
-        QueueMismatchError.
+        A new queue gets ``settings``. Returns the queue's own settings, which have to agree with
+        ``settings`` in all that are ``stated``. Raises QueueAlreadyExistsError,
+        QueueDoesNotExistError, QueueMismatchError.
         """
         reply: OpenTasksReply = yield OpenTasks(how, settings, user, mends)
         match reply:
@@ -122,24 +123,24 @@ class TaskQueueOperations(QueueOperations):
         return found
 
     def recorded(self) -> Operation[TaskSettings]:
-        """The queue's own options."""
+        """Return the queue's own options."""
         return (yield from self.open(How.ATTACH, _NO_MATTER))
 
     def length(self, tube: str) -> Operation[int]:
-        """How many tasks are ready, of one tube or, if that is "", of all."""
+        """Return how many tasks are ready, of one tube or, if that is "", of all."""
         reply: CountReadyReply = yield CountReady(tube)
         if reply is Outcome.MISSING:
             raise self._missing()
         return reply
 
     def close(self) -> Operation[None]:
-        """Shut the queue down for everyone, for good."""
+        """Shut the queue down for all processes, for good."""
         reply: CloseTasksReply = yield CloseTasks()
         if reply is Outcome.MISSING:
             raise self._missing()
 
     def closed(self) -> Operation[bool]:
-        """Whether the queue was shut down."""
+        """Tell whether the queue was shut down."""
         reply: AreTasksClosedReply = yield AreTasksClosed()
         if reply is Outcome.MISSING:
             raise self._missing()
@@ -152,12 +153,12 @@ class TaskQueueOperations(QueueOperations):
             raise self._missing()
 
     def _decode(self, task: StoredTask) -> DecodedTask:
-        """Raises DecodingError, AuthenticationError, IncompleteQueueError. Who only shows or moves
-        tasks is given LOST_DATA."""
+        """Decode a task. Raises DecodingError, AuthenticationError, IncompleteQueueError; a codec
+        that only shows or moves tasks gets LOST_DATA instead of the last."""
         if task.data is LOST_DATA and not isinstance(self.codec, AsQueued):
             raise IncompleteQueueError(
                 f"queue {self.name!r} has lost the data of task {decode_id(task.id)!r}: the server "
-                "removed them, or somebody did; drop the task, and put it again"
+                "or another program removed them; drop the task, and put it again"
             )
         return DecodedTask(task.id, task.record, self.codec.decode(task.data))
 
@@ -165,7 +166,7 @@ class TaskQueueOperations(QueueOperations):
         return ShutDown(f"queue {self.name!r} is shut down")
 
     def _refusal(self, reply: Refusal, task: bytes, op: str) -> TaskError:
-        """Why nothing was done with a task."""
+        """Return the error that says why a task stays as it is."""
         match reply:
             case Outcome.ABSENT:
                 why = "it was never put, or it was processed, killed, or dropped"
@@ -190,7 +191,7 @@ class TaskQueueOperations(QueueOperations):
 
 
 def error_text(error: str | BaseException) -> str:
-    """What is kept of an error's text."""
+    """Return the part of an error's text that is kept."""
     if isinstance(error, BaseException):
         error = in_words(error)
     return error.replace("\0", " ")[:1000]

@@ -1,4 +1,4 @@
-"""What takers say of what came of a task: its result is stored before the task is acknowledged."""
+"""Store the result of a task at the broker, before the task is acknowledged."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from .large import store
 from .task_queue import TaskQueueOperations
 
 
-class TaskTelling(TaskQueueOperations):
-    """The part of those that settle tasks which has to do with results."""
+class TaskResultStorage(TaskQueueOperations):
+    """Stores results, for the operations that take and settle tasks."""
 
     def _store(self, said: bytes | Large) -> Operation[Result]:
-        """Have the content of a large result at the broker, for a lease; returns what is to be
-        told with the task."""
+        """Store a large result for a lease; return what is sent when the task is acknowledged."""
         if not isinstance(said, Large):
             return told(said)
         reply = yield from store(said, None)
@@ -25,5 +24,5 @@ class TaskTelling(TaskQueueOperations):
 
 
 def told(said: bytes | Large) -> Result:
-    """What is to be told with a task, as long as nothing is stored apart."""
+    """Return what is sent when a task is acknowledged, if its result is not stored apart."""
     return Result(said) if said and isinstance(said, bytes) else NO_RESULT

@@ -1,4 +1,4 @@
-"""The operations of those who want to know what came of tasks: of one, and of many."""
+"""The operations that wait for the results of tasks: of one task, and of many."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from .task_queue import TaskQueueOperations
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What came of a task.
+    """The end of a task.
 
     ``outcome`` is ``"processed"``, ``"buried"``, ``"killed"`` or ``"dropped"``; ``""`` when it is
-    not known. ``error`` is what :meth:`get` raises; without one, ``value`` is what the task came
-    to.
+    not known. ``error`` is the exception that :meth:`get` raises; without one, ``value`` is the
+    task's result.
     """
 
     id: int | str
@@ -55,8 +55,9 @@ class TaskResult:
     error: BaseException | None = None
 
     def get(self) -> Any:
-        """The value. Raises the error of the task's handler, with its traceback as the cause; else
-        TaskFailed, ResultNotKept, TaskNotFound, DecodingError or AuthenticationError."""
+        """Return the value. Raises the error of the task's handler, with its traceback as the
+        cause; else TaskFailed, ResultNotKept, TaskNotFound, DecodingError or
+        AuthenticationError."""
         if self.error is not None:
             raise self.error
         return self.value
@@ -75,8 +76,8 @@ class TaskEvent(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """What an inbox heard, up to the notice of that number. ``is_lost``: it was gone, and is there
-    again."""
+    """The events of an inbox, up to the notice of that number. ``is_lost``: the inbox was gone, and
+    was opened again."""
 
     number: int
     events: list[TaskEvent]
@@ -91,7 +92,7 @@ class TaskResults(TaskQueueOperations):
     def result(
         self, id: bytes, timeout: float | None, here: AbstractContextManager[None]
     ) -> Operation[Any]:
-        """Wait until a task has ended; returns what it came to. ``here`` is as of ``wait``.
+        """Wait until a task has ended; return its result. ``here`` is as for ``wait``.
 
         Raises what :meth:`TaskResult.get` does, and ResultTimeout.
         """
@@ -132,19 +133,19 @@ class TaskResults(TaskQueueOperations):
     # Many tasks
 
     def open_inbox(self, inbox: OpenInbox) -> Operation[None]:
-        """Have an inbox, for its lease from each use on."""
+        """Open an inbox. It stays for its lease after each use."""
         reply: InboxReply = yield inbox
         if reply is Outcome.MISSING:
             raise self._missing()
 
     def close_inbox(self, inbox: str) -> Operation[None]:
-        """Be done with an inbox."""
+        """Close an inbox."""
         reply: InboxReply = yield CloseInbox(inbox)
         if reply is Outcome.MISSING:
             raise self._missing()
 
     def watch(self, inbox: OpenInbox, ids: Sequence[bytes]) -> Operation[bool]:
-        """Have an inbox hear of these tasks too, in batches. It is opened again if it is gone;
+        """Have an inbox notified of these tasks too, in batches. It is opened again if it is gone;
         returns whether it was."""
         was_gone = False
         for batch in batches(ids):
@@ -165,9 +166,9 @@ class TaskResults(TaskQueueOperations):
         timeout: float | None,
         here: AbstractContextManager[None],
     ) -> Operation[Heard]:
-        """What an inbox has heard since the number ``seen``.
+        """Return what an inbox was notified of since the number ``seen``.
 
-        Waits for something, without limit or for ``timeout`` seconds; then it is nothing. An inbox
+        Waits for a notice, without limit or for ``timeout`` seconds; then returns nothing. An inbox
         that is gone is opened again.
         """
         end = deadline(True, timeout)
@@ -209,7 +210,7 @@ class TaskResults(TaskQueueOperations):
     def _read(
         self, id: bytes, named: int | str, outcome: str, error: str, kept: Result | None
     ) -> Operation[TaskResult]:
-        """What came of a task, of which a broker says this."""
+        """Make the result of a task from what a broker keeps of it."""
         if outcome == ABSENT:
             return TaskResult(named, "", error=self._refusal(Outcome.ABSENT, id, "result"))
         try:
@@ -242,7 +243,7 @@ class TaskResults(TaskQueueOperations):
         return self._results.decode(id, kept.data, manifest, content)
 
 
-#: Why nothing is known of what came of a task.
+#: Why the result of a task is not known.
 _NOT_ASKED = "its result is not kept, since it was put without result_ttl"
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a task that was taken; and changes of a task's data, by whomever."""
+"""The operations that settle a task that was taken, or change a task's data."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from ..identity.processes import incarnation
 from ..states import TAKEN
 from .batches import next_batch
 from .task_queue import DecodedTask, error_text
-from .task_result_storage import TaskTelling
+from .task_result_storage import TaskResultStorage
 
-#: What ``update`` is when the data stays as it is.
+#: The ``update`` that leaves the data as it is.
 UNCHANGED: Any = type("_Unchanged", (), {"__repr__": lambda self: "UNCHANGED"})()
 
 
@@ -45,9 +45,9 @@ _SETTLES = ("ack", "release", "bury")
 
 
 class Subject(NamedTuple):
-    """A task that something is to be done with: its id, and the number of the take that has it.
-    ``is_known``: the caller has its ``data``, and need not be told. ``wants_result``: it is not
-    known that nobody asked for its result."""
+    """The task of an operation: its id, and the number of the take that has it. ``is_known``: the
+    caller has its ``data``, so the broker need not send it. ``wants_result``: its result may have
+    been asked for."""
 
     id: bytes
     call: int = 0
@@ -57,31 +57,33 @@ class Subject(NamedTuple):
 
 
 class Keeper(Protocol):
-    """This process as one that has taken tasks."""
+    """This process as a taker of tasks."""
 
     def keep(self, tasks: list[bytes], call: int, longest: int, done: Held | None = None) -> None:
-        """It has these tasks by the take of that number, for so many milliseconds, 0 for no end;
-        and no more the one that is ``done``."""
+        """Note that this process has these tasks by the take of that number, for so many
+        milliseconds, 0 for no end; and the task ``done`` no more."""
 
     def lose(self, tasks: Sequence[Held]) -> None:
-        """It has these no more."""
+        """Note that this process has these tasks no more."""
 
     def lose_later(self, tasks: Sequence[Held]) -> None:
-        """It has these no more once a transaction commits, which nobody tells it."""
+        """Note that this process loses these tasks when a transaction commits; it is not told
+        when."""
 
 
-#: Makes the request for a change of the data, for whether it is to be told, and for a result.
+#: Makes the request: of a change of the data, of whether the reply is to have the data, and of a
+#: result.
 Making = Callable[
     ["Edit | None", bool, Result], "AckTask | ReleaseTask | BuryTask | TouchTask | ChangeTask"
 ]
 
 
-class TaskSettling(TaskTelling):
-    """The part of :class:`~.tasks.TaskOperations` that says what becomes of a task.
+class TaskSettling(TaskResultStorage):
+    """The part of :class:`~.tasks.TaskOperations` that settles a task: says what becomes of it.
 
-    ``update`` is what the data is from now on, or a callable that is given the data and returns the
-    new; when somebody else changed the data of a task that the caller does not know, it is called
-    again. What is returned is the task as it is then.
+    ``update`` is the new data, or a callable that gets the data and returns the new data. It is
+    called again when another process changed the data of a task that the caller does not know. Each
+    operation returns the task as it is then.
     """
 
     def ack(
@@ -93,8 +95,8 @@ class TaskSettling(TaskTelling):
         tube: str | None,
         result: Any = None,
     ) -> Operation[DecodedTask]:
-        """It was processed, and came to ``result``. Raises NotTaken, NotOwner, TaskNotFound, as the
-        next three do; and EncodingError, if somebody asked for the result."""
+        """Acknowledge a task with its ``result``. Raises NotTaken, NotOwner, TaskNotFound, as the
+        next three do; and EncodingError, if the result was asked for."""
         said = self._say_value(task, result)
         return self._by_taker("ack", task, here, update, _acking(task, delay, tube), said)
 
@@ -107,8 +109,8 @@ class TaskSettling(TaskTelling):
         tube: str | None,
         result: Any = None,
     ) -> Operation[DecodedTask]:
-        """The same when a transaction of the caller's commits. Until then it is taken, and is told
-        as it is."""
+        """Acknowledge a task when a transaction of the caller's commits. Until then the task is
+        taken, and is returned as it is."""
         said = self._say_value(task, result)
         settled, _ = yield from self._edit("ack", task, update, _acking(task, delay, tube), said)
         here.lose_later([(task.id, task.call)])
@@ -125,7 +127,7 @@ class TaskSettling(TaskTelling):
         tube: str | None,
         error: str | BaseException | None,
     ) -> Operation[DecodedTask]:
-        """It is given back."""
+        """Give a task back."""
         text = error_text(error or "")
 
         def make(edit: Edit | None, whole: bool, told: Result) -> ReleaseTask:
@@ -143,7 +145,7 @@ class TaskSettling(TaskTelling):
         tube: str | None,
         error: str | BaseException | None,
     ) -> Operation[DecodedTask]:
-        """It is put aside."""
+        """Set a task aside."""
         text = error_text(error or "")
 
         def make(edit: Edit | None, whole: bool, told: Result) -> BuryTask:
@@ -152,11 +154,11 @@ class TaskSettling(TaskTelling):
         return self._by_taker("bury", task, here, update, make, self._tell_error(task, error))
 
     def _say_value(self, task: Subject, result: Any) -> bytes | Large:
-        """What a result is kept as, if somebody asked for the result of the task."""
+        """Encode a result, if it was asked for."""
         return self._results.encode_value(task.id, result) if task.wants_result else b""
 
     def _tell_error(self, task: Subject, error: str | BaseException | None) -> bytes:
-        """What an error is kept as, if somebody asked for the result of the task."""
+        """Encode an error, if the result of the task was asked for."""
         if task.wants_result and isinstance(error, BaseException):
             return self._results.encode_error(task.id, error)
         return b""
@@ -164,7 +166,7 @@ class TaskSettling(TaskTelling):
     def touch(
         self, task: Subject, here: Keeper, update: Any, increment: int | None
     ) -> Operation[DecodedTask]:
-        """It stays taken for longer, or ready."""
+        """Keep a task taken for longer, or ready."""
 
         def make(edit: Edit | None, whole: bool, told: Result) -> TouchTask:
             return TouchTask(task.id, incarnation(), task.call, increment, edit, whole)
@@ -199,7 +201,8 @@ class TaskSettling(TaskTelling):
         make: Making,
         said: bytes | Large = b"",
     ) -> Operation[tuple[StoredTask, Edit | None]]:
-        """Do what may change the data."""
+        """Make a request that may change the data, until no other process changes the data
+        meanwhile."""
         while True:
             edit = None
             if update is not UNCHANGED:
@@ -239,7 +242,7 @@ class TaskSettling(TaskTelling):
                 assert_never(reply)
 
     def _tell(self, task: Subject, settled: StoredTask, edit: Edit | None) -> DecodedTask:
-        """The task as it is now, as its user sees it."""
+        """Return the task as it is now, decoded."""
         if not task.is_known:
             return self._decode(settled)
         data = task.data if edit is None else self.codec.decode(edit.data)
@@ -248,8 +251,8 @@ class TaskSettling(TaskTelling):
     def ack_many(
         self, tasks: Sequence[Held], here: Keeper, results: Mapping[int, Any]
     ) -> Operation[dict[int, PressureError]]:
-        """Tasks were processed, in batches; those at the places that have ``results`` came to
-        these. Returns what is wrong with some, by their place."""
+        """Acknowledge tasks, in batches; ``results`` has the results of some, by their place in
+        ``tasks``. Returns the errors of the tasks that cannot be acknowledged, by their place."""
         said, problems = self._say_values(tasks, results)
         places = [place for place in range(len(tasks)) if place not in problems]
         for chosen in _batches(places, said):
@@ -268,7 +271,7 @@ class TaskSettling(TaskTelling):
     def _say_values(
         self, tasks: Sequence[Held], results: Mapping[int, Any]
     ) -> tuple[dict[int, bytes | Large], dict[int, PressureError]]:
-        """What results are kept as, by the places of the tasks; and what is wrong with others."""
+        """Encode results by the places of the tasks; return with them the errors of the others."""
         said: dict[int, bytes | Large] = {}
         problems: dict[int, PressureError] = {}
         for place, result in results.items():
@@ -281,7 +284,7 @@ class TaskSettling(TaskTelling):
     def _ack_batch(
         self, tasks: Sequence[Held], said: Sequence[bytes | Large]
     ) -> Operation[dict[int, Refusal]]:
-        """These were processed, and came to that. Returns why some cannot be acknowledged."""
+        """Acknowledge tasks with their encoded results. Returns why some cannot be acknowledged."""
         while True:
             told = []
             for place, one in enumerate(said):
@@ -296,8 +299,8 @@ class TaskSettling(TaskTelling):
     def ack_many_at_commit(
         self, tasks: Sequence[Held], here: Keeper, results: Mapping[int, Any]
     ) -> Operation[None]:
-        """Tasks were processed, if a transaction of the caller's commits. Raises what is wrong with
-        the first that cannot be acknowledged."""
+        """Acknowledge tasks when a transaction of the caller's commits. Raises the error of the
+        first that cannot be acknowledged."""
         said, problems = self._say_values(tasks, results)
         for error in problems.values():
             raise error
@@ -310,7 +313,7 @@ class TaskSettling(TaskTelling):
 
 
 def _batches(places: Sequence[int], said: Mapping[int, bytes | Large]) -> Iterator[Sequence[int]]:
-    """Places of tasks, as many at a time as one request can have with their results."""
+    """Split the places of tasks so that one request can have the tasks with their results."""
 
     def size(place: int) -> int:
         one = said.get(place, b"")

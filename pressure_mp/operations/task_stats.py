@@ -1,4 +1,4 @@
-"""What can be counted of a queue of tasks."""
+"""The counts of a queue of tasks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..states import NAMES, SHIFT, TaskState, named
 
 #: How many tasks are in each state.
 Counts = dict[TaskState, int]
-#: How many went each way so far, by names such as ``R-T``.
+#: How often each change of state occurred so far, by names such as ``R-T``.
 Transitions = dict[str, int]
 
 
@@ -26,11 +26,11 @@ class TubeStats:
 
     @property
     def words(self) -> dict[str, int]:
-        """The counts by words: ``ready``, ``waiting``, and so on."""
+        """Return the counts by words: ``ready``, ``waiting``, and so on."""
         return {state.word: number for state, number in self.counts.items()}
 
     def _counted(self, words: bool) -> dict[str, int]:
-        """The counts by words, or else by letters."""
+        """Return the counts by words, or else by letters."""
         return self.words if words else {str(state): n for state, n in self.counts.items()}
 
     @property
@@ -43,12 +43,12 @@ class TubeStats:
 class TaskStats(TubeStats):
     """A queue of tasks at one moment.
 
-    ``tubes`` has every tube that ever had a task. Tasks without a tube count in total only.
-    ``now`` and ``created``, the queue's first moment, are seconds since the epoch, by the broker's
-    clock. ``oldest_ready_age`` is for how many seconds the oldest ready task is in the queue, None
-    when none is ready; of more than 100 different priorities the most urgent 100 are looked at.
-    ``rates`` has for each way how many went it in a second, since this handle's ``stats()`` before,
-    or, if there was none, since the queue was created.
+    ``tubes`` has every tube that ever had a task. Tasks without a tube count in total only. ``now``
+    and ``created``, the queue's first moment, are seconds since the epoch, by the broker's clock.
+    ``oldest_ready_age`` is for how many seconds the oldest ready task is in the queue, None when
+    none is ready; of more than 100 different priorities the most urgent 100 are looked at.
+    ``rates`` has for each change of state how often it occurred in a second: since the last
+    ``stats()`` of this handle, or, if there was none, since the queue was created.
     """
 
     tubes: dict[str, TubeStats]
@@ -59,8 +59,8 @@ class TaskStats(TubeStats):
     rates: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self, words: bool = False) -> dict[str, object]:
-        """``counts``, ``transition`` and ``tube``, nested as in the reference, with letters or with
-        words for the states."""
+        """Return ``counts``, ``transition`` and ``tube``, nested as in the reference, with letters
+        or with words for the states."""
         return {
             "counts": self._counted(words),
             "transition": _named(self.transitions, words),
@@ -74,11 +74,12 @@ class TaskStats(TubeStats):
         }
 
     def with_rates(self, rates: dict[str, float]) -> TaskStats:
-        """The same with these rates."""
+        """Return the same stats with these rates."""
         return replace(self, rates=rates)
 
     def rates_since(self, earlier: TaskStats | None) -> dict[str, float]:
-        """For each way how many went it in a second since ``earlier``, or since the beginning."""
+        """Return how often each change of state occurred in a second since ``earlier``, or since
+        the beginning."""
         before = earlier.transitions if earlier else {}
         seconds = max(self.now - (earlier.now if earlier else self.created), 0.001)
         return {
@@ -87,7 +88,7 @@ class TaskStats(TubeStats):
 
 
 def count(transitions: Transitions) -> Counts:
-    """How many are in each state after all these ways."""
+    """Return how many tasks are in each state after all these changes."""
     counts = dict.fromkeys(NAMES, 0)
     for way, number in transitions.items():
         before, _, after = way.partition("-")

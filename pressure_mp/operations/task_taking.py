@@ -30,18 +30,18 @@ from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
 from .task_queue import error_text
-from .task_result_storage import TaskTelling, told
+from .task_result_storage import TaskResultStorage, told
 from .task_settling import Keeper
 
 T = TypeVar("T")
 
 
 class Taker(Keeper, AbstractContextManager[None], Protocol):
-    """This process as one that takes tasks; as a context manager, while it waits for what others
-    have."""
+    """This process as a worker that takes tasks; a context to be in while it waits for tasks that
+    others have."""
 
     def doubt(self, call: int) -> None:
-        """It may have got something in that call, which nobody has."""
+        """Note that this process may have got tasks in that call, which no caller has."""
 
 
 class Done(Protocol):
@@ -49,25 +49,25 @@ class Done(Protocol):
 
     @property
     def id_bytes(self) -> bytes:
-        """Its id."""
+        """The task's id."""
 
     @property
     def record(self) -> TaskRecord:
-        """What it was when it was taken."""
+        """The record of the task when it was taken."""
 
     @property
     def result(self) -> Any:
-        """What came of it."""
+        """The task's result."""
 
     def become_record(self, record: TaskRecord) -> None:
-        """That is what it is now."""
+        """Replace the record: the task has changed."""
 
 
 #: Tasks that were taken; and the first error, if others could not be decoded and are buried.
 Delivery = tuple[list[T], PressureError | None]
 
 
-class TaskTaking(TaskTelling):
+class TaskTaking(TaskResultStorage):
     """The part of :class:`~.tasks.TaskOperations` that takes tasks."""
 
     def take(
@@ -85,13 +85,13 @@ class TaskTaking(TaskTelling):
         """Take the next tasks, up to ``limit`` and to what one call may take. Waits for one,
         without limit or for ``timeout`` seconds.
 
-        ``call`` is a number that the process never used before, ``make`` makes of an id, a record
-        and data what is returned. What cannot be decoded is buried; raises why, if that is all
-        there was. Raises Empty when the time is up, and ShutDown. ``done`` is a task to acknowledge
-        first, with its result; then EncodingError too. With ``retries_alone`` a task that was
-        delivered before is taken alone.
+        ``call`` is a number that the process never used before. ``make`` makes a task from an id, a
+        record and data. A task that cannot be decoded is buried; its error is raised if there was
+        no other task. Raises Empty when the time is up, and ShutDown. ``done`` is a task to
+        acknowledge first, with its result; then EncodingError too. With ``retries_alone`` a task
+        that was delivered before is taken alone.
         """
-        self.codec.prepare()  # nothing is taken that there is no key for
+        self.codec.prepare()  # without a key nothing is taken
         waits = timeout is None or timeout > 0
         end = None if timeout is None else deadline(waits, timeout)
         since = events.now()
@@ -128,7 +128,8 @@ class TaskTaking(TaskTelling):
             raise
 
     def _tell_taken(self, tasks: list[Any], taken: list[StoredTask], since: int) -> None:
-        """Tell those who listen, and each task what to tell them when it is processed."""
+        """Tell listeners of taken tasks; note for each task what to tell them when it is
+        processed."""
         for task, stored in zip(tasks, taken, strict=True):
             record = stored.record
             is_first = record.deliveries == 1
@@ -140,7 +141,7 @@ class TaskTaking(TaskTelling):
         events.received(self.destination, [task.message for task in tasks], since)
 
     def _say(self, done: Done | None) -> bytes | Large:
-        """What came of a task, if somebody asked for it."""
+        """Encode the result of a task, if it was asked for."""
         if done is None or not done.record.result_ttl:
             return b""
         return self._results.encode_value(done.id_bytes, done.result)
@@ -153,7 +154,7 @@ class TaskTaking(TaskTelling):
         end: float | None,
         timeout: float | None,
     ) -> Operation[TakeTasks]:
-        """Wait until there may be a task; returns the request to make then."""
+        """Wait until there may be a task; return the request to make then."""
         match reply:
             case NoTask():
                 left = seconds_left(end)
@@ -165,7 +166,7 @@ class TaskTaking(TaskTelling):
                         return request._replace(waits=False)
                     try:
                         yield Wait(reply, left)
-                    except WaitEnded:  # the last call takes what is there now
+                    except WaitEnded:  # the last call takes only tasks that are there now
                         return request._replace(waits=False)
                 return request
             case Outcome.LOST:
@@ -181,7 +182,7 @@ class TaskTaking(TaskTelling):
                 assert_never(reply)
 
     def _decode_all(self, taken: list[StoredTask]) -> list[Any] | None:
-        """The data of the tasks; None when that of one of them, or more, cannot be used."""
+        """Decode the data of the tasks; None when the data of any cannot be used."""
         data = [task.data for task in taken]
         if LOST_DATA in data:
             return None
@@ -205,7 +206,7 @@ class TaskTaking(TaskTelling):
         call: int,
         since: int,
     ) -> Operation[Delivery[T]]:
-        """The tasks that can be used; the others are buried."""
+        """Return the tasks that can be used; bury the others."""
         tasks: list[T] = []
         usable: list[StoredTask] = []
         problem: PressureError | None = None
@@ -228,7 +229,7 @@ class TaskTaking(TaskTelling):
 
 
 def _note(reply: TakenTasks, here: Taker, call: int, longest: int, done: Done | None) -> None:
-    """Who has which task now."""
+    """Note which process has which task now."""
     ids = [task.id for task in reply.tasks]
     if done is None or reply.acknowledged is None:
         here.keep(ids, call, longest)

@@ -1,4 +1,4 @@
-"""The operations of a queue of tasks, for producers, workers and administrators."""
+"""All operations of a queue of tasks, for producers, workers and administrators."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from .task_taking import TaskTaking
 
 
 class TaskOperations(TaskProducing, TaskResults, TaskTaking, TaskAdministration):
-    """All of them."""
+    """Joins the parts."""

@@ -11,12 +11,12 @@ from ..engines.contract.queues import Close, Delete
 from ..engines.contract.replies import InUse, NoItem, NoSpace
 
 #: A request that may have to wait.
-Waiting = TypeVar("Waiting", Put, Take, Prefetch, Purge, Close, Delete)
+WaitingRequest = TypeVar("WaitingRequest", Put, Take, Prefetch, Purge, Close, Delete)
 
 _LATER = frozenset({NoSpace, NoItem, InUse})
 
 
-def served(request: Waiting, block: bool, timeout: float | None) -> Operation[Any]:
+def served(request: WaitingRequest, block: bool, timeout: float | None) -> Operation[Any]:
     """Make a request until it is served, refused, or the time is up; returns the last reply.
 
     ``timeout`` is in seconds, None for no limit; 0 is not to wait at all.
@@ -29,15 +29,16 @@ def served(request: Waiting, block: bool, timeout: float | None) -> Operation[An
     return (yield from served_after(reply, request, end))
 
 
-def served_after(reply: Any, request: Waiting, end: float | None) -> Operation[Any]:
-    """The same, when the request was made once, with that reply."""
+def served_after(reply: Any, request: WaitingRequest, end: float | None) -> Operation[Any]:
+    """Go on with a request that was made once and had this reply, until it is served, refused, or
+    the time is up."""
     asking, left = until(request, end), seconds_left(end)
     while type(reply) in _LATER and request.waits:
         if left is None or left > 0:
             yield Wait(reply, left)
             left = seconds_left(end)
         if left is not None and left <= 0:
-            # The last call takes what is there now, and gives up the place in line.
+            # The last call takes only items that are there now, and gives up the place in line.
             request = request._replace(waits=False)
             asking = until(request, end)
         reply = yield asking

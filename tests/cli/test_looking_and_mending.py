@@ -248,7 +248,7 @@ def test_a_role_of_a_dead_client_is_taken_away(valkey, name):
         assert result.exit_code == 0
         return result.stdout
 
-    assert call("why").startswith("Nobody can put: a producer of another implementation")
+    assert call("why").startswith("No process can put: a producer of another implementation")
     assert call("unlock", "producer") == "Taken from stepwise.\n"
     assert call("unlock", "producer") == "The producer role was free.\n"
     queue.put_nowait("x")

@@ -97,7 +97,7 @@ def test_an_item_is_in_flight_of_a_queue_that_is_shut_down(q, consumer):
     q.shutdown()
     assert q.why_blocked().sentence == (
         f"The queue is shut down and empty, but 1 item is in flight: pid {process.pid} on host "
-        f"{HERE} has it, and has ended; it goes back when somebody waits in join(), or "
+        f"{HERE} has it, and has ended; it goes back when a process waits in join(), or "
         "`pressure-mp doctor --fix`."
     )
     joining = Background(q.join)

@@ -1,4 +1,4 @@
-"""Keys of a queue that a server, or somebody, removed: what can be known is put right."""
+"""Keys of a queue that a server, or another program, removed: what can be known is put right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of a queue of items that a server, or somebody, removed."""
+"""Keys of a queue of items that a server, or another program, removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of a queue of tasks that a server, or somebody, removed."""
+"""Keys of a queue of tasks that a server, or another program, removed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_tasks_without_data_are_buried_and_the_others_are_done(tasks, remove, nu
 def test_the_command_shows_tasks_without_data_and_drops_them(tasks, remove, call, name, tmp_path):
     tasks.put_many(["lost"] * 2, ttl=1000)
     remove("payloads")
-    assert call("tasks", name).count("<lost: the server or somebody removed it>") == 2
+    assert call("tasks", name).count("<lost: the server or another program removed it>") == 2
     assert '"kind":"lost"' in call("tasks", name, "--json")
     assert "are missing" in call("export", name, str(tmp_path / "file"), status=statuses.FAILED)
     for _ in range(2):
@@ -153,7 +153,7 @@ def test_a_queue_of_tasks_that_lost_its_settings_has_its_tasks_when_it_is_opened
     (found,) = named(call("doctor", status=statuses.FOUND), name)
     assert "Its settings are missing, and the note that it is a queue of tasks" in found
     if not bound_too:
-        assert "has lost what says of which kind it is" in call("info", name, status=1)
+        assert "has lost the key that says its discipline" in call("info", name, status=1)
     assert call("ls", f"*{name}*") == ""
     again = TaskQueue(name, url=server.url, id="auto_increment")
     assert named(call("doctor", status=statuses.FOUND), name) == []
