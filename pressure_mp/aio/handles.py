@@ -11,10 +11,10 @@ from ..background.lease import LAST_TRY, Lease
 from ..drivers import Watch, adrive, ending
 from ..effects import AnyOperation, Operation, T
 from ..engines import registry
+from ..engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ..engines.contract.cancellation import is_unknown, was_waiting
 from ..engines.contract.queues import How, Stats
 from ..engines.contract.session import AsyncSession, AsyncSessionIn, Binding
-from ..engines.put_off import LAST_SECONDS, to_its_end
 from ..exceptions import (
     ArgumentTypeError,
     BrokerError,

@@ -34,26 +34,25 @@ ROOMS = {
     "identity": "lifecycle",
     "encoding": "authentication exceptions hidden interrupts numeric",
     "engines.contract": "exceptions states",
-    "engines.put_off": "engines.contract",
-    "engines.finishing": "",
-    "engines.left_loops": "",
+    "engines.cancelled_calls": "engines.contract",
+    "engines.blocking_coroutines": "",
+    "engines.closed_loops": "",
     "engines.shortcut": "",
     "engines.silence": "",
-    "engines.undoing": "engines.contract",
     "engines.lines": "engines.contract engines.shortcut",
     "engines.memory": (
-        "encoding engines.contract engines.left_loops exceptions identity states urls"
+        "encoding engines.closed_loops engines.contract exceptions identity states urls"
     ),
     "engines.shared": "encoding engines.contract exceptions identity interrupts lifecycle off_loop",
     "engines.redis": (
-        "caller_warnings encoding engines.contract engines.finishing engines.left_loops "
-        "engines.lines engines.put_off engines.shared engines.shortcut engines.silence "
-        "engines.undoing exceptions hidden identity off_loop states urls"
+        "caller_warnings encoding engines.blocking_coroutines engines.cancelled_calls "
+        "engines.closed_loops engines.contract engines.lines engines.shared engines.shortcut "
+        "engines.silence exceptions hidden identity off_loop states urls"
     ),
     "engines.postgres": (
-        "encoding engines.contract engines.finishing engines.left_loops engines.lines "
-        "engines.put_off engines.shortcut engines.silence engines.undoing exceptions "
-        "hidden identity off_loop polling urls"
+        "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
+        "engines.contract engines.lines engines.shortcut engines.silence exceptions hidden "
+        "identity off_loop polling urls"
     ),
     "engines.embedded": (
         "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"
@@ -94,8 +93,8 @@ ROOMS = {
     "joblib": "exceptions executor",
     "aio": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "
-        "engines.contract engines.put_off exceptions executor hidden identity in_flight lifecycle "
-        "numeric off_loop operations states sync sync.tasks events"
+        "engines.cancelled_calls engines.contract exceptions executor hidden identity in_flight "
+        "lifecycle numeric off_loop operations states sync sync.tasks events"
     ),
     "telemetry": "_version engines.contract states sync events",
     "administration": (

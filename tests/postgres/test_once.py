@@ -6,12 +6,12 @@ import pytest
 from sessions import Looped, ask, bind
 from waiting import HOURS
 
+from pressure_mp.engines.blocking_coroutines import finish
 from pressure_mp.engines.contract.items import Acknowledge, Added, Hold, Put, Take, Taken
 from pressure_mp.engines.contract.queues import CountDone, GetLength, GetStats, How, Open
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import ONE_TRY
 from pressure_mp.engines.contract.tasks import OpenTasks, PutTasks
-from pressure_mp.engines.finishing import finish
 from pressure_mp.exceptions import BrokerUnavailable
 from pressure_mp.sync.tasks import settings
 

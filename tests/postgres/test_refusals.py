@@ -16,7 +16,7 @@ from waiting import HOURS, Background, parks, until
 
 from pressure_mp import Empty, Queue, TaskQueue, aio
 from pressure_mp.engines import registry
-from pressure_mp.engines.finishing import finish
+from pressure_mp.engines.blocking_coroutines import finish
 from pressure_mp.engines.postgres import installing
 from pressure_mp.exceptions import BrokerError, BrokerUnavailable
 

@@ -23,7 +23,7 @@ import pressure_mp
 from pressure_mp import PressureQueue, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
-from pressure_mp.engines.finishing import finish
+from pressure_mp.engines.blocking_coroutines import finish
 from pressure_mp.engines.redis import connecting
 from pressure_mp.engines.redis.blocking_wire import BlockingWire
 from pressure_mp.engines.redis.loop_wire import LoopWire

@@ -10,7 +10,7 @@ from exchanges import Exchanges
 from waiting import Background, until
 
 from pressure_mp import Empty, Queue, WrongKeyTypeError
-from pressure_mp.engines.finishing import finish
+from pressure_mp.engines.blocking_coroutines import finish
 
 TICKET = "here/1/1:1"
 

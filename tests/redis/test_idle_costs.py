@@ -48,8 +48,8 @@ def rare(monkeypatch):
 def is_looked_after(queue):
     """Whether those who wait at a queue leave it to the looks to see that they go on to wait."""
     binding = inside.binding(queue)
-    found = binding.rounds.present() if binding is not None else []
-    return bool(found) and all(one.is_looked_after for one in found)
+    found = binding.role_checks.present() if binding is not None else []
+    return bool(found) and all(one.is_renewed for one in found)
 
 
 def test_threads_that_wait_at_many_queues_make_a_call_or_two_for_a_look(own_server, name, looks):
@@ -111,7 +111,7 @@ def test_those_in_line_keep_their_places_without_a_call(own_server, name, rare):
     with own_server.client() as client:
         until(lambda: client.exists(inside.binding(q).key("consumer_holder")))
         others = [Background(q.get) for _ in range(3)]
-        until(lambda: len(inside.binding(q).rounds.present()) == 4 and is_looked_after(q))
+        until(lambda: len(inside.binding(q).role_checks.present()) == 4 and is_looked_after(q))
         seen = client.hgetall(inside.binding(q).key("waiting"))
         assert len(seen) == 3
         # A fourth of the time for which an entry is kept is over.

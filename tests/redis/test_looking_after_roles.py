@@ -12,7 +12,7 @@ from waiting import Background, blocked, until
 
 from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
 from pressure_mp.engines.contract.session import TICK
-from pressure_mp.engines.redis.rounds import Rounds
+from pressure_mp.engines.redis.role_checks import RoleChecks
 
 
 def own(ops):
@@ -52,7 +52,7 @@ def test_a_process_that_holds_an_item_calls_once_a_look(make):
 def test_a_get_that_waits_leaves_the_roles_to_the_looks_of_its_process(make):
     q, ops = make()
     getting = Background(q.get)
-    until(lambda: inside.binding(q).rounds.left is None)  # its process has looked
+    until(lambda: inside.binding(q).role_checks.left is None)  # its process has looked
     del ops[:]
     until(lambda: Counter(ops)["renew"] >= 4)
     assert "keepers" not in ops
@@ -74,25 +74,25 @@ def test_threads_that_wait_look_after_the_roles_once_a_tick_all_together(make):
     assert looked <= took / TICK + 1
 
 
-@pytest.mark.parametrize("looks", [True, False])
-def test_what_runs_out_within_the_tick_is_seen_to_then(looks):
-    rounds = Rounds()
-    rounds.note(0.05, looks)
-    assert not rounds.is_due()
-    assert 0 < rounds.left <= 0.05
-    until(rounds.is_due, TICK / 2)
+@pytest.mark.parametrize("by_renewal", [True, False])
+def test_what_runs_out_within_the_tick_is_seen_to_then(by_renewal):
+    checks = RoleChecks()
+    checks.note(0.05, by_renewal)
+    assert not checks.is_due()
+    assert 0 < checks.left <= 0.05
+    until(checks.is_due, TICK / 2)
 
 
 @pytest.mark.parametrize("again", [5.0, None])
 def test_one_who_waits_comes_again_at_the_tick_unless_its_process_looks_more_often(again):
-    rounds = Rounds()
-    assert rounds.is_due()
-    assert TICK - 0.1 < rounds.left <= TICK
-    rounds.note(again)
-    assert TICK - 0.1 < rounds.left <= TICK
-    rounds.note(again, looks=True)
-    assert rounds.left is None
-    assert not rounds.is_due()
+    checks = RoleChecks()
+    assert checks.is_due()
+    assert TICK - 0.1 < checks.left <= TICK
+    checks.note(again)
+    assert TICK - 0.1 < checks.left <= TICK
+    checks.note(again, by_renewal=True)
+    assert checks.left is None
+    assert not checks.is_due()
 
 
 def test_who_finds_the_queue_empty_asks_once(make):

@@ -14,7 +14,7 @@ from waiting import LIMIT, Background, blocked, until
 from pressure_mp import BrokerUnavailable, ConsumerInUseError, Empty, Queue, SimpleQueue
 from pressure_mp.drivers import drive_on, ending
 from pressure_mp.engines.contract.session import ONE_TRY
-from pressure_mp.engines.redis import accepting, blocking_wire, outage, roles, turns
+from pressure_mp.engines.redis import blocking_wire, outage, received_items, roles, turns
 from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.statuses import DECLINED, DONE, EMPTY, WAIT
 
@@ -119,7 +119,7 @@ def test_what_was_given_is_taken_once_and_counted(make, client):
     assert stats.consumed_bytes == stats.produced_bytes
 
 
-@pytest.mark.parametrize("size", [accepting._SMALL, 300_000])
+@pytest.mark.parametrize("size", [received_items._SMALL, 300_000])
 def test_a_large_item_comes_whole(make, client, size):
     q = make()
     for number in range(3):
@@ -264,8 +264,8 @@ def test_it_is_called_again_in_its_own_lane_when_its_connection_has_got_that_of_
     q = make()
     get_over_a_connection_that_breaks(q, client, monkeypatch)
     pool = inside.binding(q).engine.thread_pool
-    (unheard,) = [one for one in pool._all if one.unheard is not None]
-    unheard.lane = others = Lane()
+    (unread,) = [one for one in pool._all if one.unread is not None]
+    unread.lane = others = Lane()
     assert q.empty()
     assert not client.keys(f"*:kept:{others.id.decode()}")
 

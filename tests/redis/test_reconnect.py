@@ -26,9 +26,9 @@ from pressure_mp import (
 )
 from pressure_mp.drivers import adrive
 from pressure_mp.engines import registry
+from pressure_mp.engines.blocking_coroutines import finish
 from pressure_mp.engines.contract.items import Take
 from pressure_mp.engines.contract.replies import NoItem
-from pressure_mp.engines.finishing import finish
 
 
 @pytest.fixture

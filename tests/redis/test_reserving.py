@@ -401,7 +401,7 @@ def test_what_a_killed_consumer_was_not_handed_is_there_at_once(make, start, loo
     last = pipe.recv()
     process.join()
     if looked:
-        inside.binding(q).rounds.note(None)
+        inside.binding(q).role_checks.note(None)
     left = [q.get_nowait()] if look == "get_nowait" else []
     while not q.empty():
         left.append(q.get_nowait())

@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ...engines.put_off import LAST_SECONDS, to_its_end
+from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ...exceptions import PressureError
 from ...operations.task_results import TaskEvent
 from ...sync.tasks.inbox import BaseInbox

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from ... import states
-from ...engines.put_off import LAST_SECONDS, to_its_end
+from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ...exceptions import PressureError
 from ...operations.task_settling import UNCHANGED
 from ...sync.tasks.base_task import BaseTask, Data

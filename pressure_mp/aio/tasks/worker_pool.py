@@ -11,7 +11,7 @@ from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from typing import Any, Literal, Protocol
 
-from ...engines.put_off import LAST_SECONDS, to_its_end
+from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ...exceptions import Empty, EncodingError, PressureError, ShutDown, TaskError
 from ...states import TAKEN
 from ...sync.tasks.base_task import Backoff

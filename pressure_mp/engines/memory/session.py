@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from ...identity.client import client_id
+from ..closed_loops import OwnLoop, give_back
 from ..contract.replies import Later, NoTask
 from ..contract.session import TICK, SessionDefaults
-from ..left_loops import OwnLoop, give_back
 from .line import Caller
 
 

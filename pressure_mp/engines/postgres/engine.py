@@ -9,10 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ...exceptions import ArgumentError, PressureError
+from ..blocking_coroutines import finish
 from ..contract.items import Put, Take
 from ..contract.session import DEFAULTS, ONE_TRY, Options
 from ..contract.tasks import TakeTasks
-from ..finishing import finish
 from ..shortcut import Shortcut
 from . import item_ways, result_ways, task_ways  # noqa: F401 - these fill the table of ways
 from .address import PostgresAddress

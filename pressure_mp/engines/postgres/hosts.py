@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from ..blocking_coroutines import finish
 from ..contract.hosts import (
     Forget,
     ForgetReply,
@@ -20,7 +21,6 @@ from ..contract.implementations import Implementations
 from ..contract.replies import Later, Outcome
 from ..contract.requests import Request
 from ..contract.session import Options, SessionDefaults
-from ..finishing import finish
 from .outage import persist
 from .packing import texts
 from .pool import Pool

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...exceptions import BrokerError
-from ..finishing import finish
+from ..blocking_coroutines import finish
 from . import schema
 from .address import PostgresAddress
 from .errors import Forbidden, NotInstalled

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...exceptions import PressureError
 from ...polling import new_poll
-from ..finishing import finish
+from ..blocking_coroutines import finish
 from .address import PostgresAddress
 from .notifications import connect_to_hear, hear, wire_to_hear
 from .wire import BlockingWire, Wire

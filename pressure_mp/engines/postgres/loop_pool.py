@@ -8,9 +8,9 @@ from copy import copy
 
 from ...exceptions import BrokerUnavailable, PressureError
 from ...off_loop import prepare_loop
-from ..left_loops import OwnLoop
+from ..cancelled_calls import postponed, reply_first
+from ..closed_loops import OwnLoop
 from ..lines import Lines
-from ..put_off import put_off, settled
 from .address import PostgresAddress
 from .pool import Pool
 from .statements import Statement
@@ -40,7 +40,7 @@ class LoopPool(Pool):
     async def execute(
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> list[Row]:
-        put_off.check()
+        postponed.check()
         async with self._gate:
             return await super().execute(statement, params, timeout)
 
@@ -126,10 +126,10 @@ class Together:
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> list[Row]:
         """As of the pool."""
-        put_off.check()
+        postponed.check()
         call = _Call(statement, params, timeout)
         self._pool.gather(self._key, call)
-        return await settled(asyncio.shield(call.rows), call.late_rows, timeout)
+        return await reply_first(asyncio.shield(call.rows), call.late_rows, timeout)
 
 
 class _Call:

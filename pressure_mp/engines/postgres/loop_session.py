@@ -12,16 +12,15 @@ from functools import partial
 from typing import Any
 
 from ...exceptions import PressureError
+from ..cancelled_calls import UndoneTake, postponed, to_its_end
+from ..closed_loops import give_back
 from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.queues import Join
 from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
-from ..left_loops import give_back
 from ..lines import LARGE, MAY_WAIT, Place, line_of
-from ..put_off import put_off, to_its_end
-from ..undoing import Undoing
 from .bells import LoopBell
 from .loop_pool import LoopPool, Together
 from .session import LAST_WORDS, BaseSession, Bound, PostgresSession
@@ -41,14 +40,14 @@ class AsyncPostgresSession(BaseSession):
         try:
             reply = await self._call_in_turn(request, end)
             if isinstance(reply, (Taken, TakenTasks)):
-                put_off.check()  # who is cancelled does not get it
+                postponed.check()  # who is cancelled does not get it
             return reply
         except asyncio.CancelledError:
             self.interrupted()
             found = await self._put_back(request)
             if found is None:
                 raise
-            put_off.add()
+            postponed.add()
             return found
 
     async def _call_in_turn(self, request: Request, end: float | None) -> Any:
@@ -143,10 +142,10 @@ class AsyncPostgresSession(BaseSession):
         if taken is None or self.found is not None:
             self._taken = None
             return None
-        undoing = Undoing(request, partial(self._take_back, taken))
+        undone = UndoneTake(request, partial(self._take_back, taken))
         with suppress(asyncio.CancelledError):  # it was before, too
-            await to_its_end(undoing.run())
-        found = undoing.end()
+            await to_its_end(undone.run())
+        found = undone.end()
         if found is None:
             self._taken = None
         return found

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Protocol
 
 from ...exceptions import BrokerUnavailable, NotDurable, PressureError
 from ...identity.client import client_id_bytes, ticket
+from ..blocking_coroutines import finish
 from ..contract.default_replies import default_reply
 from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.replies import Later, NoTask
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options, SessionDefaults
 from ..contract.tasks import AwaitTask
-from ..finishing import finish
 from ..shortcut import Shortcut
 from .bells import Bell, ThreadBell
 from .errors import MadeBefore

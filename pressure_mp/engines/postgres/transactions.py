@@ -15,13 +15,13 @@ from psycopg.rows import tuple_row
 
 from ...exceptions import ArgumentError, ArgumentTypeError
 from ...identity.client import client_id
+from ..blocking_coroutines import finish
 from ..contract.contents import StoreChunks, SweepContents
 from ..contract.items import Acknowledge, Put
 from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.session import SessionDefaults
 from ..contract.tasks import AckTask, AckTasks, PutTasks
-from ..finishing import finish
 from . import session, task_ways
 from .callers import (
     IDENTITY,

@@ -20,8 +20,8 @@ from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PollingStatus
 from ...exceptions import AddressError
 from ...hidden import without_frames
 from ...polling import Poll, new_poll
+from ..cancelled_calls import postponed
 from ..contract.cancellation import mark_as_unknown
-from ..put_off import put_off
 from ..silence import GRACE, SILENCE, unconfirmed
 from .errors import DEPENDED_ON, ConnectionLost, refusal, unreachable
 from .schema import SETTINGS
@@ -350,7 +350,7 @@ class LoopWire(Wire):
                 self.pgconn.consume_input()
         finally:
             if is_cancelled:
-                put_off.add()
+                postponed.add()
 
     async def ready(self, reads: bool, timeout: float | None) -> bool:
         loop = asyncio.get_running_loop()

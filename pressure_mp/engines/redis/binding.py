@@ -14,10 +14,10 @@ from . import keys, scripts, signals
 from .address import RedisAddress
 from .commands import Command, Commands
 from .fast_paths import FastPath, Rare
+from .host_registry import NoteArguments, NotesOfHost
 from .lanes import Lane
 from .listening import Listening
-from .noted import Noted, Noting
-from .rounds import Rounds
+from .role_checks import RoleChecks
 
 #: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
 #: a request may still be under way to the server after its client gave up connecting again.
@@ -52,14 +52,14 @@ class Place(Protocol):
     def slot(self, key: bytes) -> int:
         """Where a key is, for the pools' route."""
 
-    def rounds(self, name: str, discipline: str) -> Rounds:
-        """Those of all who look at a queue."""
+    def role_checks(self, name: str, discipline: str) -> RoleChecks:
+        """Return the role checks of a queue, for all operations of this process."""
 
     opens_at_once: bool
     """As of :class:`Engine`."""
 
-    noted: Noted
-    """What was noted for this host."""
+    notes_of_host: NotesOfHost
+    """The queues that were noted for this host."""
 
 
 class Blocking(NamedTuple):
@@ -121,17 +121,17 @@ class RedisBinding:
         self.keeps_processed = False
         #: Of the client of an inbox that has just heard a notice on its bell.
         self.listening: Listening | None = None
-        self.rounds = place.rounds(name, discipline)
+        self.role_checks = place.role_checks(name, discipline)
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
         #: The operations that give back what was granted in line.
         self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
         self.quick -= self.giving_back | REJECTING | {"take_back"}
 
-    def noting(self, user: str) -> Noting:
-        """How to note it with this host when it is opened."""
+    def note_arguments(self, user: str) -> NoteArguments:
+        """Return the arguments that note the queue with this host when it is opened."""
         if not self.place.opens_at_once:
-            return Noting()
-        return self.place.noted.noting((self.name, self.discipline), user)
+            return NoteArguments()
+        return self.place.notes_of_host.arguments((self.name, self.discipline), user)
 
     def durability(self, op: str) -> Durability | None:
         """Who is to confirm the effect of ``op``."""

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..blocking_coroutines import finish
 from ..contract.items import TakeBack
 from ..contract.replies import Later, NoItem
 from ..contract.requests import Request
-from ..finishing import finish
-from .accepting import accept
 from .binding import TAKING, RedisBinding
 from .blocking_wire import BlockingWire
 from .caller import Call, Waiter
@@ -20,10 +19,11 @@ from .one_script import FirstScript, OneScript, PlainRead, bells_in
 from .outage import patience
 from .packing import pack_command
 from .pool import Pool
+from .received_items import accept
 from .requests import implementations
 from .scripts import read_bare
-from .sent import Sent
-from .session import CAME_AGAIN, Begun, RedisSession
+from .sent_calls import Attempt, SentCall
+from .session import CAME_AGAIN, RedisSession
 from .statuses import DECLINED, DONE, Reply
 
 #: With these replies to the first call of an operation its connection is idle again.
@@ -55,7 +55,7 @@ class BlockingSession:
         self._wire: BlockingWire | None = None
         self._taken: tuple[Lane, bytes] | None = None
         self._caller: _Caller | None = None
-        self._ahead: Sent | None = None
+        self._ahead: SentCall | None = None
         self.found: list[Any] | None = None
 
     @property
@@ -122,7 +122,7 @@ class BlockingSession:
         if later is not None:
             waiting = self.binding.waiting("item", timeout)
             packed, limit = pack_command(waiting.command) + packed, waiting.lasts
-        self._send(Sent(op, args, wire, number, limit), packed)
+        self._send(SentCall(op, args, wire, number, limit), packed)
         return True
 
     def _send_read(self, read: PlainRead | None) -> None:
@@ -133,10 +133,10 @@ class BlockingSession:
         if wire is None:
             return
         packed = self.binding.commands[read.op].pack(read.args, wire.id, wire.lane, b"")
-        ahead = Sent(read.op, read.args, wire, b"", None, reads=True)
+        ahead = SentCall(read.op, read.args, wire, b"", None, reads=True)
         self._send(ahead, read.command + packed)
 
-    def _send(self, ahead: Sent, packed: bytes) -> None:
+    def _send(self, ahead: SentCall, packed: bytes) -> None:
         # Whether it was sent is not known when the step that follows is interrupted.
         self._ahead = ahead
         try:
@@ -180,7 +180,7 @@ class BlockingSession:
         said = read_bare(reply)
         return found.join(self.binding, request, read, said if type(said) is list else [DECLINED])
 
-    def _read_ahead(self, ahead: Sent, end: float | None) -> Reply:
+    def _read_ahead(self, ahead: SentCall, end: float | None) -> Reply:
         """The reply to what was sent ahead."""
         self._ahead = None
 
@@ -191,7 +191,7 @@ class BlockingSession:
 
         return self._read_sent(ahead, hear, end)
 
-    def _read_sent(self, sent: Sent, hear: Callable[[], bool], end: float | None) -> Reply:
+    def _read_sent(self, sent: SentCall, hear: Callable[[], bool], end: float | None) -> Reply:
         """The reply to a call that was sent, when ``hear`` has read what comes before that, and
         says that it comes. It is sent again, under the same number, if it is not known whether it
         was sent."""
@@ -205,7 +205,9 @@ class BlockingSession:
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        return self._understand(Begun(wire, wire.lane, sent.number, reply), sent.op, sent.args, end)
+        return self._understand(
+            Attempt(wire, wire.lane, sent.number, reply), sent.op, sent.args, end
+        )
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._caller is not None
@@ -268,17 +270,19 @@ class BlockingSession:
         except BaseException as error:
             self._longer().lose(wire, error)
             raise
-        return self._understand(Begun(wire, wire.lane, number, reply), op, args, None)
+        return self._understand(Attempt(wire, wire.lane, number, reply), op, args, None)
 
-    def _understand(self, begun: Begun, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+    def _understand(
+        self, attempt: Attempt, op: str, args: tuple[Any, ...], end: float | None
+    ) -> Reply:
         """The status and values in what came of a call; when it did not go well, the session goes
         on with it."""
-        wire: Any = begun.wire
-        reply = begun.outcome
+        wire: Any = attempt.wire
+        reply = attempt.outcome
         if self.binding.commands[op].script.bare:
             reply = [DONE, reply] if type(reply) is bytes else read_bare(reply)
         if type(reply) is not list or reply[0] in CAME_AGAIN:
-            return finish(self._longer().script(op, args, end, begun))
+            return finish(self._longer().script(op, args, end, attempt))
         if self._session is None and reply[0] in _AT_ONCE:
             if op in TAKING or wire is self._wire:
                 self._wire = wire
@@ -288,7 +292,7 @@ class BlockingSession:
             self._longer().keep(wire)
         return reply
 
-    def _read_behind(self, session: RedisSession, behind: Sent) -> Reply:
+    def _read_behind(self, session: RedisSession, behind: SentCall) -> Reply:
         """The reply to what was sent behind a wait, which ends."""
         session.behind = session.granted = None
 

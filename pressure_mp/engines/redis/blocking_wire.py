@@ -17,7 +17,7 @@ import hiredis
 import redis.connection
 
 from ...identity.descriptors import Descriptor
-from ..finishing import finish
+from ..blocking_coroutines import finish
 from ..silence import GRACE, SILENCE, unconfirmed
 from .silence import PAUSE
 from .wire import NOTHING, READ_SIZE, Buffer, Wire
@@ -106,7 +106,7 @@ class BlockingWire(Wire):
         except OSError:
             finish(self._hear_refusal())
             return finish(self.read(None))
-        if self.unheard is not None:
+        if self.unread is not None:
             finish(self._hear(None))
         reader, size = self._reader, _FIRST_READ_SIZE
         reply = reader.gets()  # it may have come with one that nobody waited for
@@ -130,7 +130,7 @@ class BlockingWire(Wire):
         try:
             self._socket.sendall(packed)
         except OSError as error:
-            self._settle_unheard(error)
+            self._finish_unread(error)
             raise
 
     async def _write(self, data: Buffer) -> None:
@@ -183,7 +183,7 @@ class BlockingWire(Wire):
                 )
 
     def is_stale(self) -> bool:
-        if self.unheard is not None:
+        if self.unread is not None:
             try:
                 finish(self._hear(_SOON))
             except TimeoutError:

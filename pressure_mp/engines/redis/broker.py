@@ -45,7 +45,7 @@ from .hosts import AsyncHostSession, HostSession, Server
 from .packing import KeyNames, pack_command
 from .plain_commands import PlainCommands
 from .requests.items import attendance
-from .rounds import Waiting, tell
+from .role_checks import WaitingOperation, note_renewal
 from .settings import examine
 from .statuses import DONE
 
@@ -247,7 +247,9 @@ class RedisBroker:
         gone: dict[str, bool] = {process_of(ticket()): False}
         for discipline, some in by_kind.items():
             began = time.monotonic()
-            asked = {one.name: self._server.rounds(one.name, discipline).present() for one in some}
+            asked = {
+                one.name: self._server.role_checks(one.name, discipline).present() for one in some
+            }
             args = {one.name: _asked(one, asked[one.name]) for one in some}
             parts = (*scripts.RENEWED, scripts.storage(discipline).item)
             is_own = discipline != keys.FIFO
@@ -255,8 +257,10 @@ class RedisBroker:
             told = await self._ask("renew", parts, args, commands, given, is_own, args, _RENEWED)
             for name, reply in told.items():
                 if reply and reply[0] == DONE and _are_there(reply[5], gone) and reply[4]:
-                    tell(asked[name], began, reply[6])
-                    self._server.rounds(name, discipline).note(reply[4] / 1000, looks=True)
+                    note_renewal(asked[name], began, reply[6])
+                    self._server.role_checks(name, discipline).note(
+                        reply[4] / 1000, by_renewal=True
+                    )
                     found[name, discipline] = attendance(reply)
         return [found.get((one.name, one.discipline)) for one in request.queues]
 
@@ -278,7 +282,7 @@ async def _told(commands: PlainCommands, slot: int, *command: str) -> Any:
         return None
 
 
-def _asked(queue: QueueRenewal, waiting: Iterable[Waiting]) -> str:
+def _asked(queue: QueueRenewal, waiting: Iterable[WaitingOperation]) -> str:
     flags = (queue.lease, int(queue.renew.consumes), int(queue.renew.produces))
     return "\n".join([*map(str, flags), *(one.ticket for one in waiting)])
 

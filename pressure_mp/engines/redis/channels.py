@@ -18,7 +18,7 @@ from typing import Any
 
 import hiredis
 
-from ..put_off import put_off, settled
+from ..cancelled_calls import postponed, reply_first
 from .connecting import NoReply
 from .lanes import Lane
 from .loop_wire import LoopWire
@@ -283,7 +283,7 @@ class Channel(Carrier):
         self.together: Hashable = None
 
     async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
-        put_off.check()
+        postponed.check()
         connection = self.connection
         if connection.is_crowded:
             await connection.until_there_is_room()
@@ -293,7 +293,7 @@ class Channel(Carrier):
         if timeout is not None:
             reply = self._reply(slot, timeout, self._fall_silent)
         if settles:
-            return await settled(reply, partial(self._late_reply, slot), timeout)
+            return await reply_first(reply, partial(self._late_reply, slot), timeout)
         return await reply
 
     @staticmethod

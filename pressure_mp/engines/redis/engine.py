@@ -16,14 +16,14 @@ from .binding import RedisBinding
 from .blocking import BlockingSession
 from .blocking_wire import BlockingWire
 from .broker import RedisBroker
+from .host_registry import NotesOfHost
 from .hosts import RedisHost
 from .lanes import dropped
 from .loop_pool import LoopPool
 from .loop_session import LoopSession
 from .loop_wire import LoopWire
-from .noted import Noted
 from .pool import Pool
-from .rounds import Rounds
+from .role_checks import RoleChecks
 from .routes import Direct, Route
 
 if TYPE_CHECKING:
@@ -38,9 +38,11 @@ class RedisEngine:
 
     def __init__(self, address: RedisAddress) -> None:
         self.address = address
-        self._rounds: weakref.WeakValueDictionary[QueueKey, Rounds] = weakref.WeakValueDictionary()
+        self._role_checks: weakref.WeakValueDictionary[QueueKey, RoleChecks] = (
+            weakref.WeakValueDictionary()
+        )
         self._threads = Pool(self._route(address, BlockingWire))
-        self.noted = Noted()
+        self.notes_of_host = NotesOfHost()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = (
             weakref.WeakKeyDictionary()
         )
@@ -54,9 +56,9 @@ class RedisEngine:
         found: Binding = bind(queue, name, options)
         return found
 
-    def rounds(self, name: str, discipline: str) -> Rounds:
-        """Those of all who look at a queue."""
-        return self._rounds.setdefault((name, discipline), Rounds())
+    def role_checks(self, name: str, discipline: str) -> RoleChecks:
+        """Return the role checks of a queue, for all operations of this process."""
+        return self._role_checks.setdefault((name, discipline), RoleChecks())
 
     @property
     def silence(self) -> float | None:
@@ -102,8 +104,8 @@ class RedisEngine:
     def after_fork(self) -> None:
         for pool in (self._threads, *self._loops.values()):
             pool.after_fork()
-        for rounds in list(self._rounds.values()):
-            rounds.after_fork()
+        for role_checks in list(self._role_checks.values()):
+            role_checks.after_fork()
         self._loops.clear()  # the child has none of the parent's event loops
 
     def close(self, kept: int = 0) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from ..blocking_coroutines import finish
 from ..contract.hosts import (
     Forget,
     ForgetReply,
@@ -19,13 +20,12 @@ from ..contract.implementations import Implementations
 from ..contract.replies import Later, Outcome
 from ..contract.requests import Request
 from ..contract.session import Options, SessionDefaults
-from ..finishing import finish
 from . import keys
 from .address import RedisAddress
-from .noted import Noted, as_noted
+from .host_registry import NotesOfHost, as_noted
 from .plain_commands import PlainCommands
 from .pool import Pool
-from .rounds import Rounds
+from .role_checks import RoleChecks
 
 
 class Server(Protocol):
@@ -33,8 +33,8 @@ class Server(Protocol):
 
     address: RedisAddress
 
-    noted: Noted
-    """What was noted for this host."""
+    notes_of_host: NotesOfHost
+    """The queues that were noted for this host."""
 
     @property
     def thread_pool(self) -> Pool:
@@ -47,8 +47,8 @@ class Server(Protocol):
     def slot(self, key: bytes) -> int:
         """Where a key is, for the pools' route."""
 
-    def rounds(self, name: str, discipline: str) -> Rounds:
-        """Return the rounds of all operations of this process that look at a queue."""
+    def role_checks(self, name: str, discipline: str) -> RoleChecks:
+        """Return the role checks of a queue, for all operations of this process."""
 
     def lanes(self) -> list[bytes]:
         """The ids of the lanes of all connections of this process."""
@@ -91,7 +91,7 @@ class RedisHost:
     async def _get_remembered(
         self, request: GetRemembered, commands: PlainCommands
     ) -> GetRememberedReply:
-        told = self._server.noted.take()
+        told = self._server.notes_of_host.take()
         if told is None:
             told = await commands.request(self._slot, "SMEMBERS", self._key)
         return [_read(noted) for noted in told]

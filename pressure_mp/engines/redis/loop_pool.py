@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from ..left_loops import OwnLoop
+from ..cancelled_calls import to_its_end
+from ..closed_loops import OwnLoop
 from ..lines import Lines
-from ..put_off import to_its_end
 from .channels import Channel, SharedConnection
 from .lanes import Lane
 from .loop_wire import LoopWire

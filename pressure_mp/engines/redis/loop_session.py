@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 
 from ...exceptions import BrokerUnavailable, PressureError
+from ..cancelled_calls import LAST_SECONDS, UndoneTake, postponed, to_its_end
+from ..closed_loops import give_back
 from ..contract.cancellation import is_unknown
 from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.queues import Join
@@ -18,10 +20,7 @@ from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
-from ..left_loops import give_back
 from ..lines import LARGE, MAY_WAIT, Place, line_of
-from ..put_off import LAST_SECONDS, put_off, to_its_end
-from ..undoing import Undoing
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
 from .blocking import BlockingSession
 from .caller import Call
@@ -33,7 +32,8 @@ from .one_script import FirstScript
 from .outage import patience
 from .requests import implementations
 from .scripts import read_bare
-from .session import CAME_AGAIN, Begun, RedisSession
+from .sent_calls import Attempt
+from .session import CAME_AGAIN, RedisSession
 from .statuses import DONE, FIRST, NOW, TRY, Reply
 from .turns import Turns
 from .wire import Carrier
@@ -67,17 +67,17 @@ class LoopSession(RedisSession):
         try:
             reply = await self._call_in_turn(request, end)
             if isinstance(reply, TakenTasks):
-                put_off.check()  # it may have been cancelled while others were woken
+                postponed.check()  # it may have been cancelled while others were woken
         except asyncio.CancelledError as error:
             if self.found is not None:  # the caller gets it, and is cancelled behind it
-                put_off.add()
+                postponed.add()
                 raise BrokerUnavailable(
                     "the call was cancelled: others remove what is left"
                 ) from None
             taken = await self._put_back(request, waits=not is_unknown(error))
             if taken is None:
                 raise
-            put_off.add()
+            postponed.add()
             return taken
         return reply
 
@@ -215,19 +215,19 @@ class LoopSession(RedisSession):
         op: str,
         args: tuple[Any, ...] = (),
         end: float | None = None,
-        begun: Begun | None = None,
+        attempt: Attempt | None = None,
     ) -> Reply:
-        if begun is None and op in self.binding.quick:
+        if attempt is None and op in self.binding.quick:
             reply = await self._call_quickly(op, args, end)
             if reply is not None:
                 return reply
-        work = super().script(op, args, end, begun)
+        work = super().script(op, args, end, attempt)
         if op not in NOTIFYING:
             return await work
         try:
             return await to_its_end(work, LAST_SECONDS)
         except asyncio.CancelledError:
-            put_off.add()  # what was to be told of is done
+            postponed.add()  # what was to be told of is done
             return []
 
     async def _call_quickly(
@@ -261,15 +261,17 @@ class LoopSession(RedisSession):
         if command.script.bare:
             reply = [DONE, reply] if type(reply) is bytes else read_bare(reply)
         if type(reply) is not list or reply[0] in CAME_AGAIN:
-            return await self.call_once(op, args, end, Begun(channel, channel.lane, number, reply))
+            return await self.call_once(
+                op, args, end, Attempt(channel, channel.lane, number, reply)
+            )
         self._heard(op, channel, reply)
         _check(op, reply)
         return reply
 
     async def call_once(
-        self, op: str, args: tuple[Any, ...], end: float | None, begun: Begun | None = None
+        self, op: str, args: tuple[Any, ...], end: float | None, attempt: Attempt | None = None
     ) -> Reply:
-        reply = await super().call_once(op, args, end, begun)
+        reply = await super().call_once(op, args, end, attempt)
         _check(op, reply)
         return reply
 
@@ -338,9 +340,9 @@ class LoopSession(RedisSession):
         if self._wire is not None and self._wire.lane is taken[0]:
             self._pool.drop(self._wire)
             self._wire.lane = Lane()
-        undoing = Undoing(request, partial(self._take_back_later, taken))
-        await self._pool.in_background(undoing.run(), LAST_SECONDS if waits else 0.0)
-        handed_out = undoing.end()
+        undone = UndoneTake(request, partial(self._take_back_later, taken))
+        await self._pool.in_background(undone.run(), LAST_SECONDS if waits else 0.0)
+        handed_out = undone.end()
         if handed_out is not None:
             self.taken = taken  # until the caller has it
         return handed_out
@@ -372,7 +374,7 @@ def _check(op: str, reply: Reply) -> None:
     """Who is cancelled does not get what a call took; and where nothing was done, it ends at
     once."""
     if op in TAKING or op in CLAIMING or reply[:1] != [DONE]:
-        put_off.check()
+        postponed.check()
 
 
 def _is_at_once(args: tuple[Any, ...]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import redis.asyncio.connection
 
 from ...off_loop import prepare_loop
-from ..put_off import put_off, settled
+from ..cancelled_calls import postponed, reply_first
 from ..silence import SILENCE, unconfirmed
 from .silence import Watch
 from .wire import READ_SIZE, Buffer, Wire
@@ -46,10 +46,10 @@ class LoopWire(Wire):
         return cls(connection)
 
     async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
-        put_off.check()
+        postponed.check()
         await self._send(packed)
         if settles:
-            return await settled(self.read(timeout), self.read, timeout)
+            return await reply_first(self.read(timeout), self.read, timeout)
         return await self.read(timeout)
 
     @property

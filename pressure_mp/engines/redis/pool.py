@@ -96,7 +96,7 @@ class Pool:
         time.sleep(seconds)
 
     def checkin(self, wire: Wire) -> None:
-        """The connection is idle again; it has no reply outstanding but one that is unheard."""
+        """The connection is idle again; no reply is outstanding but that of an unread call."""
         idle = wire.node.idle
         idle += (wire,)  # no call, behind which an exception could come: see interrupts.py
 
@@ -185,7 +185,7 @@ def _all_but_the_last(idle: deque[Wire]) -> tuple[Wire, ...]:
 def _hear(idle: deque[Wire]) -> None:
     """What nobody has waited for over the connections that are not used next is done first."""
     for wire in _all_but_the_last(idle):
-        if wire.unheard is None:
+        if wire.unread is None:
             continue
         try:
             idle.remove(wire)

@@ -51,7 +51,7 @@ async def put_back_unclaimed(caller: Caller, roles: list[bytes], end: float | No
 
     A deletion by another implementation removed them: it went on after the queue was created again.
     """
-    for role in caller.binding.rounds.overdue(roles, caller.binding.options.lease / 1000):
+    for role in caller.binding.role_checks.overdue(roles, caller.binding.options.lease / 1000):
         await caller.script("unlock", (role, client_id()), end)
 
 
@@ -95,31 +95,33 @@ async def look(caller: Caller, op: str, end: float | None) -> Reply:
     return reply
 
 
-async def make_round(caller: Caller, end: float | None) -> float | None:
+async def check_roles(caller: Caller, end: float | None) -> float | None:
     """:func:`free_roles`, once a tick for all of this process who wait for the queue or look at it.
 
     Returns in how many seconds to come again, None when this process does it in the background.
     """
-    rounds = caller.binding.rounds
-    if rounds.is_due():
-        rounds.note(await free_roles(caller, end))
-    return rounds.left
+    role_checks = caller.binding.role_checks
+    if role_checks.is_due():
+        role_checks.note(await free_roles(caller, end))
+    return role_checks.left
 
 
-async def look_round(caller: Caller) -> None:
-    """:func:`make_round` for those who do not wait. Whoever looks has its reply: no error is
+async def try_to_check_roles(caller: Caller) -> None:
+    """:func:`check_roles` for those who do not wait. Whoever looks has its reply: no error is
     raised."""
     try:
-        await make_round(caller, ONE_TRY)
+        await check_roles(caller, ONE_TRY)
     except PressureError:
         pass  # whoever needs a role is told
 
 
-async def finish_round(caller: Caller, again: int, tickets: list[bytes]) -> None:
-    """:func:`look_round`, when another script has said what ``keepers`` says."""
-    rounds = caller.binding.rounds
+async def finish_check(caller: Caller, again: int, tickets: list[bytes]) -> None:
+    """:func:`try_to_check_roles`, when another script has said what ``keepers`` says."""
+    role_checks = caller.binding.role_checks
     try:
         await _end_the_gone(caller, tickets, ONE_TRY)
-        rounds.note(again / 1000 if again else await free_roles(caller, ONE_TRY), looks=True)
+        role_checks.note(
+            again / 1000 if again else await free_roles(caller, ONE_TRY), by_renewal=True
+        )
     except PressureError:
         pass

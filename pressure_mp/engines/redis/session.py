@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...exceptions import PressureError
 from ..contract.replies import Later
@@ -23,7 +23,7 @@ from .pool import Pool
 from .refusals import refuse_wait, stale, translate
 from .requests import implementations
 from .scripts import read_bare
-from .sent import Sent
+from .sent_calls import Attempt, SentCall
 from .statuses import DONE, Reply
 from .wire import Carrier, Wire
 
@@ -41,19 +41,8 @@ _RUNG = 2000
 #: the caller would wait for the next one.
 _SETTLING = frozenset(("ack", "next"))
 
-
 #: The replies to a call that came twice.
 CAME_AGAIN = (AGAIN, STALE)
-
-
-class Begun(NamedTuple):
-    """A call that was made once, over a connection that is in nobody else's use, and what came of
-    it: a reply or an OSError. By then the connection may have been given another lane."""
-
-    wire: Carrier
-    lane: Lane
-    number: bytes
-    outcome: Any
 
 
 class RedisSession:
@@ -71,7 +60,7 @@ class RedisSession:
         #: Whether the server should have ended the wait, and no reply came.
         self._is_overdue = False
         #: What was sent behind the last wait, until its reply is read.
-        self.behind: Sent | None = None
+        self.behind: SentCall | None = None
         #: The lane and the number of the last call that takes items out.
         self.taken: tuple[Lane, bytes] | None = None
         #: As of ``Session``.
@@ -91,26 +80,26 @@ class RedisSession:
         op: str,
         args: tuple[Any, ...] = (),
         end: float | None = None,
-        begun: Begun | None = None,
+        attempt: Attempt | None = None,
     ) -> Reply:
         """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
         granted, self.granted = self.granted, None
         if op in self.binding.giving_back:
             if granted is not None and op == "release":
                 args = (args[0], granted, *args[2:])  # the operation did not hear of it
-            giving = self.call_once(op, args, end, begun)
+            giving = self.call_once(op, args, end, attempt)
             return await self._pool.uninterrupted(giving)
-        return await self.call_once(op, args, end, begun)
+        return await self.call_once(op, args, end, attempt)
 
     async def call_once(
         self,
         op: str,
         args: tuple[Any, ...],
         end: float | None,
-        begun: Begun | None = None,
+        attempt: Attempt | None = None,
     ) -> Reply:
         """Call until there is a reply: over a new connection, under the same number in the same
-        lane, when the one in use is lost. A call that is ``begun`` was made once already.
+        lane, when the one in use is lost. ``attempt`` is the first try, if there was one.
         """
         outage = lane = None
         options, tried = self.binding.options, time.monotonic()
@@ -119,8 +108,8 @@ class RedisSession:
             try:
                 last = outage.end if outage else end
                 limit = patience(last, self._pool.silence, options.until)
-                if begun:
-                    wire, lane, number, outcome = begun
+                if attempt:
+                    wire, lane, number, outcome = attempt
                     if isinstance(wire, Wire):
                         self._wire = wire
                     if isinstance(outcome, OSError):
@@ -133,12 +122,12 @@ class RedisSession:
                         if op in TAKING:
                             self.taken = lane, number
                     if wire.lane is not lane:
-                        if not isinstance(wire, Wire) or wire.unheard is None:
+                        if not isinstance(wire, Wire) or wire.unread is None:
                             self._pool.drop(wire)  # else a call of its lane may be made again
                         wire.lane = lane
                     reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
             except OSError as error:  # BrokerUnavailable too
-                begun = None
+                attempt = None
                 self.lose(wire, error)
                 # Without a connection nothing was sent, and a reply is an outcome.
                 outage = outage or Outage(self._pool, options, end, tried)
@@ -338,7 +327,7 @@ class RedisSession:
         command = self.binding.commands[call.op]
         # The wait may be long, and the reply is kept from when the call is done.
         number = command.number(wire.lane, says_how_long=True)
-        self.behind = Sent(*call, wire, number)
+        self.behind = SentCall(*call, wire, number)
         return command.pack(call.args, wire.id, wire.lane, number)
 
     async def end_wait(self) -> None:

@@ -13,8 +13,8 @@ from .caller import Caller
 from .fast_paths import FastPath
 from .inspection import as_text, is_lost
 from .keys import FIFO
-from .roles import GRACE, make_round, put_back_unclaimed, wake
-from .rounds import Waiting
+from .role_checks import WaitingOperation
+from .roles import GRACE, check_roles, put_back_unclaimed, wake
 from .statuses import BUSY, DONE, EMPTY, FIRST, FULL, NOW, RESERVED, TRY, WAIT, Reply
 
 #: The statuses after which trying again may help; a signal to park on follows them.
@@ -45,14 +45,15 @@ class Turns:
         self._lease = caller.binding.options.lease
         self._who = (client_id(), receiver() if receives else ticket())
         self._safe = 0.0  # until then the role is the caller's, on the monotonic clock
-        self._waits = Waiting(self._who[1], self._lease)
+        self._waits = WaitingOperation(self._who[1], self._lease)
         self._later: Reply | None = None  # of the last call, while nothing is known to have changed
         self._called = 0.0
         self._turn = FIRST
         self._signal = ""
         self._has_role = False  # meanwhile: it waits with it
         self._in_line = ""
-        self._watches, self._looks = 0, False
+        self._watches = 0
+        self._checks = False  # whether to check the roles before the next wait
         self._waiting: FastPath | None = None
         self._alone = False  # nobody else can be in the way
         self._is_given = False  # the last wait ended with the item
@@ -70,7 +71,7 @@ class Turns:
         """One try. A ``fast`` path's ``waiting`` is taken before the full call, as long as nobody
         else has the role. Returns the last reply again while the looks of the process see that a
         call would change nothing."""
-        if waits and self._later is not None and self._is_looked_after:
+        if waits and self._later is not None and self._is_renewed:
             return self._later
         if self._turn == FIRST:
             self._waiting = fast.waiting if fast is not None else None
@@ -99,11 +100,11 @@ class Turns:
         return reply
 
     @property
-    def _is_looked_after(self) -> bool:
-        return self._waits.is_looked_after and time.monotonic() < self._called + LAST_WATCH
+    def _is_renewed(self) -> bool:
+        return self._waits.is_renewed and time.monotonic() < self._called + LAST_WATCH
 
     def _leave(self) -> None:
-        self._caller.binding.rounds.leave(self._waits)
+        self._caller.binding.role_checks.leave(self._waits)
 
     async def _try(self, op: str, args: tuple[Any, ...], mode: bytes, end: float | None) -> Reply:
         waiting, script = self._waiting, self._caller.script
@@ -143,8 +144,8 @@ class Turns:
             if reply[0] not in _LATER:
                 return reply
             await self._prepare_to_wait(reply, end)
-            self._looks = True
-            self._caller.binding.rounds.note(0.0)  # it may have ended
+            self._checks = True
+            self._caller.binding.role_checks.note(0.0)  # it may have ended
             await self.wait(InUse("producer"), max(latest - time.monotonic(), 0.0))
             reply = await self._try(op, args, NOW, end)
             if time.monotonic() >= latest or reply[0] != BUSY or reply[2] != RESERVED:
@@ -153,19 +154,19 @@ class Turns:
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait for the role, or with it for what it is for."""
         end = None if timeout is None else time.monotonic() + timeout
-        soon = (await make_round(self._caller, end)) if self._looks else None
-        self._caller.binding.rounds.stay(self._waits)
+        soon = (await check_roles(self._caller, end)) if self._checks else None
+        self._caller.binding.role_checks.stay(self._waits)
         if self._has_role:
             # Look again in time to renew the lease.
             watch, lasts = FIRST_WATCH, 0.0
             if self._watches:
                 watch = min(TICK, self._lease / 3000)
-            if self._is_looked_after:
+            if self._is_renewed:
                 left = self._called + LAST_WATCH - time.monotonic()
                 lasts = left if timeout is None else min(left, timeout)
             limit = _earliest(timeout, watch, soon)
             woken = await self._caller.park(self._signal, limit, lasts=lasts)
-            self._looks = not woken and self._watches > 0
+            self._checks = not woken and self._watches > 0
             self._watches += 1
             # With the role, nobody else can be in the way. Who was not woken makes the full call,
             # which looks for more than an item.
@@ -180,9 +181,9 @@ class Turns:
         woken = await self._caller.park(self._signal, limit)
         if woken:
             self._later = None
-            self._turn, self._in_line, self._looks = self._signal, "", False
+            self._turn, self._in_line, self._checks = self._signal, "", False
         else:
-            self._in_line, self._looks = self._signal, True
+            self._in_line, self._checks = self._signal, True
         return woken
 
     @property
@@ -245,14 +246,14 @@ class UntilFinished:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self.signal = ""
-        self._looks = False
+        self._checks = False
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait for the sign that everybody waits for."""
         end = None if timeout is None else time.monotonic() + timeout
-        soon = (await make_round(self._caller, end)) if self._looks else None
+        soon = (await check_roles(self._caller, end)) if self._checks else None
         woken = await self._caller.park(self.signal, _earliest(timeout, soon))
-        self._looks = not woken
+        self._checks = not woken
         return woken
 
     async def end(self) -> None:

@@ -13,7 +13,7 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import hiredis
 from redis.exceptions import RedisError
@@ -24,7 +24,6 @@ from .address import RedisAddress
 from .lanes import Lane
 from .packing import pack_command
 from .silence import Health
-from .unheard import Unheard
 
 T = TypeVar("T")
 
@@ -56,6 +55,14 @@ class Node:
                 return
 
 
+class UnreadCall(Protocol):
+    """A call whose reply was not waited for: the next read from its connection reads that first."""
+
+    def finish(self, outcome: Any) -> None:
+        """Finish the call; ``outcome`` is the reply, or an OSError if there is none. Raises
+        nothing."""
+
+
 class Carrier(ABC):
     """What calls go over, one after the other, in a lane: a connection, or a channel of a shared
     one. OSError means that it is lost."""
@@ -72,7 +79,7 @@ class Carrier(ABC):
 
         After ``timeout`` seconds without a reply TimeoutError is raised; this is then lost. An
         asyncio task that is cancelled meanwhile raises CancelledError; where the command
-        ``settles`` something, as of :func:`.put_off.settled`.
+        ``settles`` something, as of :func:`.cancelled_calls.reply_first`.
         """
         return await self.exchange(pack_command(command), timeout, settles)
 
@@ -85,7 +92,7 @@ class Carrier(ABC):
         """Nothing more is sent over it, nor heard."""
 
     def give_up(self) -> None:
-        """The same; and what nobody has waited for is done."""
+        """Close it, and finish an unread call."""
         self.close()
 
 
@@ -97,8 +104,8 @@ class Wire(Carrier):
     def __init__(self) -> None:
         self._reader = hiredis.Reader(notEnoughData=NOTHING)
         self._refusal: Any = NOTHING
-        #: The last call, if nobody has waited for its reply.
-        self.unheard: Unheard | None = None
+        #: The last call, if its reply was not waited for.
+        self.unread: UnreadCall | None = None
         self.id = 0
         #: The server's, when it was connected: master, replica, or none for a sentinel.
         self.role = ""
@@ -187,7 +194,7 @@ class Wire(Carrier):
         """:meth:`request` for packed commands whose replies are to be strings, each as long as one
         of the ``rooms``, where it is written. For each that is, the list has True, and else the
         reply. Some commands are under way while a reply is read."""
-        if self.unheard is not None:
+        if self.unread is not None:
             await self._hear(timeout)
         replies: list[Any] = []
         received = b""
@@ -248,32 +255,32 @@ class Wire(Carrier):
 
     async def read(self, timeout: float | None) -> Any:
         """The next reply; TimeoutError after ``timeout`` seconds, and it may still come later."""
-        if self.unheard is not None:
+        if self.unread is not None:
             await self._hear(timeout)
         return await self._read(timeout)
 
     async def _hear(self, timeout: float | None) -> None:
-        """Read the reply to the call that nobody has waited for."""
+        """Read the reply to the unread call, and finish that."""
         try:
             outcome = await self._read(timeout)
         except TimeoutError:
             raise
         except OSError as error:
-            self._settle_unheard(error)
+            self._finish_unread(error)
             raise
-        self._settle_unheard(outcome)
+        self._finish_unread(outcome)
 
-    def _settle_unheard(self, outcome: Any) -> None:
-        """What came of the call that nobody has waited for, if there is one."""
-        unheard, self.unheard = self.unheard, None
-        if unheard is not None:
-            unheard.settle(outcome)
+    def _finish_unread(self, outcome: Any) -> None:
+        """Finish the unread call, if there is one."""
+        unread, self.unread = self.unread, None
+        if unread is not None:
+            unread.finish(outcome)
 
     def give_up(self) -> None:
-        """As of :class:`Carrier`: a server never does a call that it has not begun when the
-        connection is closed, so an unheard one is made again over another."""
+        """Close the connection, and make an unread call again over another one: a server never does
+        a call that it has not begun when its connection is closed."""
         self.close()
-        self._settle_unheard(ConnectionError("the connection was closed before its reply came"))
+        self._finish_unread(ConnectionError("the connection was closed before its reply came"))
 
     async def is_lost(self, since: float) -> bool:
         """Whether the server answers over another connection, asked later than nothing came over

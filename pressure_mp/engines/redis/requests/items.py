@@ -15,8 +15,8 @@ from ..implementations import does
 from ..keys import FIFO
 from ..one_script import FirstScript, OneScript, PlainRead
 from ..packing import pack_command
-from ..roles import finish_round, wake
-from ..rounds import tell
+from ..role_checks import note_renewal
+from ..roles import finish_check, wake
 from ..statuses import (
     BUSY,
     DECLINED,
@@ -366,16 +366,16 @@ async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> 
 async def renew(caller: Caller, request: items.Renew, end: float | None) -> items.RenewReply:
     """Frees roles of dead clients too."""
     owner, consumes, produces = request
-    lease, rounds = caller.binding.options.lease, caller.binding.rounds
-    asked, began = rounds.present(), time.monotonic()
+    lease, role_checks = caller.binding.options.lease, caller.binding.role_checks
+    asked, began = role_checks.present(), time.monotonic()
     tickets = [one.ticket for one in asked]
     args = (owner, lease, int(consumes), int(produces), *tickets)
     reply = await caller.script("renew", args, end)
     if reply[0] == MISSING:
-        tell(asked, began, map(str.encode, tickets))
+        note_renewal(asked, began, map(str.encode, tickets))
         return Outcome.MISSING
-    tell(asked, began, reply[6])
-    await finish_round(caller, *reply[4:6])
+    note_renewal(asked, began, reply[6])
+    await finish_check(caller, *reply[4:6])
     return attendance(reply)
 
 

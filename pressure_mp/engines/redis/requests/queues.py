@@ -10,7 +10,7 @@ from ...contract.replies import InUse, Outcome, Unfinished
 from .. import inspection
 from ..caller import Caller
 from ..implementations import does
-from ..roles import free_roles, look, look_round, wake
+from ..roles import free_roles, look, try_to_check_roles, wake
 from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply
 from ..turns import Turns, UntilFinished
 
@@ -30,8 +30,8 @@ _OUTCOMES = {one.value.encode(): one for one in Outcome}
 async def open_(caller: Caller, request: queues.Open, end: float | None) -> queues.OpenReply:
     discipline = caller.binding.discipline
     how, bound, user = request
-    noting = caller.binding.noting(user)
-    reply = await caller.script("open", (how.value, bound, discipline, _FORMAT, user, *noting), end)
+    noted = caller.binding.note_arguments(user)
+    reply = await caller.script("open", (how.value, bound, discipline, _FORMAT, user, *noted), end)
     if reply[0] == EXISTS:
         return queues.Existing(int(reply[1]))
     if reply[0] == MISMATCH:
@@ -40,7 +40,7 @@ async def open_(caller: Caller, request: queues.Open, end: float | None) -> queu
         return queues.Mismatch(what, reply[2].decode(errors="replace"), wanted)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    caller.binding.place.noted.hear(noting, reply[3])
+    caller.binding.place.notes_of_host.hear(noted, reply[3])
     return queues.Opened(int(reply[1]))
 
 
@@ -87,7 +87,7 @@ async def get_length(
     reply = await look(caller, "length", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    await look_round(caller)
+    await try_to_check_roles(caller)
     return int(reply[1])
 
 
@@ -106,7 +106,7 @@ async def get_stats(
     reply = await look(caller, "stats", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    await look_round(caller)
+    await try_to_check_roles(caller)
     *numbers, producer, consumer = reply[1:]
     bound, length, closed, put, put_bytes, got, got_bytes, *rest = map(int, numbers)
     unfinished, rejected, in_flight = rest

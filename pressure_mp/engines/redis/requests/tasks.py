@@ -45,8 +45,8 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
     times = settings.ttr, settings.ttl, settings.zombie
     numbers = (*times, int(settings.keep), settings.max_deliveries, settings.per_key)
     named = (request.how.value, dump(settings), discipline, _FORMAT, request.user)
-    noting = caller.binding.noting(request.user)
-    args = (*named, *numbers, int(request.mends), *noting)
+    noted = caller.binding.note_arguments(request.user)
+    args = (*named, *numbers, int(request.mends), *noted)
     reply = await caller.script("open", args, end)
     status = reply[0]
     if status == MISSING:
@@ -56,7 +56,7 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
         wanted = {"format": _FORMAT}.get(what, discipline)
         return Mismatch(what, reply[2].decode(errors="replace"), wanted)
     if status == DONE:
-        caller.binding.place.noted.hear(noting, reply[2])
+        caller.binding.place.notes_of_host.hear(noted, reply[2])
     found = load(reply[1])
     return t.ExistingTasks(found) if status == EXISTS else t.OpenedTasks(found)
 

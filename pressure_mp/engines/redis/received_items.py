@@ -1,5 +1,4 @@
-"""A thread that was given its item with the news takes it out by a call whose reply nobody waits
-for."""
+"""Remove an item that came with the wake-up, by a call whose reply is not waited for."""
 
 from __future__ import annotations
 
@@ -7,16 +6,17 @@ import time
 from typing import Any, NamedTuple
 
 from ...exceptions import PressureError
-from ..finishing import finish
+from ..blocking_coroutines import finish
 from .binding import RedisBinding
 from .blocking_wire import BlockingWire
 from .lanes import Lane
 from .pool import Pool
 from .scripts import read_bare
-from .session import CAME_AGAIN, Begun, RedisSession
+from .sent_calls import Attempt
+from .session import CAME_AGAIN, RedisSession
 from .statuses import DONE, Reply
 
-#: Bytes of an item that is sent again to say which one was taken.
+#: Bytes of the largest item that is sent again to say which item was taken.
 _SMALL = 1 << 12
 #: The first byte of an item whose content may be beside the queue.
 _MANIFEST = 0xFA
@@ -25,10 +25,10 @@ _MANIFEST = 0xFA
 def accept(
     session: RedisSession, pool: Pool, op: str, args: tuple[Any, ...], safe: float
 ) -> Reply | None:
-    """As of ``Caller``. The next call over the connection reads the reply."""
+    """Do what ``Caller.accept`` says. The next call over the connection reads the reply."""
     binding, item = session.binding, session.heard
     wire: Any = session.free_wire
-    # What is large is not sent again; what has its content beside the queue needs more.
+    # A large item is not sent again; an item whose content is beside the queue needs more calls.
     if wire is None or op not in binding.quick or not 0 < len(item) <= _SMALL:
         return None
     if item[0] == _MANIFEST or time.monotonic() >= safe:
@@ -42,9 +42,9 @@ def accept(
     reply: Any
     try:
         wire.send_now(packed)
-        # Others may have the role since the moment `safe`: what was sent before is in time.
+        # Another client may have the role from the moment `safe` on: send the call before that.
         if time.monotonic() < safe:
-            wire.unheard = _Accepting(binding, pool, op, args, wire, lane, number)
+            wire.unread = _Removal(binding, pool, op, args, wire, lane, number)
             return [DONE, item]
         reply = read_bare(wire.exchange_now(b""))
     except OSError as error:
@@ -54,11 +54,11 @@ def accept(
         raise
     if type(reply) is list and reply[0] not in CAME_AGAIN:
         return reply
-    return finish(session.script(op, args, begun=Begun(wire, lane, number, reply)))
+    return finish(session.script(op, args, attempt=Attempt(wire, lane, number, reply)))
 
 
-class _Accepting(NamedTuple):
-    """A call that took out an item which its caller has already."""
+class _Removal(NamedTuple):
+    """A call that removes an item which its caller has already."""
 
     binding: RedisBinding
     pool: Pool
@@ -68,23 +68,23 @@ class _Accepting(NamedTuple):
     lane: Lane
     number: bytes
 
-    def settle(self, outcome: Any) -> None:
-        """As of :class:`~.unheard.Unheard`. When the broker cannot be reached the item is still
-        queued, and comes again when the lease of the role has ended."""
+    def finish(self, outcome: Any) -> None:
+        """Make the call again if it failed. When the broker cannot be reached, the item is still
+        queued, and is delivered again when the lease of the role has ended."""
         if outcome is None or type(outcome) is bytes:
             return
         session = RedisSession(self.binding, self.pool)
-        begun = None
+        attempt = None
         if isinstance(outcome, OSError):
-            begun = Begun(self.wire, self.lane, self.number, outcome)
-        # Else the server refused it, and may have done the next call of that lane, whose reply is
-        # still to come over this connection: it is a new call, over another one.
+            attempt = Attempt(self.wire, self.lane, self.number, outcome)
+        # Otherwise the server refused the call, and may have done the next call of that lane, whose
+        # reply is still to come over this connection: so make a new call, over another one.
         try:
-            finish(session.script(self.op, self.args, begun=begun))
+            finish(session.script(self.op, self.args, attempt=attempt))
         except PressureError:
             pass
         wire = session.free_wire
         if wire is not None:
-            if begun is not None:
-                wire.lane = Lane()  # the other one is its caller's, for the next call
+            if attempt is not None:
+                wire.lane = Lane()  # the other lane is for the caller's next call
             session.give_wire_back()

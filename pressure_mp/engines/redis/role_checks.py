@@ -1,4 +1,4 @@
-"""When those of a process who wait for a queue, or look at it, see to its roles."""
+"""When the operations of this process check whether the keepers of a queue's roles live."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from ..contract.session import TICK
 
 
-class Waiting:
-    """An operation that waits for a queue, as the looks of its process see it.
+class WaitingOperation:
+    """An operation that waits for a queue, as the renewals of its process see it.
 
-    A look that renews the leases of the process renews the operation's role, or its place in line,
-    too, and sees whether there is anything to do. Until then the operation need not call.
+    A renewal of the process's leases also renews the operation's role, or its place in line, and
+    sees whether there is anything to do. Until then the operation need not call.
     """
 
     __slots__ = ("_came", "_lease", "_seen", "is_due", "safe", "ticket")
@@ -22,9 +22,9 @@ class Waiting:
         self.ticket = ticket
         self._lease = lease / 1000
         self._came = self._seen = 0.0
-        #: Whether a look saw that there is something to do.
+        #: Whether a renewal saw that there is something to do.
         self.is_due = False
-        #: The time, on the monotonic clock, until which looks have renewed its role or place.
+        #: The time, on the monotonic clock, until which its role or place is renewed.
         self.safe = 0.0
 
     def stay(self) -> None:
@@ -32,7 +32,8 @@ class Waiting:
         self._came = time.monotonic()
 
     def see(self, began: float, is_due: bool) -> None:
-        """Note what a look found that ``began`` then: whether the operation has something to do."""
+        """Note what a renewal that ``began`` then saw: whether the operation has something to
+        do."""
         self.is_due = is_due
         if not is_due:
             self._seen, self.safe = began, began + self._lease / 3
@@ -44,38 +45,40 @@ class Waiting:
         return time.monotonic() - self._came < self._lease / 2
 
     @property
-    def is_looked_after(self) -> bool:
-        """Whether a look saw recently that there is nothing to do."""
+    def is_renewed(self) -> bool:
+        """Whether a renewal saw recently that there is nothing to do."""
         return not self.is_due and time.monotonic() - self._seen < min(self._lease / 2, 3 * TICK)
 
 
-class Rounds:
-    """Once a tick, however many they are; sooner when something runs out by then."""
+class RoleChecks:
+    """The times at which this process checks the roles of one queue: once a tick, however many of
+    its operations wait, or sooner when a lease ends sooner."""
 
     def __init__(self) -> None:
         self._next = 0.0
-        self._is_left_to_looks = False
+        self._is_left_to_renewals = False
         self._unclaimed: dict[bytes, float] = {}
-        self._waiting: dict[str, Waiting] = {}
+        self._waiting: dict[str, WaitingOperation] = {}
 
     def after_fork(self) -> None:
         """Forget the waiting operations in a forked child: they are the parent's."""
         self._waiting = {}
 
     def is_due(self) -> bool:
-        """Whether it is time; then the caller does it, and nobody else until the next time."""
+        """Whether it is time; then the caller checks, and is the only one until the next time."""
         now = time.monotonic()
         if now < self._next:
             return False
-        self._next, self._is_left_to_looks = now + TICK, False
+        self._next, self._is_left_to_renewals = now + TICK, False
         return True
 
-    def note(self, again: float | None, looks: bool = False) -> None:
-        """It was done; in ``again`` seconds something runs out, if that is known. ``looks``: by a
-        process that looks at the queue more often than once a tick, and does it each time."""
+    def note(self, again: float | None, by_renewal: bool = False) -> None:
+        """Note that the roles were checked; in ``again`` seconds a lease ends, if that is known.
+        ``by_renewal``: by a renewal. The process renews more often than once a tick, and checks
+        each time."""
         limit = TICK if again is None else min(again, TICK)
         self._next = time.monotonic() + limit
-        self._is_left_to_looks = looks and limit == TICK
+        self._is_left_to_renewals = by_renewal and limit == TICK
 
     def overdue(self, unclaimed: list[bytes], lease: float) -> list[bytes]:
         """Select the roles whose token has been in no list for ``lease`` seconds; ``unclaimed`` are
@@ -87,33 +90,33 @@ class Rounds:
 
     @property
     def left(self) -> float | None:
-        """The seconds until it is time again; None when nobody need come for it."""
-        return None if self._is_left_to_looks else max(self._next - time.monotonic(), 0.0)
+        """The seconds until the next check; None when the renewals check."""
+        return None if self._is_left_to_renewals else max(self._next - time.monotonic(), 0.0)
 
-    def stay(self, waiting: Waiting) -> None:
+    def stay(self, operation: WaitingOperation) -> None:
         """Note that an operation still waits."""
-        waiting.stay()
-        self._waiting[waiting.ticket] = waiting
+        operation.stay()
+        self._waiting[operation.ticket] = operation
 
-    def leave(self, waiting: Waiting) -> None:
+    def leave(self, operation: WaitingOperation) -> None:
         """Note that an operation waits no more."""
-        self._waiting.pop(waiting.ticket, None)
+        self._waiting.pop(operation.ticket, None)
 
-    def present(self) -> list[Waiting]:
+    def present(self) -> list[WaitingOperation]:
         """Return the waiting operations. Forgets an operation that did not call :meth:`stay`
         recently, or whose event loop was closed."""
         found = []
-        for one in list(self._waiting.values()):
-            if one.is_there:
-                found.append(one)
+        for operation in list(self._waiting.values()):
+            if operation.is_there:
+                found.append(operation)
             else:
-                self._waiting.pop(one.ticket, None)
+                self._waiting.pop(operation.ticket, None)
         return found
 
 
-def tell(asked: Iterable[Waiting], began: float, due: Iterable[bytes]) -> None:
-    """Note the result of a look that ``began`` then, for the operations that it asked for: the
-    ``due`` ones have something to do."""
+def note_renewal(asked: Iterable[WaitingOperation], began: float, due: Iterable[bytes]) -> None:
+    """Note the result of a renewal that ``began`` then for the operations in ``asked``: those whose
+    tickets are ``due`` have something to do."""
     tickets = {ticket.decode() for ticket in due}
-    for one in asked:
-        one.see(began, one.ticket in tickets)
+    for operation in asked:
+        operation.see(began, operation.ticket in tickets)

@@ -1,4 +1,4 @@
-"""Coroutines that never suspend: what threads and asyncio share is written once, as these."""
+"""Run coroutines that block instead of suspending: threads and asyncio share the code of these."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def finish(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never suspends."""
+    """Run a coroutine that never suspends, and return its result."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
