@@ -85,7 +85,7 @@ class Broker:
         self._given = {"url": url, "prefix": prefix}
         address = registry.resolve(url, prefix=prefix, environ=environ)
         self.check(address)
-        self.address: Address = address.settled()
+        self.address: Address = address.started()
         self.engine = registry.engine(self.address)
 
     def check(self, address: Address) -> None:

@@ -107,7 +107,7 @@ class Watch:
                     watched.look(queue, now)
                 there[key] = watched
         now = time.monotonic()
-        for told in self._ages.look([one.queue for one in there.values()], now):
+        for told in self._ages.observe([one.queue for one in there.values()], now):
             there[told.name, told.discipline].queue = told
         self.queues = there
         self.slow = self._find_slow(one for one in there.values() if one.is_full)

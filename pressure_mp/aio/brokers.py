@@ -48,6 +48,6 @@ async def examine_broker(
 
 async def _ask(address: Address, operation: Operation[T]) -> T:
     if address.capabilities.starts:  # a server, perhaps
-        address = await off_loop(address.settled)
+        address = await off_loop(address.started)
         await off_loop(registry.engine, address)
     return await adrive(operation, registry.engine(address).broker().asession())

@@ -119,7 +119,7 @@ class Handle:
     async def _open_now(self) -> None:
         handle = self._sync
         if handle._address.capabilities.starts:
-            handle._address = await off_loop(handle._address.settled)
+            handle._address = await off_loop(handle._address.started)
             await off_loop(registry.engine, handle._address)
         await self._meet_with(handle._first_use(handle._options))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..effects import Operation
 from ..engines.contract.session import Engine
-from ..engines.contract.task_records import Held
+from ..engines.contract.task_records import HeldTask
 from ..identity.processes import incarnation, state
 from ..in_flight import Claim
 from ..operations.task_leases import TaskLeaseOperations
@@ -42,7 +42,7 @@ class Takers:
         #: on the monotonic clock.
         self._held: dict[bytes, tuple[int, float]] = {}
         #: Those that transactions are to acknowledge, or did, in the order in which that was said.
-        self._unsure: dict[Held, None] = {}
+        self._unsure: dict[HeldTask, None] = {}
 
     def __enter__(self) -> None:
         self.lease.__enter__()
@@ -76,7 +76,7 @@ class Takers:
         return self._operations.requeue(incarnation(), _LOST, call=call)
 
     def keep(
-        self, tasks: Sequence[bytes], call: int, longest: int, done: Held | None = None
+        self, tasks: Sequence[bytes], call: int, longest: int, done: HeldTask | None = None
     ) -> None:
         """This process has these tasks, by the take of that number, for so many milliseconds; and
         no more the one that is done."""
@@ -89,12 +89,12 @@ class Takers:
         if tasks:
             self.lease.keep()
 
-    def lose(self, tasks: Iterable[Held]) -> None:
+    def lose(self, tasks: Iterable[HeldTask]) -> None:
         """This process does not have the tasks any more by those takes."""
         with self._guard:
             self._lose(tasks)
 
-    def lose_later(self, tasks: Iterable[Held]) -> None:
+    def lose_later(self, tasks: Iterable[HeldTask]) -> None:
         """A transaction that nobody hears of ends it that this process has the tasks, unless it
         fails. So these are kept as long as it can have them; without a ttr, for a minute; and the
         latest ``MOST_UNSURE`` only."""

@@ -11,7 +11,7 @@ from ..encoding.large import Large
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_administration import ChangeTask
-from ..engines.contract.task_records import Edit, Held, StoredTask
+from ..engines.contract.task_records import Edit, HeldTask, StoredTask
 from ..engines.contract.task_results import NO_RESULT, Result
 from ..engines.contract.tasks import (
     AckTask,
@@ -59,14 +59,16 @@ class Subject(NamedTuple):
 class Keeper(Protocol):
     """This process as a taker of tasks."""
 
-    def keep(self, tasks: list[bytes], call: int, longest: int, done: Held | None = None) -> None:
+    def keep(
+        self, tasks: list[bytes], call: int, longest: int, done: HeldTask | None = None
+    ) -> None:
         """Note that this process has these tasks by the take of that number, for so many
         milliseconds, 0 for no end; and the task ``done`` no more."""
 
-    def lose(self, tasks: Sequence[Held]) -> None:
+    def lose(self, tasks: Sequence[HeldTask]) -> None:
         """Note that this process has these tasks no more."""
 
-    def lose_later(self, tasks: Sequence[Held]) -> None:
+    def lose_later(self, tasks: Sequence[HeldTask]) -> None:
         """Note that this process loses these tasks when a transaction commits; it is not told
         when."""
 
@@ -249,7 +251,7 @@ class TaskSettling(TaskResultStorage):
         return DecodedTask(task.id, settled.record, data)
 
     def ack_many(
-        self, tasks: Sequence[Held], here: Keeper, results: Mapping[int, Any]
+        self, tasks: Sequence[HeldTask], here: Keeper, results: Mapping[int, Any]
     ) -> Operation[dict[int, PressureError]]:
         """Acknowledge tasks, in batches; ``results`` has the results of some, by their place in
         ``tasks``. Returns the errors of the tasks that cannot be acknowledged, by their place."""
@@ -269,7 +271,7 @@ class TaskSettling(TaskResultStorage):
         return problems
 
     def _say_values(
-        self, tasks: Sequence[Held], results: Mapping[int, Any]
+        self, tasks: Sequence[HeldTask], results: Mapping[int, Any]
     ) -> tuple[dict[int, bytes | Large], dict[int, PressureError]]:
         """Encode results by the places of the tasks; return with them the errors of the others."""
         said: dict[int, bytes | Large] = {}
@@ -282,7 +284,7 @@ class TaskSettling(TaskResultStorage):
         return said, problems
 
     def _ack_batch(
-        self, tasks: Sequence[Held], said: Sequence[bytes | Large]
+        self, tasks: Sequence[HeldTask], said: Sequence[bytes | Large]
     ) -> Operation[dict[int, Refusal]]:
         """Acknowledge tasks with their encoded results. Returns why some cannot be acknowledged."""
         while True:
@@ -297,7 +299,7 @@ class TaskSettling(TaskResultStorage):
                 return reply
 
     def ack_many_at_commit(
-        self, tasks: Sequence[Held], here: Keeper, results: Mapping[int, Any]
+        self, tasks: Sequence[HeldTask], here: Keeper, results: Mapping[int, Any]
     ) -> Operation[None]:
         """Acknowledge tasks when a transaction of the caller's commits. Raises the error of the
         first that cannot be acknowledged."""

@@ -58,7 +58,7 @@ def find_address(
     url: str | None, host: str | None, port: int | None, db: int | None, prefix: str | None
 ) -> Address:
     """The address that the arguments and the environment name, as other processes can use it."""
-    return registry.resolve(url, host, port, db, prefix).settled()
+    return registry.resolve(url, host, port, db, prefix).started()
 
 
 def check_shared(url: str | None) -> None:

@@ -91,7 +91,7 @@ class Handle:
         check_durable(self._options, address)
         for level in self._levels:
             check_level(type(self).__name__, level, address)
-        self._address = address if self._opens_later else address.settled()
+        self._address = address if self._opens_later else address.started()
         self._reset()
 
     @classmethod

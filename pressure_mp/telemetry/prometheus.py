@@ -85,7 +85,7 @@ class QueueCollector(Collector):
         """The metrics of this moment."""
         found: dict[str, list[QueueSummary]] = {}
         there = list(list_queues(url=self._url, prefix=self._prefix))
-        for queue in self._ages.look(there, time.monotonic()):
+        for queue in self._ages.observe(there, time.monotonic()):
             found.setdefault(queue.discipline, []).append(queue)
         yield from _summed({discipline: _Total(queues) for discipline, queues in found.items()})
         if self._per_queue:

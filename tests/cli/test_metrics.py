@@ -103,7 +103,7 @@ def test_of_many_looks_the_first_is_remembered():
     ages = Ages()
     queue = brokers.QueueSummary("jobs", "fifo", 0, 0, False, 0, 0, 0, 0, 0, 0, None, {})
     for number in range(1, 1000):
-        (told,) = ages.look([queue._replace(length=number, produced=number)], float(number))
+        (told,) = ages.observe([queue._replace(length=number, produced=number)], float(number))
     assert told.age == 998
 
 

@@ -13,7 +13,7 @@ from pressure_mp.operations.brokers import identify
 
 
 def identity(url, prefix):
-    broker = registry.engine(registry.resolve(url, prefix=prefix).settled()).broker()
+    broker = registry.engine(registry.resolve(url, prefix=prefix).started()).broker()
     found = drive(identify(), broker.session())
 
     async def ask():

@@ -154,7 +154,7 @@ def test_contents_are_read_until_they_are_swept(queue):
 
 
 def test_a_host_notes_its_anonymous_queues(url, name):
-    address = registry.resolve(url, prefix=f"__pressure__:{name}").settled()
+    address = registry.resolve(url, prefix=f"__pressure__:{name}").started()
     host = registry.engine(address).host(name)
     keys = [(f"{name}-{number}", "fifo") for number in range(3)]
     for key in keys:

@@ -32,7 +32,7 @@ import psutil
 import pytest
 import redis
 
-from pressure_mp.engines.embedded import launcher, private_places, supervisor
+from pressure_mp.engines.embedded import launcher, private_directories, supervisor
 from pressure_mp.exceptions import BrokerUnavailable, EmbeddedServerError
 
 if not os.environ.get("CI"):  # there, a missing wheel has to fail
@@ -907,7 +907,7 @@ class TestSharedServerError:
 
     def test_for_a_second_server_on_the_same_data(self, world: World, shared: str) -> None:
         os.mkdir(shared)
-        held = private_places.lock(shared)
+        held = private_directories.lock(shared)
         assert held is not None
         error = world.start("shared_on_demand", shared).ask_first()["error"]
         os.close(held)

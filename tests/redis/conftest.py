@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from oracle.clients import LONG_LEASE, Client
 
 from pressure_mp.cli.app import app
-from pressure_mp.engines.shared import places
+from pressure_mp.engines.shared import ring_files
 
 Handle = TypeVar("Handle")
 
@@ -22,7 +22,7 @@ Handle = TypeVar("Handle")
 @pytest.fixture(autouse=True)
 def all_at_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is tested here is what becomes of queues whose items are at the broker."""
-    monkeypatch.setenv(places.VARIABLE, "0")
+    monkeypatch.setenv(ring_files.VARIABLE, "0")
 
 
 @pytest.fixture

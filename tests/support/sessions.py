@@ -11,7 +11,7 @@ from pressure_mp.engines.contract.session import Options
 
 def bind(url: str, name: str, discipline: str = "fifo", lease: int = 5000) -> Any:
     """A queue of an engine, which need not exist."""
-    engine = registry.engine(registry.parse(url).settled())
+    engine = registry.engine(registry.parse(url).started())
     return engine.bind(name, discipline, Options(lease=lease))
 
 

@@ -83,6 +83,6 @@ class Address(Protocol):
     def capabilities(self) -> Capabilities:
         """Of the engine there."""
 
-    def settled(self) -> Address:
+    def started(self) -> Address:
         """The address that other processes can use too. May start a server, and raises what that
         does."""

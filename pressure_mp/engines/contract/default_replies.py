@@ -7,7 +7,7 @@ from typing import Any
 
 from ...exceptions import NotSupportedError
 from .brokers import DamagedPage, FindDamaged, MayGet, RenewAll
-from .items import EndReservation, Reserve, Settled
+from .items import EndReservation, HandedOut, Reserve
 from .queues import Unlock
 from .replies import Outcome
 from .requests import LEVELS
@@ -16,7 +16,7 @@ from .requests import LEVELS
 OPTIONAL: dict[type, Callable[[Any], Any]] = {
     # No items are reserved for a reader.
     Reserve: lambda request: Outcome.SHARED,
-    EndReservation: lambda request: Settled(0),
+    EndReservation: lambda request: HandedOut(0),
     # There are no roles, and a queue is not in several keys, of which one can be lost.
     Unlock: lambda request: "",
     FindDamaged: lambda request: DamagedPage([], ""),

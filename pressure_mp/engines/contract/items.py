@@ -204,13 +204,13 @@ class EndReservation(NamedTuple):
     handed: int
 
 
-class Settled(NamedTuple):
+class HandedOut(NamedTuple):
     """So many of all its items count as handed out: the others are for anybody."""
 
     number: int
 
 
-EndReservationReply = Settled
+EndReservationReply = HandedOut
 
 
 class Acknowledge(NamedTuple):

@@ -224,7 +224,7 @@ class Keeper(NamedTuple):
     lease: int = 0
 
 
-class Waiting(NamedTuple):
+class WaitingClient(NamedTuple):
     """One who stands in line, in milliseconds of the broker's clock: since when, and when it was
     last seen to."""
 
@@ -239,7 +239,7 @@ class End(NamedTuple):
 
     last: str
     keeper: Keeper | None
-    line: list[Waiting]
+    line: list[WaitingClient]
 
 
 class Inspection(NamedTuple):

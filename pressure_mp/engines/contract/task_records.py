@@ -149,7 +149,7 @@ class StoredTask(NamedTuple):
 
 #: A task that somebody has, by its id, and the number of the take that has it: only by that it is
 #: settled.
-Held = tuple[bytes, int]
+HeldTask = tuple[bytes, int]
 
 
 class Edit(NamedTuple):

@@ -17,7 +17,7 @@ from .replies import (
     Renewed,
     Unprocessed,
 )
-from .task_records import Edit, Held, StoredTask, TaskRecord, TaskSettings
+from .task_records import Edit, HeldTask, StoredTask, TaskRecord, TaskSettings
 from .task_results import NO_RESULT, Result
 
 
@@ -221,7 +221,7 @@ class AckTasks(NamedTuple):
     MOST_BYTES together unless it is one; LOST: the content of one is gone, and nothing was done."""
 
     owner: str
-    tasks: Sequence[Held]
+    tasks: Sequence[HeldTask]
     results: Sequence[tuple[int, Result]] = ()
 
 

@@ -44,7 +44,7 @@ class EmbeddedAddress(NamedTuple):
         private = not self.directory and not launcher.is_inherited()
         return self.server.capabilities._replace(starts=True, private=private)
 
-    def settled(self) -> EmbeddedAddress | RedisAddress:
+    def started(self) -> EmbeddedAddress | RedisAddress:
         """A private server is started, and is named by its socket from then on; one that is kept in
         a directory by the directory, because whoever comes next may have to start it again.
 

@@ -30,7 +30,7 @@ from ... import interrupts, lifecycle
 from ...exceptions import EmbeddedServerError
 from ...identity.descriptors import Descriptor
 from ...polling import new_poll
-from . import private_places, supervisor
+from . import private_directories, supervisor
 
 if TYPE_CHECKING:
     import subprocess
@@ -115,7 +115,7 @@ def start_shared(directory: str) -> str:
     with _lock:
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)
-            private_places.check(path)
+            private_directories.check(path)
             with _registered_as_user(path):
                 if not _answers(socket_path):
                     launch(["shared", path, server_binary()], subprocess.DEVNULL).wait()
@@ -191,11 +191,11 @@ def _private_directory() -> tuple[str, int]:
     name_in_it = os.path.join(_DIRECTORY_PREFIX + "12345678", supervisor.SOCKET_NAME)
     if not _is_short(os.path.join(parent, name_in_it)):
         parent = "/tmp"
-    private_places.clear(parent, _DIRECTORY_PREFIX)
+    private_directories.clear(parent, _DIRECTORY_PREFIX)
     try:
         while True:
             directory = tempfile.mkdtemp(prefix=_DIRECTORY_PREFIX, dir=parent)
-            lock = private_places.lock(directory)
+            lock = private_directories.lock(directory)
             if lock is not None:
                 return directory, lock
     except OSError as error:
@@ -282,9 +282,10 @@ def _answers(socket_path: str) -> bool:
         ) from error
     except supervisor.StrangerError as error:
         raise EmbeddedServerError(
-            f"the embedded server on {socket_path} belongs to {private_places.user(error.uid)}, "
-            f"not of {private_places.user(os.geteuid())}, who uses it: use a directory that is "
-            f"yours alone, and unset {_VARIABLE} if it names that socket"
+            f"the embedded server on {socket_path} belongs to "
+            f"{private_directories.user(error.uid)}, not of "
+            f"{private_directories.user(os.geteuid())}, who uses it: use a directory that is yours "
+            f"alone, and unset {_VARIABLE} if it names that socket"
         ) from None
     except OSError as error:
         raise EmbeddedServerError(f"cannot connect to {socket_path}: {error}") from error

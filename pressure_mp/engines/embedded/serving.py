@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ...exceptions import EmbeddedServerError
-from . import private_places
+from . import private_directories
 from .launcher import server_binary, temporary_directory
 
 
@@ -28,7 +28,7 @@ def become_server(
         place = directory or Path(temporary_directory())
         if keeps:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            private_places.check(str(place.resolve()))
+            private_directories.check(str(place.resolve()))
             _hold(place.resolve())
     except OSError as error:
         raise EmbeddedServerError(f"cannot use {directory} for a server: {error}") from error
@@ -59,7 +59,7 @@ def _hold(place: Path) -> None:
     """Lock the directory until the server ends: two servers that write there destroy each other's
     data. The lock stays with this process when it becomes the server. The server of programs that
     use the directory by ``embedded://`` has the same lock."""
-    lock = private_places.lock(str(place))
+    lock = private_directories.lock(str(place))
     if lock is None:
         raise EmbeddedServerError(
             f"a server runs already that has its data in {place}: end it, or the programs that use "

@@ -34,7 +34,7 @@ class MemoryAddress(NamedTuple):
         """As of :class:`~pressure_mp.engines.contract.address.Address`."""
         return _CAPABILITIES
 
-    def settled(self) -> MemoryAddress:
+    def started(self) -> MemoryAddress:
         """As it is."""
         return self
 

@@ -11,7 +11,7 @@ from ... import states
 from ..contract.task_records import Record, StoredTask, TaskSettings
 from ..contract.task_results import TAKEN
 from .line import Caller
-from .ready_line import ReadyLine
+from .ready_tasks import ReadyTasks
 from .results import Results
 
 #: In which states there is an outcome to be told, and which.
@@ -67,7 +67,7 @@ class Life:
         self.awaited: dict[bytes, list[Caller]] = {}
         self.outcomes: dict[Caller, str] = {}
         self.results = Results()
-        self._ready = ReadyLine(self.tasks, settings.per_key)
+        self._ready = ReadyTasks(self.tasks, settings.per_key)
         self._due: list[tuple[int, bytes]] = []
         self._seq = self._counter = 0
 
@@ -155,7 +155,7 @@ class Life:
         self.tasks[task.id] = task
         self._count(states.VOID, task.record.state, task.record.tube)
         self._enter(task)
-        self._settle(task.record)
+        self._update_lines(task.record)
 
     def take(self, task: Living, owner: str, call: int, ttr: int | None) -> None:
         """A ready task is taken."""
@@ -213,7 +213,7 @@ class Life:
             changes |= {"owner": "", "call": 0}
         task.record = before._replace(state=after, since=self.now, due=ends, **changes)
         self._enter(task)
-        self._settle(before, task.record)
+        self._update_lines(before, task.record)
         if after == states.BURIED:
             self.conclude(task, "buried", before.state)
 
@@ -225,7 +225,7 @@ class Life:
             self._leave(task)
             task.record = record._replace(tube=tube)
             self._enter(task)
-            self._settle(record, task.record)
+            self._update_lines(record, task.record)
 
     def postpone(self, task: Living, ends: int) -> None:
         """The state of a task ends later."""
@@ -240,7 +240,7 @@ class Life:
         self._count(before.state, states.VOID, before.tube)
         del self.tasks[task.id]
         task.record = before._replace(state=states.VOID, since=self.now, due=0)
-        self._settle(before)
+        self._update_lines(before)
         self.conclude(task, outcome, before.state)
 
     def conclude(self, task: Living, outcome: str, before: str) -> None:
@@ -277,11 +277,11 @@ class Life:
         if record.due:
             self._due.remove((record.due, task.id))
 
-    def _settle(self, *records: Record) -> None:
+    def _update_lines(self, *records: Record) -> None:
         """A task was, or is, one of the keys of these."""
         for record in records:
             if record.key:
-                self._ready.settle(record.tube, record.key)
+                self._ready.update_line(record.tube, record.key)
 
     def _count(self, before: str, after: str, tube: str) -> None:
         for way in (f"{before}-{after}", f"{before}-{after} {tube}" if tube else ""):

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from weakref import ref
 
 from ..contract.items import Prefetch, Put, Take
-from ..contract.queues import End, Join, Keeper, Waiting
+from ..contract.queues import End, Join, Keeper, WaitingClient
 from .clock import milliseconds
 
 #: What one can wait to have done.
@@ -95,7 +95,9 @@ class Line:
         keeper, places = None, list(self._places.values())
         for _, client, since, seen, lease in places[:1]:
             keeper = Keeper("waiting", client, "", since, seen + lease, lease)
-        behind = [Waiting(client, "", since, seen) for _, client, since, seen, _ in places[1:]]
+        behind = [
+            WaitingClient(client, "", since, seen) for _, client, since, seen, _ in places[1:]
+        ]
         return End(last or "", keeper, behind[:limit])
 
 

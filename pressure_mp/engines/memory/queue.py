@@ -48,7 +48,7 @@ class MemoryItems:
             (self._existing.discard if self.slot.state is None else self._existing.add)(self)
             if isinstance(request, _WISHES):
                 self._keep_place(request, reply, caller)
-            self._wake_who_can_go_on()
+            self._wake_ready()
         return reply
 
     def summary(self, name: str) -> QueueSummary | None:
@@ -62,7 +62,7 @@ class MemoryItems:
         with self._lock:
             for line in self.slot.lines.all:
                 line.leave(caller)
-            self._wake_who_can_go_on()
+            self._wake_ready()
 
     def _keep_place(self, wish: Wish, reply: Any, caller: Caller) -> None:
         line, state = self._line(wish), self.slot.state
@@ -87,7 +87,7 @@ class MemoryItems:
             case Join():
                 return self.slot.lines.joiners
 
-    def _wake_who_can_go_on(self) -> None:
+    def _wake_ready(self) -> None:
         for line in self.slot.lines.all:
             for caller, place in line.waiting() if line else ():
                 if self._can_go_on(place.wish, line.is_next(caller)):

@@ -13,7 +13,7 @@ class TaskLine:
         #: Those who want a task, in line, each with the tube; empty for any.
         self._takers: dict[Caller, str] = {}
         #: When some of them look again by themselves, since a task becomes ready then.
-        self._looks_at: dict[Caller, int] = {}
+        self._retries_at: dict[Caller, int] = {}
         self._watchers: set[Caller] = set()
         #: Those who wait for notices, each with the inbox and the last number in it.
         self._readers: dict[Caller, tuple[str, int]] = {}
@@ -22,13 +22,13 @@ class TaskLine:
         """How many want a task."""
         return len(self._takers)
 
-    def stand(self, caller: Caller, tube: str, looks_at: int | None) -> None:
+    def stand(self, caller: Caller, tube: str, retries_at: int | None) -> None:
         """One waits for a task, and keeps its place in line; it looks again at that time."""
         caller.rest()
         self._takers.setdefault(caller, tube)
-        self._looks_at.pop(caller, None)
-        if looks_at is not None:
-            self._looks_at[caller] = looks_at
+        self._retries_at.pop(caller, None)
+        if retries_at is not None:
+            self._retries_at[caller] = retries_at
 
     def watch(self, caller: Caller) -> None:
         """One waits for what becomes of a task."""
@@ -44,10 +44,10 @@ class TaskLine:
         """One waits no longer."""
         self._readers.pop(caller, None)
         self._takers.pop(caller, None)
-        self._looks_at.pop(caller, None)
+        self._retries_at.pop(caller, None)
         self._watchers.discard(caller)
 
-    def wake_who_can_go_on(self, life: Life | None) -> None:
+    def wake_ready(self, life: Life | None) -> None:
         """Those whose task has come to its end, or whose inbox has a notice or is gone; the first
         in line for each task that is ready, and when one becomes ready before anybody looks again;
         those for whom none is when the queue is shut down; everybody when it is gone."""
@@ -64,7 +64,7 @@ class TaskLine:
         if self._takers:
             first = self._first(life)
             due = life.next_due_at()
-            if due is not None and all(due < at for at in self._looks_at.values()):
+            if due is not None and all(due < at for at in self._retries_at.values()):
                 first.append(next(iter(self._takers)))
             for caller in first:
                 caller.wake()

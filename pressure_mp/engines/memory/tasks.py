@@ -127,7 +127,7 @@ class MemoryTasks:
             if life.is_deleted:
                 self._life = None
                 self._existing.discard(self)
-            self._line.wake_who_can_go_on(self._life)
+            self._line.wake_ready(self._life)
         return reply
 
     def _keep_place(self, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:
@@ -160,7 +160,7 @@ class MemoryTasks:
             self._line.leave(caller)
             if self._life is not None:
                 self._life.forget(caller)
-            self._line.wake_who_can_go_on(self._life)
+            self._line.wake_ready(self._life)
 
     @for_places.does(Exists)
     def _exists(self, request: Exists) -> ExistsReply:

@@ -77,7 +77,7 @@ class PostgresAddress(NamedTuple):
         """As of :class:`~pressure_mp.engines.contract.address.Address`."""
         return _CAPABILITIES
 
-    def settled(self) -> PostgresAddress:
+    def started(self) -> PostgresAddress:
         """As it is."""
         return self
 

@@ -126,7 +126,7 @@ def _end(last: str | None, line: list[Any], limit: int) -> q.End:
     keeper = None
     for client, since, seen, lease in line[:1]:
         keeper = q.Keeper("waiting", client, "", since, seen + lease, lease)
-    behind = [q.Waiting(client, "", since, seen) for client, since, seen, _ in line[1:]]
+    behind = [q.WaitingClient(client, "", since, seen) for client, since, seen, _ in line[1:]]
     return q.End(last or "", keeper, behind[:limit])
 
 
@@ -228,13 +228,13 @@ does(
     i.PeekItems,
     lambda request, _: Asked("peek", {"start": request.start, "limit": request.limit}),
     _read_items,
-    look=True,
+    reads=True,
 )
 does(
     i.PeekPlaced,
     lambda request, _: Asked("peek_placed", {"start": request.start, "limit": request.limit}),
     _read_placed,
-    look=True,
+    reads=True,
 )
 does(
     q.Inspect,
@@ -253,23 +253,23 @@ does(
 does(q.Enlist, lambda request, _: Asked("enlist", {"user": request.user}), outcome, once=False)
 does(q.Dismiss, lambda request, _: Asked("dismiss", {"users": [*request.users]}), number)
 
-does(q.Exists, same("exists"), lambda request, reply: reply.info, look=True)
-does(q.GetDiscipline, same("get_discipline"), _read_info, look=True)
-does(q.GetUsers, same("get_users"), _read_info, look=True)
-does(q.GetLength, same("get_length"), number, look=True)
-does(q.IsClosed, same("is_closed"), _read_info, look=True)
-does(q.GetStats, same("get_stats"), _read_stats, look=True)
+does(q.Exists, same("exists"), lambda request, reply: reply.info, reads=True)
+does(q.GetDiscipline, same("get_discipline"), _read_info, reads=True)
+does(q.GetUsers, same("get_users"), _read_info, reads=True)
+does(q.GetLength, same("get_length"), number, reads=True)
+does(q.IsClosed, same("is_closed"), _read_info, reads=True)
+does(q.GetStats, same("get_stats"), _read_stats, reads=True)
 does(
     i.GetRejected,
     lambda request, _: Asked("get_rejected", {"limit": request.limit}),
     _read_items,
-    look=True,
+    reads=True,
 )
 does(
     f.GetSnapshot,
     lambda request, _: Asked("get_snapshot", {"limit": request.limit}),
     _read_snapshot,
-    look=True,
+    reads=True,
 )
-does(f.GetKeys, same("get_keys"), _read_items, look=True)
-does(f.GetQueued, lambda request, _: Asked("get_queued", {}, (request.key,)), number, look=True)
+does(f.GetKeys, same("get_keys"), _read_items, reads=True)
+does(f.GetQueued, lambda request, _: Asked("get_queued", {}, (request.key,)), number, reads=True)

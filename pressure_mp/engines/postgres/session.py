@@ -143,8 +143,8 @@ class BaseSession(SessionDefaults):
         durability = self.binding.options.durability
         if durability is not None:
             asked.args["durable"] = durability.replicas
-        if way.look:
-            return way.read(request, await self._look(asked, end))
+        if way.reads:
+            return way.read(request, await self._read(asked, end))
         waits = "waits" in asked.args or (asked.op == "put" and "awaited" in asked.args)
         listener = self.binding.listener
         heard = listener.number
@@ -157,7 +157,7 @@ class BaseSession(SessionDefaults):
                 reply = await self._ask(way, request, asked, end, waits, heard)
         return reply
 
-    async def _look(self, asked: Asked, end: float | None) -> Reply:
+    async def _read(self, asked: Asked, end: float | None) -> Reply:
         binding = self.binding
         params = (
             binding.prefix.encode(),

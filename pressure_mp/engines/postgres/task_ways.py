@@ -278,5 +278,5 @@ does(
 )
 does(t.RequeueTasks, _ask_requeue, number)
 does(t.CloseTasks, same("close"), outcome, once=False)
-does(t.AreTasksClosed, same("is_closed"), _read_closed, look=True)
+does(t.AreTasksClosed, same("is_closed"), _read_closed, reads=True)
 does(t.DeleteTasks, same("delete"), outcome)

@@ -62,12 +62,12 @@ class BaseTransactionSession(SessionDefaults):
     """For asyncio; and, driven by ``finish``, for threads."""
 
     def __init__(
-        self, binding: Bound, pool: Pool, looking: BaseSession, connection: AnyConnection
+        self, binding: Bound, pool: Pool, reader: BaseSession, connection: AnyConnection
     ) -> None:
         check(connection, binding.name)
         self._binding = binding
         self._pool = pool
-        self._looking = looking
+        self._reader = reader
         self._connection = connection
         #: The caller's, once something was staged in it.
         self.transaction: CallersTransaction | None = None
@@ -80,7 +80,7 @@ class BaseTransactionSession(SessionDefaults):
         if isinstance(request, SweepContents):
             return False  # what was stored goes with the transaction
         if not isinstance(request, _STAGED):
-            return await self._looking._call(request, end)
+            return await self._reader._call(request, end)
         if self._connection not in self._binding.known:
             await self._identify(end)
         if isinstance(request, PutTasks):
@@ -103,7 +103,7 @@ class BaseTransactionSession(SessionDefaults):
         if not number:
             return request
         asked = task_ways.MAKE_IDS.ask((request.ids, number), self._binding.discipline)
-        made = await self._looking._ask(task_ways.MAKE_IDS, request, asked, end, False, None)
+        made = await self._reader._ask(task_ways.MAKE_IDS, request, asked, end, False, None)
         if not isinstance(made, list):
             return request  # there is no such queue, as the next call says too
         ids = iter(made)
@@ -145,7 +145,7 @@ class BaseTransactionSession(SessionDefaults):
         return Reply(status, None if info is None else json.loads(info), items or [])
 
     async def _end(self) -> None:
-        await self._looking._end()
+        await self._reader._end()
 
 
 class TransactionSession(BaseTransactionSession):

@@ -29,13 +29,17 @@ class Asked(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How one type of request is done. ``ask`` is given the request and the queue's discipline;
-    ``read`` the request and the reply. A ``look`` changes nothing; ``once``: to do it twice is not
-    the same; ``takes``: items for good."""
+    """How one type of request is done.
+
+    ``ask`` makes the call from the request and the queue's discipline; ``read`` makes the reply
+    from the request and the rows. A request that ``reads`` changes nothing; ``once`` marks a
+    request whose effect is not the same when it is done twice; ``takes`` one that takes items for
+    good.
+    """
 
     ask: Callable[[Any, str], Asked]
     read: Callable[[Any, Reply], Any]
-    look: bool = False
+    reads: bool = False
     once: bool = True
     takes: bool = False
 
@@ -49,13 +53,13 @@ def does(
     ask: Callable[[R, str], Asked],
     read: Callable[[R, Reply], Any],
     *,
-    look: bool = False,
+    reads: bool = False,
     once: bool = True,
     takes: bool = False,
 ) -> None:
     """Note how requests of this type are done."""
     assert kind not in ways, f"there are two ways to do {kind.__name__}"
-    ways[kind] = Way(ask, read, look, once, takes)
+    ways[kind] = Way(ask, read, reads, once, takes)
 
 
 #: The statuses that are an outcome, and nothing else.

@@ -98,7 +98,7 @@ class RedisAddress(NamedTuple):
         """As of :class:`~pressure_mp.engines.contract.address.Address`."""
         return _CAPABILITIES
 
-    def settled(self) -> RedisAddress:
+    def started(self) -> RedisAddress:
         """As it is."""
         return self
 

@@ -40,8 +40,8 @@ REJECTING = frozenset(("reject",))
 CONTENT_OPERATIONS = ("store", "fetch")
 
 
-class Place(Protocol):
-    """Where queues are."""
+class Server(Protocol):
+    """The server on which a queue is, as the engine presents it to its bindings."""
 
     address: RedisAddress
 
@@ -74,14 +74,14 @@ class Blocking(NamedTuple):
 class RedisBinding:
     """One queue on one server: its key names, and the constant part of each of its commands."""
 
-    def __init__(self, place: Place, name: str, discipline: str, options: Options) -> None:
-        self.address = place.address
-        self.place = place
+    def __init__(self, server: Server, name: str, discipline: str, options: Options) -> None:
+        self.address = server.address
+        self.server = server
         self.name = name
         self.options = options
         self.discipline = discipline
         self.scripts = scripts.load(discipline)
-        self.slot = place.slot(self.key("data"))
+        self.slot = server.slot(self.key("data"))
         self._kept = keys.kept(self.address.prefix, name, discipline)
         self._keep = options.reconnect + _UNNOTICED + _STRAY
         self._durable: set[str] = set()
@@ -90,7 +90,7 @@ class RedisBinding:
             self._keep += CONFIRM_SECONDS
         #: The operations that are one exchange over a connection and nothing else, at their best.
         self.quick: set[str] = set()
-        if place.silence is None and options.until is None:
+        if server.silence is None and options.until is None:
             self.quick = set(self.scripts) - self._durable - set(CONTENT_OPERATIONS)
         #: The operations that may share a connection with others: none that is woken by its id,
         #: and none whose connection is waited for afterwards.
@@ -121,7 +121,7 @@ class RedisBinding:
         self.keeps_processed = False
         #: Of the client of an inbox that has just heard a notice on its bell.
         self.listening: Listening | None = None
-        self.role_checks = place.role_checks(name, discipline)
+        self.role_checks = server.role_checks(name, discipline)
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
         #: The operations that give back what was granted in line.
         self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
@@ -129,9 +129,9 @@ class RedisBinding:
 
     def note_arguments(self, user: str) -> NoteArguments:
         """Return the arguments that note the queue with this host when it is opened."""
-        if not self.place.opens_at_once:
+        if not self.server.opens_at_once:
             return NoteArguments()
-        return self.place.notes_of_host.arguments((self.name, self.discipline), user)
+        return self.server.notes_of_host.arguments((self.name, self.discipline), user)
 
     def durability(self, op: str) -> Durability | None:
         """Who is to confirm the effect of ``op``."""
@@ -156,7 +156,7 @@ class RedisBinding:
         names = [self.key(part) for part in script.keys]
         if script.beside:
             beside = keys.beside(self.address.prefix, self.name, self.discipline, host())
-            is_near = self.place.opens_at_once  # else they are at another server
+            is_near = self.server.opens_at_once  # else they are at another server
             names += [beside[part] if is_near else self.key("bound") for part in script.beside]
         return Command(script, names, self._kept, self._keep if once else None)
 
@@ -183,7 +183,7 @@ class RedisBinding:
         command: tuple[str | bytes, ...]
         if signal in self._signals.lines:
             line = self._signals.lines[signal]
-            command = ("BLMOVE", self.key(line.free), self.key(line.claim), "RIGHT", "LEFT")
+            command = ("BLMOVE", self.key(line.free), self.key(line.granted), "RIGHT", "LEFT")
             if timeout is None or timeout > TICK:
                 return Blocking((*command, "0"), limit, math.inf)
         elif signal in self._signals.watches:

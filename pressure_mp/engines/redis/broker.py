@@ -41,7 +41,7 @@ from ..contract.items import Attendance
 from ..contract.requests import Request
 from ..contract.session import Options
 from . import keys, scripts
-from .hosts import AsyncHostSession, HostSession, Server
+from .hosts import AsyncHostSession, HostSession, PooledServer
 from .packing import KeyNames, pack_command
 from .plain_commands import PlainCommands
 from .requests.items import attendance
@@ -64,15 +64,15 @@ _NOTHING_MORE = (0, 0, 0, 0, 0, 0)
 _WAYS = tuple(f"{before}-{after}" for before, after in permutations(states.TaskState, 2))
 
 
-class _Place(NamedTuple):
-    """Where a listing is: the slots of the servers that are not done, and the cursor at the first
-    of them."""
+class _ScanPosition(NamedTuple):
+    """The position of a listing: the slots of the remaining servers, and the cursor at the first of
+    these."""
 
     slots: tuple[int, ...]
     cursor: str
 
     @classmethod
-    def read(cls, text: str) -> _Place:
+    def read(cls, text: str) -> _ScanPosition:
         cursor, _, slots = text.partition(" ")
         return cls(tuple(map(int, slots.split(","))), cursor)
 
@@ -86,7 +86,7 @@ for_brokers: Implementations[RedisBroker, [PlainCommands]] = Implementations()
 class RedisBroker:
     """One server, or the nodes of a cluster."""
 
-    def __init__(self, server: Server, options: Options) -> None:
+    def __init__(self, server: PooledServer, options: Options) -> None:
         self._server = server
         self._options = options
         self._prefix = server.address.prefix
@@ -136,17 +136,17 @@ class RedisBroker:
     ) -> tuple[set[bytes], str]:
         """What one step of the server's own iteration finds: nothing holds the server up."""
         if request.after:
-            place = _Place.read(request.after)
+            position = _ScanPosition.read(request.after)
         else:
-            place = _Place(tuple(await commands.slots()), "0")
-        slot, *others = place.slots
+            position = _ScanPosition(tuple(await commands.slots()), "0")
+        slot, *others = position.slots
         asked: tuple[Any, ...] = ("MATCH", pattern, "COUNT", _KEYS_OF_ONE * request.limit)
         if kind is not None:
             asked += ("TYPE", kind)
-        cursor, found = await commands.request(slot, "SCAN", place.cursor, *asked)
+        cursor, found = await commands.request(slot, "SCAN", position.cursor, *asked)
         if cursor == b"0":
-            return set(found), str(_Place(tuple(others), "0"))
-        return set(found), str(place._replace(cursor=cursor.decode()))
+            return set(found), str(_ScanPosition(tuple(others), "0"))
+        return set(found), str(position._replace(cursor=cursor.decode()))
 
     @for_brokers.does(FindDamaged)
     async def _find_damaged(self, request: FindDamaged, commands: PlainCommands) -> DamagedPage:

@@ -282,7 +282,7 @@ class Channel(Carrier):
         #: With whom the next command is done together, if it is with anybody.
         self.together: Hashable = None
 
-    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
+    async def exchange(self, packed: bytes, timeout: float | None, has_effect: bool = False) -> Any:
         postponed.check()
         connection = self.connection
         if connection.is_crowded:
@@ -292,7 +292,7 @@ class Channel(Carrier):
         reply: Awaitable[Any] = slot.future
         if timeout is not None:
             reply = self._reply(slot, timeout, self._fall_silent)
-        if settles:
+        if has_effect:
             return await reply_first(reply, partial(self._late_reply, slot), timeout)
         return await reply
 

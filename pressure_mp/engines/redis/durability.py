@@ -52,7 +52,7 @@ async def confirm(wire: Carrier, binding: RedisBinding, wanted: Durability, op: 
     """Wait until what this connection did last is confirmed. Raises NotDurable."""
     limit = int(CONFIRM_SECONDS * 1000)
     seconds = CONFIRM_SECONDS + _GRACE
-    reply = await wire.request(*_command(wanted, limit), timeout=seconds, settles=True)
+    reply = await wire.request(*_command(wanted, limit), timeout=seconds, has_effect=True)
     if isinstance(reply, Exception):
         text = str(reply)
         if text.startswith("UNBLOCKED") or not_done(text, binding.address):

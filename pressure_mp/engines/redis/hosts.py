@@ -21,20 +21,14 @@ from ..contract.replies import Later, Outcome
 from ..contract.requests import Request
 from ..contract.session import Options, SessionDefaults
 from . import keys
-from .address import RedisAddress
-from .host_registry import NotesOfHost, as_noted
+from .binding import Server
+from .host_registry import as_noted
 from .plain_commands import PlainCommands
 from .pool import Pool
-from .role_checks import RoleChecks
 
 
-class Server(Protocol):
-    """The engine."""
-
-    address: RedisAddress
-
-    notes_of_host: NotesOfHost
-    """The queues that were noted for this host."""
+class PooledServer(Server, Protocol):
+    """A server, and this process's connections to it."""
 
     @property
     def thread_pool(self) -> Pool:
@@ -43,12 +37,6 @@ class Server(Protocol):
     @property
     def loop_pool(self) -> Pool:
         """The connections of the running event loop."""
-
-    def slot(self, key: bytes) -> int:
-        """Where a key is, for the pools' route."""
-
-    def role_checks(self, name: str, discipline: str) -> RoleChecks:
-        """Return the role checks of a queue, for all operations of this process."""
 
     def lanes(self) -> list[bytes]:
         """The ids of the lanes of all connections of this process."""
@@ -67,7 +55,7 @@ for_hosts: Implementations[RedisHost, [PlainCommands]] = Implementations()
 class RedisHost:
     """One host, as its processes note things for it."""
 
-    def __init__(self, server: Server, name: str, options: Options) -> None:
+    def __init__(self, server: PooledServer, name: str, options: Options) -> None:
         self._server = server
         self._options = options
         self._key = keys.registry(server.address.prefix, name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...identity.client import is_reader, parse_client
 from ..contract.brokers import Damage
-from ..contract.queues import End, Inspection, Keeper, Waiting
+from ..contract.queues import End, Inspection, Keeper, WaitingClient
 from .statuses import Reply
 
 #: What is kept of one who stands in line: role, since, seen, kept, client.
@@ -54,9 +54,9 @@ def as_text(part: Any) -> str:
     return part.decode(errors="replace") if isinstance(part, bytes) else str(part)
 
 
-def _line(entries: list[Any], now: int) -> dict[str, list[Waiting]]:
+def _line(entries: list[Any], now: int) -> dict[str, list[WaitingClient]]:
     """Who stands in line for each role, the first one first."""
-    found: dict[str, list[tuple[int, Waiting]]] = {"producer": [], "consumer": []}
+    found: dict[str, list[tuple[int, WaitingClient]]] = {"producer": [], "consumer": []}
     for ticket, text in zip(entries[::2], entries[1::2], strict=True):
         entry = _ENTRY.fullmatch(as_text(text))
         if entry is None:
@@ -64,7 +64,7 @@ def _line(entries: list[Any], now: int) -> dict[str, list[Waiting]]:
         since, seen, kept = map(int, entry.group(2, 3, 4))
         if seen + kept < now:
             continue  # killed long ago, and nobody who waits has looked since
-        waiting = Waiting(entry[5], as_text(ticket), since // 1000, seen)
+        waiting = WaitingClient(entry[5], as_text(ticket), since // 1000, seen)
         found[entry[1]].append((since, waiting))
     return {
         role: [waiting for _, waiting in sorted(line, key=lambda one: one[0])]

@@ -29,11 +29,11 @@ async def exchange(
     op: str,
     command: bytes,
     limit: float | None,
-    settles: bool = False,
+    has_effect: bool = False,
 ) -> Any:
     """Call a script, which the server is given if it does not have it."""
-    reply = await wire.exchange(command, limit, settles)
+    reply = await wire.exchange(command, limit, has_effect)
     if is_missing(reply):
         await load(wire, binding, op, limit)
-        reply = await wire.exchange(command, limit, settles)
+        reply = await wire.exchange(command, limit, has_effect)
     return reply

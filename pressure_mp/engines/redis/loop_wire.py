@@ -45,10 +45,10 @@ class LoopWire(Wire):
         connecting.result()
         return cls(connection)
 
-    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
+    async def exchange(self, packed: bytes, timeout: float | None, has_effect: bool = False) -> Any:
         postponed.check()
         await self._send(packed)
-        if settles:
+        if has_effect:
             return await reply_first(self.read(timeout), self.read, timeout)
         return await self.read(timeout)
 

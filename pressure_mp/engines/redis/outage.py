@@ -57,7 +57,7 @@ class Outage:
         self._moves = 0
         #: Whether the call is tried longer than the caller would wait: the server may have it, and
         #: its reply was not heard; or it acknowledges a task.
-        self.must_settle = False
+        self.must_finish = False
 
     @property
     def end(self) -> float | None:
@@ -70,7 +70,7 @@ class Outage:
         if self._end == ONE_TRY:
             return self._end
         ends = [self._began + self._options.reconnect]
-        if self._end is not None and not self.must_settle:
+        if self._end is not None and not self.must_finish:
             ends.append(max(self._end, self._began + SHORTEST_TRY))
         if self._options.until is not None:
             ends.append(self._options.until)
@@ -83,7 +83,7 @@ class Outage:
             return
         now = time.monotonic()
         if self._began is None:
-            self._began = now if self.must_settle else self._tried
+            self._began = now if self.must_finish else self._tried
         until = self._until()
         if now >= until or (isinstance(error, WrongServerError) and not self._pool.was_connected):
             raise self._pool.translate(error) from error

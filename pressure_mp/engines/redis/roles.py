@@ -82,7 +82,7 @@ async def _end(caller: Caller, keeper: str, is_gone: bool, end: float | None) ->
         hand_outs.forget(keeper)
 
 
-async def look(caller: Caller, op: str, end: float | None) -> Reply:
+async def read_counts(caller: Caller, op: str, end: float | None) -> Reply:
     """Look at the queue when what a reader reserved is settled, or after :data:`GRACE` seconds; at
     once in a call of one try."""
     reply = await caller.script(op, (int(end == ONE_TRY),), end)

@@ -132,7 +132,7 @@ class RedisSession:
                 # Without a connection nothing was sent, and a reply is an outcome.
                 outage = outage or Outage(self._pool, options, end, tried)
                 is_sent = wire is not None and not isinstance(error, NotDone)
-                outage.must_settle |= is_sent or op in _SETTLING
+                outage.must_finish |= is_sent or op in _SETTLING
                 try:
                     await outage.ride_out(error)
                 except BaseException:
@@ -194,7 +194,7 @@ class RedisSession:
     ) -> Reply:
         if op == "wake":
             return [
-                await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit, settles=True)
+                await wire.request("CLIENT", "UNBLOCK", waiter, timeout=limit, has_effect=True)
                 for waiter in args
             ]
         if op in CONTENT_OPERATIONS:
@@ -230,15 +230,15 @@ class RedisSession:
         again: bool = False,
     ) -> Reply:
         """The status and values in what a script's call was answered with."""
-        settles = self.binding.scripts[op].once
+        has_effect = self.binding.scripts[op].once
         if is_missing(reply):
             await load(wire, self.binding, op, limit)
             command = self._pack(wire, op, args, number)
-            reply = await wire.exchange(command, limit, settles)
+            reply = await wire.exchange(command, limit, has_effect)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)
             command = self._pack(wire, op, args, number)
-            reply = await wire.exchange(command, limit, settles)
+            reply = await wire.exchange(command, limit, has_effect)
         if self.binding.scripts[op].bare:
             reply = read_bare(reply)
         if type(reply) is not list:
@@ -255,10 +255,10 @@ class RedisSession:
         """Undo the call that had this number in a lane, in which nobody made a later one."""
         command, args = self.binding.commands["take_back"], (int(if_open),)
         packed = command.pack(args, wire.id, lane, number.split()[0])
-        reply = await exchange(wire, self.binding, "take_back", packed, limit, settles=True)
+        reply = await exchange(wire, self.binding, "take_back", packed, limit, has_effect=True)
         while is_strange(reply):
             await adopt(wire, self.binding, limit)
-            reply = await wire.exchange(packed, limit, settles=True)
+            reply = await wire.exchange(packed, limit, has_effect=True)
         return await self._understand(reply, wire, "take_back", args, b"", limit)
 
     async def _ring(self, wire: Carrier, ticket: str, limit: float | None) -> Any:
@@ -268,7 +268,7 @@ class RedisSession:
         if isinstance(wire, Wire):  # one round trip
             replies = await wire.exchange_large([[pack_command(one)] for one in ringing], limit)
         else:
-            replies = [await wire.request(*one, timeout=limit, settles=True) for one in ringing]
+            replies = [await wire.request(*one, timeout=limit, has_effect=True) for one in ringing]
         return replies[0]
 
     #: Of the operations of one event loop many wait on one connection after the other.
@@ -397,7 +397,7 @@ class RedisSession:
         since that goes over another connection: so it is said until it is heard."""
         for _ in range(_LAST_WORDS):
             await beside.request(
-                "CLIENT", "UNBLOCK", wire.id, timeout=_PAUSE * _LAST_WORDS, settles=True
+                "CLIENT", "UNBLOCK", wire.id, timeout=_PAUSE * _LAST_WORDS, has_effect=True
             )
             try:
                 return await wire.read(_PAUSE)

@@ -15,11 +15,11 @@ _LEASE = 5000
 
 
 @dataclass(frozen=True)
-class Line:
+class LineKeys:
     """From where to where a token is moved, and the call that gives a granted one back."""
 
     free: str
-    claim: str
+    granted: str
     undo: tuple[str, tuple[Any, ...]]
 
 
@@ -29,19 +29,21 @@ class Signals:
     waiter's ticket."""
 
     watches: dict[str, str] = field(default_factory=dict)
-    lines: dict[str, Line] = field(default_factory=dict)
+    lines: dict[str, LineKeys] = field(default_factory=dict)
     #: Whether one who waits keeps the place in line however short the waits are.
     keeps_place: bool = False
 
 
 _ROLES = {
-    role: Line(f"{role}_free", f"{role}_claim", ("release", ("", role, _LEASE)))
+    role: LineKeys(f"{role}_free", f"{role}_claim", ("release", ("", role, _LEASE)))
     for role in ("producer", "consumer")
 }
 
 #: Disciplines that have no roles.
 _OTHERS = {
-    "tasks": Signals(lines={"task": Line("wake", "woken", ("rouse", ("", "")))}, keeps_place=True)
+    "tasks": Signals(
+        lines={"task": LineKeys("wake", "woken", ("rouse", ("", "")))}, keeps_place=True
+    )
 }
 
 #: What the signals of a waiter alone begin with; its ticket follows.

@@ -105,7 +105,7 @@ class Watch:
         """Note that bytes came, or that a call waits for a reply from now on."""
         self._since = time.monotonic()
         if self._timer is None and self._asking is None:
-            self._look_in(SILENCE)
+            self._check_in(SILENCE)
 
     def end(self) -> None:
         """Note that no call waits for a reply."""
@@ -113,16 +113,16 @@ class Watch:
             self._timer.cancel()
             self._timer = None
 
-    def _look_in(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+    def _check_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         if not self._waits():
             return
         left = self._since + SILENCE - time.monotonic()
         if left > 0:
-            self._look_in(left)
+            self._check_in(left)
         else:
             self._asking = asyncio.ensure_future(self._ask())
 
@@ -137,8 +137,8 @@ class Watch:
             self._asking = None
         if self._since != since or not self._waits():
             if self._waits():
-                self._look_in(SILENCE)
+                self._check_in(SILENCE)
         elif is_lost:
             self._abort()
         else:
-            self._look_in(PAUSE)
+            self._check_in(PAUSE)

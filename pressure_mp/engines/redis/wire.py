@@ -73,18 +73,18 @@ class Carrier(ABC):
     confirms: bool  #: whether the server is known to confirm what is durable
 
     async def request(
-        self, *command: Any, timeout: float | None = None, settles: bool = False
+        self, *command: Any, timeout: float | None = None, has_effect: bool = False
     ) -> Any:
         """Send a command and wait for its reply. An error reply is returned, not raised.
 
         After ``timeout`` seconds without a reply TimeoutError is raised; this is then lost. An
         asyncio task that is cancelled meanwhile raises CancelledError; where the command
-        ``settles`` something, as of :func:`.cancelled_calls.reply_first`.
+        ``has_effect`` something, as of :func:`.cancelled_calls.reply_first`.
         """
-        return await self.exchange(pack_command(command), timeout, settles)
+        return await self.exchange(pack_command(command), timeout, has_effect)
 
     @abstractmethod
-    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
+    async def exchange(self, packed: bytes, timeout: float | None, has_effect: bool = False) -> Any:
         """:meth:`request` for a command that is packed already."""
 
     @abstractmethod
@@ -164,7 +164,7 @@ class Wire(Carrier):
         except OSError as error:
             raise ConnectionError(f"it does not answer the first command: {error}") from error
 
-    async def exchange(self, packed: bytes, timeout: float | None, settles: bool = False) -> Any:
+    async def exchange(self, packed: bytes, timeout: float | None, has_effect: bool = False) -> Any:
         """:meth:`request` for a command that is packed already."""
         await self._send(packed)
         return await self.read(timeout)

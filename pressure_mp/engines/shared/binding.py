@@ -37,7 +37,7 @@ from ..contract.queues import (
 )
 from ..contract.replies import InUse, Later, NoItem, Outcome
 from ..contract.session import SHORTEST_TRY, AsyncSession, Options, Session
-from . import places
+from . import ring_files
 from .header import MOVED
 from .items import MOVE, Moved, SharedItems, latest
 from .reading import Ring
@@ -86,7 +86,7 @@ class SharedBinding:
 
     def make(self, bound: int) -> None:
         """The queue was created: have its items in shared memory, if there is any."""
-        ring = places.create(self.name, bound)
+        ring = ring_files.create(self.name, bound)
         self._use(None if ring is None else SharedItems(ring, self._lease))
         self.problem = ""
 
@@ -155,7 +155,7 @@ class SharedBinding:
         """The queue is no more."""
         if self.items is not None:
             self.items.end()
-        places.remove(self.name)
+        ring_files.remove(self.name)
 
     def check(self, end: float | None = None) -> None:
         """Look again for items that could not be seen. Raises BrokerError if they cannot be now,
@@ -172,7 +172,7 @@ class SharedBinding:
             raise BrokerError(
                 f"queue {self.name!r} has its items in memory that the processes of one user on "
                 f"one host share, and this process cannot see them: {self.problem}. Create the "
-                f"queue with {places.VARIABLE}=0 in the environment"
+                f"queue with {ring_files.VARIABLE}=0 in the environment"
             )
 
 
@@ -180,7 +180,7 @@ def bind(below: Below, name: str, options: Options) -> Any:
     """An anonymous queue at the broker; or the same with its items in shared memory, if they are
     there or may be."""
     try:
-        ring, problem = places.find(name), "has no file there"
+        ring, problem = ring_files.find(name), "has no file there"
     except OSError as error:
         ring, problem = None, str(error)
         options = options._replace(shares_memory=True)

@@ -111,7 +111,7 @@ class Header:
         self.sign: Callable[[bytes], bytes] | None = None
 
     def use(self) -> None:
-        """This process uses the file, as :mod:`.places` sees it. Raises BrokerError."""
+        """This process uses the file, as :mod:`.ring_files` sees it. Raises BrokerError."""
         self._file.use()
 
     def after_fork(self) -> None:

@@ -16,17 +16,17 @@ from ..contract.items import (
     MOST_ITEMS,
     Added,
     EndReservation,
+    HandedOut,
     PeekItems,
     Put,
     Reserve,
     Reserved,
-    Settled,
     Take,
     Taken,
 )
 from ..contract.queues import GetStatsReply, Inspection, InspectReply, Stats
 from ..contract.replies import InUse, NoItem, NoSpace, Outcome
-from . import places
+from . import ring_files
 from .header import HERE, MOVED, MOVING
 from .locks import BUSY
 from .reading import Reading, Ring
@@ -216,15 +216,15 @@ class SharedItems:
             return MOVE
         return self.ring.taking.run(partial(self._end_reservation, request))
 
-    def _end_reservation(self, request: EndReservation) -> Settled:
+    def _end_reservation(self, request: EndReservation) -> HandedOut:
         reader, call, handed = request
         self.ring.ended_calls[reader] = call
         reading = self.ring.reading
         if reading is not None and reading.reader == reader:
             self.ring.end_reading(handed)
-            return Settled(handed)
+            return HandedOut(handed)
         ended = self.ring.ended(reader)
-        return Settled(handed if ended is None else ended)
+        return HandedOut(handed if ended is None else ended)
 
     def _is_reserved(self, reader: str) -> bool:
         """Whether another reader has reserved the items. That of one who is gone is ended."""
@@ -403,7 +403,7 @@ class SharedItems:
             raise BrokerError(
                 "the items of this queue are in memory that its processes on this host share, and "
                 "this process has no key to sign them with, which other hosts need: shut the queue "
-                f"down in its own program, or set {places.VARIABLE}=0 there"
+                f"down in its own program, or set {ring_files.VARIABLE}=0 there"
             )
 
     def end(self) -> None:

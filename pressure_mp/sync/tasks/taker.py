@@ -15,7 +15,7 @@ from ...encoding.task_values import (
     encode_id,
     milliseconds,
 )
-from ...engines.contract.task_records import Held, TaskRecord
+from ...engines.contract.task_records import HeldTask, TaskRecord
 from ...exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
 from ...in_flight import Claim
 from ...numeric import integer
@@ -212,7 +212,7 @@ class TaskTaker(TaskHandle[Data]):
             return Subject(task.id_bytes, task.call, True, task.data, bool(task.record.result_ttl))
         return Subject(*self._held(task))
 
-    def _held(self, task: TaskOrId) -> Held:
+    def _held(self, task: TaskOrId) -> HeldTask:
         if isinstance(task, BaseTask):
             return task.id_bytes, task.record.call
         id = encode_id(task)
@@ -247,7 +247,7 @@ class TaskTaker(TaskHandle[Data]):
     def _acking_many(self, given: Sequence[TaskOrId]) -> Operation[None]:
         return self._acking_held(given, [self._held(task) for task in given])
 
-    def _acking_held(self, given: Sequence[TaskOrId], helds: list[Held]) -> Operation[None]:
+    def _acking_held(self, given: Sequence[TaskOrId], helds: list[HeldTask]) -> Operation[None]:
         problems = yield from self._operations.ack_many(helds, self._here, _results_of(given))
         processed = self._settings.processed
         for place, task in enumerate(given):

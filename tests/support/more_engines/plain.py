@@ -65,7 +65,7 @@ class PlainAddress(NamedTuple):
     def url(self) -> str:
         return f"plain://{self.name}"
 
-    def settled(self) -> PlainAddress:
+    def started(self) -> PlainAddress:
         return self
 
 

@@ -28,7 +28,7 @@ class Client:
     """
 
     def __init__(self, url: str, name: str, lease: int = LEASE) -> None:
-        self.engine = registry.engine(registry.parse(url).settled())
+        self.engine = registry.engine(registry.parse(url).started())
         self.binding = self.engine.bind(name, "fifo", Options(lease=lease))
         self.operations = ItemOperations(name, "fifo")
 

@@ -34,7 +34,7 @@ class Pair:
     def __init__(self, url):
         self.name = f"test-{secrets.token_hex(8)}"
         addresses = [registry.parse(one) for one in (url, "memory://model")]
-        engines = [registry.engine(address.settled()) for address in addresses]
+        engines = [registry.engine(address.started()) for address in addresses]
         self.bindings = [engine.bind(self.name, "tasks") for engine in engines]
 
     def create(self, **options):

@@ -74,7 +74,7 @@ OF_A_QUEUE = [
 
 
 def play(url, name):
-    engine = registry.engine(registry.parse(url).settled())
+    engine = registry.engine(registry.parse(url).started())
     binding = engine.bind(name, "tasks")
 
     def run(request):

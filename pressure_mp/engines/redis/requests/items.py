@@ -281,7 +281,7 @@ def _end_args(binding: RedisBinding, request: items.EndReservation) -> tuple[Any
 
 
 does(items.EndReservation)(
-    OneScript("end_reservation", _end_args, lambda request, reply: items.Settled(int(reply[1])))
+    OneScript("end_reservation", _end_args, lambda request, reply: items.HandedOut(int(reply[1])))
 )
 
 

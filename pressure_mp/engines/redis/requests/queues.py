@@ -10,7 +10,7 @@ from ...contract.replies import InUse, Outcome, Unfinished
 from .. import inspection
 from ..caller import Caller
 from ..implementations import does
-from ..roles import free_roles, look, try_to_check_roles, wake
+from ..roles import free_roles, read_counts, try_to_check_roles, wake
 from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply
 from ..turns import Turns, UntilFinished
 
@@ -40,7 +40,7 @@ async def open_(caller: Caller, request: queues.Open, end: float | None) -> queu
         return queues.Mismatch(what, reply[2].decode(errors="replace"), wanted)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    caller.binding.place.notes_of_host.hear(noted, reply[3])
+    caller.binding.server.notes_of_host.hear(noted, reply[3])
     return queues.Opened(int(reply[1]))
 
 
@@ -84,7 +84,7 @@ async def dismiss(
 async def get_length(
     caller: Caller, request: queues.GetLength, end: float | None
 ) -> queues.GetLengthReply:
-    reply = await look(caller, "length", end)
+    reply = await read_counts(caller, "length", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
     await try_to_check_roles(caller)
@@ -103,7 +103,7 @@ async def is_closed(
 async def get_stats(
     caller: Caller, request: queues.GetStats, end: float | None
 ) -> queues.GetStatsReply:
-    reply = await look(caller, "stats", end)
+    reply = await read_counts(caller, "stats", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
     await try_to_check_roles(caller)

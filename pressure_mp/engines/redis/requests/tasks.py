@@ -56,7 +56,7 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
         wanted = {"format": _FORMAT}.get(what, discipline)
         return Mismatch(what, reply[2].decode(errors="replace"), wanted)
     if status == DONE:
-        caller.binding.place.notes_of_host.hear(noted, reply[2])
+        caller.binding.server.notes_of_host.hear(noted, reply[2])
     found = load(reply[1])
     return t.ExistingTasks(found) if status == EXISTS else t.OpenedTasks(found)
 

@@ -27,7 +27,7 @@ class Task(Protocol):
 T = TypeVar("T", bound=Task)
 
 #: Priority, number, id: the lowest is next. The number is that of the arrival, or a later one.
-Place = tuple[float, int, bytes]
+Rank = tuple[float, int, bytes]
 
 
 @dataclass
@@ -39,16 +39,16 @@ class Group(Generic[T]):
     #: How many are taken.
     taken: int = 0
     first: T | None = None
-    behind: list[Place] = field(default_factory=list)
+    behind: list[Rank] = field(default_factory=list)
 
 
-class ReadyLine(Generic[T]):
+class ReadyTasks(Generic[T]):
     """All that are ready. ``most`` is how many of a group may be taken at a time; 0 is no bound."""
 
     def __init__(self, tasks: dict[bytes, T], most: int) -> None:
         self._tasks = tasks
         self._most = most
-        self._line: list[Place] = []
+        self._line: list[Rank] = []
         self._groups: dict[tuple[str, str], Group[T]] = {}
 
     def __iter__(self) -> Iterator[T]:
@@ -58,27 +58,27 @@ class ReadyLine(Generic[T]):
 
     def all(self) -> list[T]:
         """Those, and behind them those that cannot be taken yet, by tube and key."""
-        places = [place for _, group in sorted(self._groups.items()) for place in group.behind]
-        return [*self, *(self._tasks[id] for *_, id in places)]
+        ranks = [rank for _, group in sorted(self._groups.items()) for rank in group.behind]
+        return [*self, *(self._tasks[id] for *_, id in ranks)]
 
     def enter(self, task: T) -> None:
         """A task is ready."""
         if not task.record.key:
-            bisect.insort(self._line, _own_place(task))
+            bisect.insort(self._line, _own_rank(task))
             return
         group = self._groups.setdefault(_group_of(task), Group())
-        bisect.insort(group.behind, _own_place(task))
+        bisect.insort(group.behind, _own_rank(task))
 
     def leave(self, task: T) -> None:
         """A task is ready no longer."""
         group = self._groups.get(_group_of(task))
         if group is None:
-            self._line.remove(_own_place(task))
+            self._line.remove(_own_rank(task))
         elif group.first is task:
-            self._line.remove(_place_in_line(task, group))
+            self._line.remove(_rank_in_line(task, group))
             group.first = None
         else:
-            group.behind.remove(_own_place(task))
+            group.behind.remove(_own_rank(task))
 
     def begin(self, task: T, number: int) -> None:
         """A task with a key is taken: its group is the last in line."""
@@ -89,18 +89,18 @@ class ReadyLine(Generic[T]):
         """It is taken no longer."""
         self._groups[_group_of(task)].taken -= 1
 
-    def settle(self, tube: str, key: str) -> None:
+    def update_line(self, tube: str, key: str) -> None:
         """Something became of a task of a group: the one in line is the one that is to be."""
         group = self._groups.get((tube, key))
         if group is None:
             return
         first, is_full = group.first, 0 < self._most <= group.taken
-        if first and (is_full or (group.behind and group.behind[0] < _own_place(first))):
+        if first and (is_full or (group.behind and group.behind[0] < _own_rank(first))):
             self.leave(first)
-            bisect.insort(group.behind, _own_place(first))
+            bisect.insort(group.behind, _own_rank(first))
         if group.first is None and group.behind and not is_full:
             group.first = self._tasks[group.behind.pop(0)[-1]]
-            bisect.insort(self._line, _place_in_line(group.first, group))
+            bisect.insort(self._line, _rank_in_line(group.first, group))
         if not group.taken and group.first is None and not group.behind:
             del self._groups[tube, key]
 
@@ -109,9 +109,9 @@ def _group_of(task: Task) -> tuple[str, str]:
     return task.record.tube, task.record.key
 
 
-def _own_place(task: Task) -> Place:
+def _own_rank(task: Task) -> Rank:
     return task.record.priority, task.seq, task.id
 
 
-def _place_in_line(task: Task, group: Group[T]) -> Place:
+def _rank_in_line(task: Task, group: Group[T]) -> Rank:
     return task.record.priority, max(task.seq, group.last), task.id

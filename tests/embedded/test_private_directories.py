@@ -16,7 +16,7 @@ import pytest
 from waiting import has_ended, until
 
 from pressure_mp import Queue
-from pressure_mp.engines.embedded import private_places, supervisor
+from pressure_mp.engines.embedded import private_directories, supervisor
 from pressure_mp.exceptions import EmbeddedServerError
 
 if not os.environ.get("CI"):  # there, a missing wheel has to fail
@@ -183,7 +183,7 @@ def test_only_what_is_known_to_be_left_is_cleared(place):
     link = place / "pressure-mp-link"
     link.symlink_to(target)
     left = make_left(place, "left")
-    private_places.clear(str(place), "pressure-mp-")
+    private_directories.clear(str(place), "pressure-mp-")
     assert not left.exists()
     assert sorted(place.iterdir()) == sorted([made_just_now, other, target, link])
 
@@ -192,5 +192,5 @@ def test_only_what_is_known_to_be_left_is_cleared(place):
 def test_what_another_user_left_is_not_touched(place):
     left = make_left(place, "theirs")
     os.chown(left, NOBODY, NOBODY)
-    private_places.clear(str(place), "pressure-mp-")
+    private_directories.clear(str(place), "pressure-mp-")
     assert left.exists()
