@@ -1,1 +1,1 @@
-"""What operators look at and put right, of any queue: for the command and the dashboard."""
+"""Look at queues of any kind, and repair them: for the command and the dashboard."""

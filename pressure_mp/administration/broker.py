@@ -27,13 +27,13 @@ T = TypeVar("T")
 #: The disciplines that queues can have.
 KINDS = ("fifo", "lifo", "priority", "fair", TASKS)
 
-#: An operator who is not answered is not kept waiting as long as a program.
+#: An operator waits for a silent broker for a shorter time than a program.
 _OPTIONS = Options(reconnect=5.0)
 
 
 @dataclass(frozen=True)
 class Named:
-    """A queue, by its name."""
+    """A queue of a known name."""
 
     broker: Broker
     name: str
@@ -43,7 +43,7 @@ class Named:
 
     @property
     def items(self) -> DeliveryOperations:
-        """What can be done to a queue of items. Refuses one of tasks."""
+        """The operations of a queue of items. Raises ArgumentError for a queue of tasks."""
         if not isinstance(self.operations, DeliveryOperations):
             raise ArgumentError(
                 f"{self.name!r} is a queue of tasks, and this is only for queues of items; "
@@ -53,7 +53,7 @@ class Named:
 
     @property
     def tasks(self) -> TaskOperations:
-        """What can be done to a queue of tasks. Refuses one of items."""
+        """The operations of a queue of tasks. Raises ArgumentError for a queue of items."""
         if not isinstance(self.operations, TaskOperations):
             raise ArgumentError(
                 f"{self.name!r} has the discipline {self.discipline}, and this is only for queues "
@@ -71,17 +71,18 @@ class Named:
         return drive(operation, self.binding.session())
 
     def stats(self) -> Stats:
-        """Of a queue of items."""
+        """Return the stats of a queue of items."""
         return self.run(self.items.stats())
 
 
 class Broker:
-    """A broker."""
+    """A broker whose queues are looked at."""
 
     def __init__(
         self, url: str | None, prefix: str | None, environ: Mapping[str, str] = os.environ
     ) -> None:
-        """``url`` and ``prefix`` are as of :class:`pressure_mp.Queue`. Raises AddressError."""
+        """Find the broker. ``url`` and ``prefix`` mean the same as for :class:`pressure_mp.Queue`.
+        Raises AddressError."""
         self._given = {"url": url, "prefix": prefix}
         address = registry.resolve(url, prefix=prefix, environ=environ)
         self.check(address)
@@ -89,19 +90,19 @@ class Broker:
         self.engine = registry.engine(self.address)
 
     def check(self, address: Address) -> None:
-        """Refuse an address with which nothing can be done here."""
+        """Refuse an address that cannot be used here."""
 
     @property
     def options(self) -> dict[str, Any]:
-        """What makes a handle to a queue here."""
+        """The arguments that make a handle to a queue here."""
         return dict(self._given)
 
     def run(self, operation: AnyOperation[T]) -> T:
-        """Run an operation on the broker, or one that names the binding of all that it does."""
+        """Run an operation on the broker, or an operation that names the binding of each step."""
         return drive(operation, self.engine.broker(_OPTIONS).session())
 
     def pages(self) -> Iterator[list[QueueSummary]]:
-        """The queues, each once, as they are found."""
+        """Iterate over pages of the queues; each queue is in one page."""
         told: set[tuple[str, str]] = set()
         after = ""
         while True:
@@ -114,11 +115,11 @@ class Broker:
                 return
 
     def find(self, name: str) -> Named:
-        """The queue of that name. Raises QueueDoesNotExistError."""
+        """Return the queue of that name. Raises QueueDoesNotExistError."""
         return self.named(name, self.run(find_discipline(self.engine, name, _OPTIONS)))
 
     def named(self, name: str, discipline: str) -> Named:
-        """The queue of that name and discipline, whether there is one or not."""
+        """Return the queue of that name and discipline, whether there is one or not."""
         binding = self.engine.bind(name, discipline, _OPTIONS)
         operations: QueueOperations
         if discipline == TASKS:
@@ -129,7 +130,7 @@ class Broker:
         return Named(self, name, discipline, binding, operations)
 
     def exists(self, name: str) -> bool:
-        """Whether there is a queue of that name."""
+        """Tell whether there is a queue of that name."""
         try:
             self.find(name)
         except QueueDoesNotExistError:

@@ -1,4 +1,4 @@
-"""Who uses a queue, as far as the broker knows, and what it waits for."""
+"""The clients of a queue that the broker knows, and what the queue waits for."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from .broker import Named
 
 
 def diagnose(queue: Named) -> Diagnosis | TaskDiagnosis:
-    """What a queue waits for, of whatever kind it is."""
+    """Diagnose a queue of any kind."""
     if queue.has_tasks:
         return queue.run(queue.tasks.why_blocked(incarnation()))
     return queue.run(queue.items.why_blocked())
 
 
 def known_clients(found: Diagnosis | TaskDiagnosis) -> list[dict[str, Any]]:
-    """Those who put, get, or have tasks: role, id, host and pid where the id tells them, whether it
-    is alive, for how many seconds it has waited, how many tasks it has. A consumer that may have
-    items in flight has ``in_flight``: how many, None if others may have some of them."""
+    """Return the clients that put, get, or have tasks: role, id, host and pid where the id tells
+    them, whether it is alive, for how many seconds it has waited, how many tasks it has. A consumer
+    that may have items in flight has ``in_flight``: how many, None if others may have some of
+    them."""
     return _of_items(found) if isinstance(found, Diagnosis) else _of_tasks(found)
 
 

@@ -1,10 +1,10 @@
-"""How what is found is said."""
+"""Numbers and times, as parts of sentences."""
 
 from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """A time that has passed, in one unit."""
+    """Write a time that has passed, in one unit."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
@@ -12,10 +12,10 @@ def duration(seconds: float) -> str:
 
 
 def some(number: int, what: str) -> str:
-    """So many of something."""
+    """Write a number of things."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def are(number: int, what: str) -> str:
-    """So many of something, as the beginning of a sentence about them."""
+    """Write a number of things, as the beginning of a sentence about them."""
     return f"{some(number, what)} {'is' if number == 1 else 'are'}"

@@ -1,4 +1,4 @@
-"""What puts a queue right, of whatever kind it is."""
+"""Repair a queue of any kind."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..operations.task_queue import DecodedTask
 from ..states import BURIED, READY, VOID
 from .broker import Named
 
-#: How many buried tasks are looked at at once.
+#: How many buried tasks one call returns.
 _MANY_TASKS = 10_000
 
 
 def requeue_each(queue: Named, found: Iterable[bytes]) -> int:
-    """Put back items that were set aside, or make buried tasks ready, by their ids; returns how
+    """Put back items that were set aside, or make buried tasks ready, by their ids; return how
     many."""
     if not queue.has_tasks:
         return sum(queue.run(queue.items.requeue_rejected(item)) for item in found)
@@ -22,7 +22,7 @@ def requeue_each(queue: Named, found: Iterable[bytes]) -> int:
 
 
 def drop_each(queue: Named, found: Iterable[bytes]) -> int:
-    """Remove items that were set aside, or tasks by their ids, for good; returns how many."""
+    """Remove items that were set aside, or tasks by their ids, for good; return how many."""
     if not queue.has_tasks:
         return sum(queue.run(queue.items.drop_rejected(item)) for item in found)
     return _change_each(queue, "kill", found, str(VOID))
@@ -37,13 +37,13 @@ def _change_each(queue: Named, operation: str, ids: Iterable[bytes], state: str)
 
 
 def buried(queue: Named) -> list[DecodedTask]:
-    """The buried tasks that are next, as many as a program looks at."""
+    """Return the oldest buried tasks, as many as one call returns."""
     return queue.run(queue.tasks.list(BURIED, "", _MANY_TASKS))
 
 
 def return_lost(queue: Named) -> None:
-    """Give back now, to the front, what lost processes have in flight; else that is done when
-    somebody waits for an item."""
+    """Give back now, to the front, the items of lost processes; else this happens when a get
+    waits."""
     there = queue.run(queue.items.renew(incarnation(), False, False))
     for owner, until in there.consumers.items():
         if is_lost(state(owner), until, there.now):
@@ -51,7 +51,7 @@ def return_lost(queue: Named) -> None:
 
 
 def empty(queue: Named, timeout: float | None) -> int:
-    """Drop all that is queued, or all tasks in whatever state; returns how many. Waits at most
+    """Drop all items of a queue, or all tasks in every state; return how many. Waits at most
     ``timeout`` seconds for a client of another implementation that is at work."""
     if queue.has_tasks:
         return queue.run(queue.tasks.truncate())
@@ -59,8 +59,8 @@ def empty(queue: Named, timeout: float | None) -> int:
 
 
 def shut_down(queue: Named, timeout: float | None, immediate: bool = False) -> None:
-    """Shut it down for everyone, for good; with ``immediate`` items that are queued are dropped.
-    ``timeout`` is as of :func:`empty`."""
+    """Shut a queue down for all processes, for good; with ``immediate`` its items are dropped.
+    ``timeout`` is used as by :func:`empty`."""
     if queue.has_tasks:
         queue.run(queue.tasks.close())
     else:
@@ -68,7 +68,7 @@ def shut_down(queue: Named, timeout: float | None, immediate: bool = False) -> N
 
 
 def remove(queue: Named, timeout: float | None) -> None:
-    """Remove it with all that is in it. ``timeout`` is as of :func:`empty`."""
+    """Remove a queue with its items or tasks. ``timeout`` is used as by :func:`empty`."""
     if queue.has_tasks:
         queue.run(queue.tasks.delete())
     else:

@@ -1,4 +1,4 @@
-"""What loses data at a broker, or holds its queues up."""
+"""Find what loses data at a broker, or holds its queues up."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .broker import Broker, Named
 from .phrases import are
 from .repair import return_lost
 
-#: Items of a signed queue, and tasks of each state, that are looked at.
+#: How many items of a signed queue, and tasks of each state, are looked at.
 _FEW = 20
-#: How often a queue is looked at whose tasks change their states meanwhile.
+#: How often a queue is looked at if its tasks change their states meanwhile.
 _LOOKS = 5
 
 
 @dataclass
 class Trouble:
-    """Something that is wrong: where, what, and what to do. ``fix`` does it, where that is safe."""
+    """A fault: where it is, what it is, and what to do. ``fix`` does that, where it is safe."""
 
     subject: str
     problem: str
@@ -42,7 +42,7 @@ class Trouble:
     fix: Callable[[], None] | None = field(default=None, repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the trouble for ``--json``."""
         return {
             "subject": self.subject,
             "problem": self.problem,
@@ -53,7 +53,7 @@ class Trouble:
 
 
 def find_troubles(broker: Broker) -> Iterator[Trouble]:
-    """All that is wrong: at the server first, then in each queue."""
+    """Find all troubles: at the server first, then in each queue."""
     for finding in broker.run(examine_server()):
         subject, value, problem, advice, loses = finding
         yield Trouble(f"{subject} is {value}", problem, advice, loses)
@@ -63,12 +63,12 @@ def find_troubles(broker: Broker) -> Iterator[Trouble]:
     for page in broker.pages():
         for summary in page:
             if summary.name in damaged:
-                continue  # to look at it would remove what is not its own, or fail
+                continue  # a look at it would fail, or remove keys that are not its own
             queue = broker.named(summary.name, summary.discipline)
             try:
                 yield from _of_queue(queue, summary)
             except QueueDoesNotExistError:
-                continue  # it was deleted meanwhile
+                continue  # the queue was deleted meanwhile
             except PressureError as error:
                 yield Trouble(
                     f"queue {queue.name!r}",
@@ -94,7 +94,7 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
         return Trouble(
             f"queue {name!r}",
             "Its bound is missing: clients are told that there is no such queue. The server or "
-            "somebody removed keys of it, and items may be missing too.",
+            "another program removed keys of it, and items may be missing too.",
             "Open it with the bound that it had, in a program with its own class, or, if that is "
             f"Queue, by `pressure-mp put {name} --maxsize N </dev/null`. It has its items then.",
             loses=True,
@@ -103,8 +103,7 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
         return Trouble(
             f"queue {name!r}",
             "Its settings are missing, and the note that it is a queue of tasks: clients are "
-            "told that "
-            "there is no such queue. The server or another program removed keys of it.",
+            "told that there is no such queue. The server or another program removed keys of it.",
             f"Open it in a program, with the options that it had: TaskQueue({name!r}, …). It has "
             "its tasks then, and is open if it was shut down. Then call doctor again.",
             loses=True,
@@ -112,9 +111,9 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
     if damage is Damage.NO_KIND:
         return Trouble(
             f"queue {name!r}",
-            "What says of which kind it is is missing: who knows its name only, as the commands "
-            "of pressure-mp do, is refused. The server or another program removed keys of it, "
-            "and items may be missing too.",
+            "The key that says its discipline is missing: a program that knows only its name, as "
+            "the commands of pressure-mp, is refused. The server or another program removed keys "
+            "of it, and items may be missing too.",
             "Open it in a program with the class that it had: LifoQueue, PriorityQueue or "
             "FairQueue. It has its items then. Then call doctor again.",
             loses=True,
@@ -130,9 +129,9 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
     if damage is Damage.NO_CONTENTS:
         return Trouble(
             f"queue {name!r}",
-            "Items are missing of which the order is there: the server or another program "
-            "removed them. Who gets one raises IncompleteQueueError, and it stays.",
-            "What is gone cannot be known here. "
+            "Items are missing whose order is there: the server or another program "
+            "removed them. A get of one raises IncompleteQueueError, and it stays.",
+            "The missing items cannot be known here. "
             f"`pressure-mp purge {name}` empties the queue, with the items that are still there, "
             "and it can be used again: put all of them again by the program that made them.",
             loses=True,
@@ -144,28 +143,28 @@ def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
             "Items were taken that are neither in flight nor acknowledged: the server or another "
             "program removed them. If the process that has them ends, they do not come back, and "
             "join() waits without end.",
-            "Those that a process has which lives, it can still acknowledge. --fix counts the "
+            "A living process can still acknowledge the items that it has. --fix counts the "
             "others as done, so that join() returns: put these again by the program that made "
             "them.",
             loses=True,
-            fix=partial(_settle_lost, queue),
+            fix=partial(_count_lost_as_done, queue),
         )
     return Trouble(
         f"queue {name!r}",
-        "What is kept beside its items (those set aside or in flight, contents of large ones) is "
-        "not known to be this queue's: a client of another implementation deleted a queue of this "
+        "The data beside its items (items set aside or in flight, contents of large items) may "
+        "belong to another queue: a client of another implementation deleted a queue of this "
         "name and created this one, or its keys were copied without their times to live.",
-        "Were they copied, copy them again with these. Else nothing needs to be done: the next "
-        "client that reads what is kept removes it first; --fix does it now. Then doctor can look "
-        "at the rest of the queue.",
+        "If its keys were copied, copy them again with their times to live. Else nothing needs "
+        "to be done: the next client that reads these data removes them first; --fix does it "
+        "now. Then doctor can look at the rest of the queue.",
         fix=partial(_run, queue, queue.items.stats),
     )
 
 
 def _of_counters(queue: Named) -> Iterator[Trouble]:
-    """What was put was got, or is queued; but what a shutdown dropped is not counted. A client of
-    another implementation counts a moment later than it puts: so another look must tell the same.
-    """
+    """Find items that were put, and neither were got nor are queued. Items that a shutdown dropped
+    are not counted. A client of another implementation counts a moment later than it puts: so a
+    second look must find the same."""
     for _ in range(2):
         stats = queue.stats()
         lost = stats.produced_messages - stats.consumed_messages - stats.length
@@ -177,7 +176,7 @@ def _of_counters(queue: Named) -> Iterator[Trouble]:
         f"queue {queue.name!r}",
         f"{put}, {there}: the server or another program removed "
         f"{'items, or a counter' if lost > 0 else 'a counter'}.",
-        "doctor cannot know what is gone. Counters are for totals and rates only; to have right "
+        "doctor cannot know what is missing. Counters are for totals and rates only; to have right "
         "ones, move the items to a new queue and delete this one.",
         loses=lost > 0,
     )
@@ -228,7 +227,7 @@ def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:
         if state == "lost":
             yield Trouble(
                 f"queue {queue.name!r}",
-                f"The key that says who may {side.operation} is missing: the server or another "
+                f"The key that lets a client {side.operation} is missing: the server or another "
                 "program removed keys of the queue, and items may be missing too.",
                 f"{command}.",
                 loses=True,
@@ -243,10 +242,11 @@ def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:
 
 
 def _of_owners(queue: Named) -> Iterator[Trouble]:
-    """Processes that have items in flight, or produce, and have ended, or let their leases end."""
+    """Find processes that have items in flight, or produce, and have ended, or let their leases
+    end."""
     items = queue.items
     there = queue.run(items.renew(incarnation(), False, False))
-    # Who took items stays noted for a while when it has acknowledged all of them.
+    # A process stays noted for a while after it has acknowledged all its items.
     consumers = there.consumers if queue.stats().in_flight else {}
     for owners, problem, advice, mend in (
         (
@@ -290,8 +290,8 @@ def _of_takers(queue: Named) -> Iterator[Trouble]:
 
 
 def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
-    """Tasks that are not there as they are counted, or of which keys are gone. That is certain only
-    if no task changed its state between the count and the look."""
+    """Find tasks that are counted and not there, or whose keys are gone. It is certain only if no
+    task changed its state between the count and the look."""
     for _ in range(_LOOKS):
         stats = queue.run(queue.tasks.stats())
         seen = {state: queue.run(queue.tasks.list(state, "", _FEW)) for state in stats.counts}
@@ -312,23 +312,23 @@ def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
     elif differ:
         yield Trouble(
             f"queue {queue.name!r}",
-            "Its tasks are not those that are counted: the server or another program removed "
+            "It does not have the tasks that are counted: the server or another program removed "
             "keys of the queue.",
-            "--fix finds and counts those again of which the data are there. Which others there "
-            "were cannot be known here: put them again by the program that made them.",
+            "--fix finds and counts the tasks whose data are there. The others cannot be known "
+            "here: put them again by the program that made them.",
             loses=True,
             fix=partial(_mend_tasks, queue),
         )
 
 
-def _settle_lost(queue: Named) -> None:
-    """What ended processes had, and is no longer in flight, counts as done."""
+def _count_lost_as_done(queue: Named) -> None:
+    """Count the items of ended processes that are no longer in flight as done."""
     return_lost(queue)
     queue.run(queue.items.requeue(NOBODY))
 
 
 def _mend_tasks(queue: Named) -> None:
-    """Where its tasks are looked for, and how many there are, is known again."""
+    """Rebuild the keys in which tasks are looked for and counted."""
     settings = queue.run(queue.tasks.recorded())
     queue.run(queue.tasks.open(How.ATTACH, settings, mends=True))
 

@@ -1,4 +1,4 @@
-"""What is seen of queues that are looked at again and again."""
+"""Watch the queues of a broker: their depths and rates, and which of them block."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..exceptions import PressureError
 from . import phrases
 from .broker import Broker
 
-#: How many looks a line of depths has.
+#: How many depths a line shows.
 _LOOKS = 16
 _BARS = "▁▂▃▄▅▆▇█"
-#: Of so many full queues it is asked who gets from them.
+#: For at most so many full queues the broker is asked for the consumers.
 _MOST_ASKED = 20
 
 Key = tuple[str, str]
@@ -24,19 +24,19 @@ Key = tuple[str, str]
 
 @dataclass
 class Watched:
-    """A queue, at the last looks."""
+    """A queue, and what changed at the last updates."""
 
     queue: QueueSummary
     seen: float
     depths: deque[int] = field(default_factory=lambda: deque(maxlen=_LOOKS))
     puts: float = 0.0
     gets: float = 0.0
-    #: Since when somebody waits to put, and to get, and nobody was served.
+    #: Since when a client waits to put, or to get, and no client was served.
     putting_since: float | None = None
     getting_since: float | None = None
 
-    def look(self, queue: QueueSummary, now: float) -> None:
-        """It was looked at once more."""
+    def update(self, queue: QueueSummary, now: float) -> None:
+        """Note the present counts of the queue."""
         passed = max(now - self.seen, 0.001)
         self.puts = max(queue.produced - self.queue.produced, 0) / passed
         self.gets = max(queue.consumed - self.queue.consumed, 0) / passed
@@ -47,7 +47,7 @@ class Watched:
         self.note(queue, now)
 
     def note(self, queue: QueueSummary, now: float) -> None:
-        """What does not depend on the look before."""
+        """Note the counts that need no comparison with earlier ones."""
         self.queue, self.seen = queue, now
         self.depths.append(queue.length)
         self.putting_since = (self.putting_since or now) if queue.putting else None
@@ -55,17 +55,18 @@ class Watched:
 
     @property
     def is_full(self) -> bool:
-        """Whether somebody waits for space."""
+        """Whether a client waits for space."""
         return bool(self.queue.putting) and 0 < self.queue.maxsize <= self.queue.length
 
     @property
     def line(self) -> str:
-        """How its depth went: against its bound, else against its greatest one."""
+        """The depths as a line of bars: against the queue's bound, else against the greatest
+        depth."""
         top = self.queue.maxsize or max(self.depths, default=0)
         return "".join(_bar(depth, top) for depth in self.depths)
 
     def blocked(self, now: float) -> str:
-        """Who waits, and for how long."""
+        """Say how many clients wait, and for how long."""
         parts = []
         for number, what, since in (
             (self.queue.putting, "put", self.putting_since),
@@ -89,11 +90,11 @@ class Watch:
         self._broker = broker
         self.queues: dict[Key, Watched] = {}
         self._ages = Ages()
-        #: The names of those whose consumers hold others up.
+        #: The names of the queues whose consumers hold others up.
         self.slow: set[str] = set()
 
-    def look(self) -> None:
-        """Look at all of them."""
+    def update(self) -> None:
+        """Ask the broker for all queues."""
         there: dict[Key, Watched] = {}
         for page in self._broker.pages():
             now = time.monotonic()
@@ -104,7 +105,7 @@ class Watch:
                     watched = Watched(queue, now)
                     watched.note(queue, now)
                 else:
-                    watched.look(queue, now)
+                    watched.update(queue, now)
                 there[key] = watched
         now = time.monotonic()
         for told in self._ages.observe([one.queue for one in there.values()], now):
@@ -113,7 +114,8 @@ class Watch:
         self.slow = self._find_slow(one for one in there.values() if one.is_full)
 
     def _find_slow(self, full: Iterable[Watched]) -> set[str]:
-        """Of full queues those whose consumers do not themselves wait for space in another one."""
+        """Return the full queues whose consumers do not themselves wait for space in another
+        queue."""
         consumers: dict[str, set[str]] = {}
         waiting: set[str] = set()
         for watched in list(full)[:_MOST_ASKED]:
@@ -121,7 +123,7 @@ class Watch:
             try:
                 seen = queue.run(queue.items.why_blocked())
             except PressureError:
-                continue  # it is gone, or cannot be asked now
+                continue  # the queue is gone, or cannot be asked now
             consumers[queue.name] = {_process(peer.id) for peer in seen.put.partners}
             waiting |= {_process(one.peer.id) for one in seen.put.line}
             if seen.put.holder and seen.put.holder.peer:
@@ -130,5 +132,5 @@ class Watch:
 
 
 def _process(client: str) -> str:
-    """Host and process of a client id; of another implementation's the id."""
+    """Return host and process of a client id; of another implementation's client the id."""
     return ":".join(client.split(":")[:2])

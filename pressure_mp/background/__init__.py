@@ -1,1 +1,2 @@
-"""What threads of this process do: leases, what dead processes left, the end of the process."""
+"""The work of this process's background threads: leases, items of ended processes, the end of this
+one."""

@@ -1,7 +1,7 @@
 """Limit the time that a process takes to end, and say what it leaves behind.
 
-A broker that answers is waited for. All that wait for brokers that do not answer share one limit:
-each broker gets an equal part of what is left of it, and is not asked again once it used that up.
+A broker that answers is waited for. All waits for brokers that do not answer share one limit: each
+broker gets an equal part of the time that is left, and is not asked again once that is used up.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _RECONNECT = 1.0
 
 
 class _Farewells:
-    """What this process has left of its time."""
+    """The time that this process may still wait for brokers at its end."""
 
     def __init__(self) -> None:
         self._left = LIMIT
         self._away: set[int] = set()
-        #: The brokers that this process ever had to do with.
+        #: The brokers that this process ever used.
         self.brokers: set[int] = set()
 
     @property
     def left(self) -> float:
-        """Seconds that can still be waited."""
+        """Return the seconds that can still be waited."""
         return max(self._left, 0.0)
 
     def spend(self, seconds: float) -> None:
-        """So long was waited."""
+        """Note that so many seconds were waited."""
         self._left -= seconds
 
     def give_up(self, engine: Engine) -> None:
-        """That broker does not answer: it is not asked again."""
+        """Note that a broker does not answer: it is not asked again."""
         self._away.add(id(engine))
 
     def share(self, engine: Engine) -> float:
-        """Seconds for that broker, 0 for one that did not answer before."""
+        """Return the seconds for a broker, 0 for a broker that did not answer before."""
         if id(engine) in self._away:
             return 0.0
         return self.left / max(len(self.brokers - self._away), 1)
@@ -55,7 +55,7 @@ _farewells = _Farewells()
 
 
 def meet(engine: Engine) -> None:
-    """This process has to do with that broker, and shares its last seconds with it too."""
+    """Note that this process uses a broker, which gets a share of the time at the end."""
     _farewells.brokers.add(id(engine))
 
 
@@ -68,8 +68,9 @@ def say(engine: Engine, words: Callable[[Options], object]) -> bool:
 
 
 def answers(engine: Engine, ask: Callable[[Options], object]) -> bool:
-    """At the process's end: whether the broker answers what ``ask`` asks. While it refuses
-    connections it is tried again as long as there is time. An answer costs none of the time."""
+    """At the process's end: tell whether the broker answers the request of ``ask``. While it
+    refuses connections it is tried again as long as there is time. An answer costs none of the
+    time."""
     return _say(engine, ask, LIMIT, is_free=True)
 
 
@@ -93,7 +94,8 @@ def _say(
 
 
 def enter(lock: threading.Lock, most: float = LIMIT) -> bool:
-    """At the process's end: acquire a lock that a thread may hold for ever; whether it came."""
+    """At the process's end: acquire a lock that a thread may hold for ever; return whether it was
+    acquired."""
     began = time.monotonic()
     try:
         return lock.acquire(timeout=min(most, _farewells.left))
@@ -102,7 +104,7 @@ def enter(lock: threading.Lock, most: float = LIMIT) -> bool:
 
 
 def give_up(engine: Engine) -> None:
-    """At the process's end: the broker is known not to answer."""
+    """At the process's end: note that the broker is known not to answer."""
     _farewells.give_up(engine)
 
 

@@ -1,9 +1,9 @@
 """The lease of this process in one queue.
 
 The broker keeps a lease for each process that is responsible for items in flight, or is a producer.
-One thread in the background renews those of this process, and looks after the others: what a
-process had in flight goes back to the queue when it is known to have ended, or when its lease has
-run out (:func:`~pressure_mp.identity.processes.is_lost`).
+One thread in the background renews the leases of this process, and looks at the other processes:
+the items that a process had in flight go back to the queue when it is known to have ended, or when
+its lease has run out (:func:`~pressure_mp.identity.processes.is_lost`).
 
 Nothing here is needed on an engine whose queues end with the process.
 """
@@ -28,44 +28,45 @@ from ..identity.processes import is_lost, is_there, state
 from ..in_flight import Claim
 from . import at_exit, lease_thread
 
-#: How many others are looked at closely at a time.
+#: How many other processes are looked at closely at a time.
 _AT_ONE_LOOK = 32
-#: Seconds for which a process that found nothing goes on to look: it may be polling.
+#: Seconds for which a process that found no item still looks: it may be polling.
 _LINGER = 3.0
-#: Seconds for which one who was interrupted waits for the broker, to give back what it took.
+#: Seconds that an interrupted call waits for the broker, to give back what it took.
 LAST_TRY = 1.0
 
 
 class LeaseHolder(Protocol):
-    """What this process has of a queue, which the lease is for."""
+    """The items or tasks of a queue that this process has under the lease."""
 
     @property
     def has_something(self) -> bool:
-        """Whether the broker has noted anything of this process that its end is to take back."""
+        """Tell whether the broker has noted anything of this process that has to be undone when the
+        process ends."""
 
     def renewal(self) -> Renew | None:
         """Return the renewal of the lease, if one call can renew leases of other queues with it."""
 
     def renew_and_return(self, there: Attendance | None) -> None:
-        """Renew the lease, and requeue what the other processes can no longer hold. ``there``: the
-        lease was renewed already, and these are the other processes."""
+        """Renew the lease, and requeue the items of ended processes. With ``there`` the lease was
+        renewed already, and these are the other processes."""
 
     def requeue_of(self, call: int) -> Operation[Any]:
-        """Give back what this process took in one call."""
+        """Give back the items that this process took in one call."""
 
     def drop(self, claim: Claim) -> None:
-        """This process has nothing of a call any more."""
+        """Forget all items of a call."""
 
     def say_farewell(self) -> None:
-        """The process ends: give everything back."""
+        """Give everything back, as the process ends."""
 
     def reset(self) -> None:
-        """A process that has not used the queue: a new one, or a forked child."""
+        """Begin as a process that has not used the queue: a new process, or a forked child."""
 
 
 class Lease:
-    """The lease, and when it is to be renewed. As a context manager: while this process waits for
-    what others have."""
+    """The lease, and when it is to be renewed. As a context: this process waits for items that
+    others have."""
 
     def __init__(self, engine: Engine, name: str, discipline: str, holder: LeaseHolder) -> None:
         self.engine = engine
@@ -74,14 +75,14 @@ class Lease:
         self._matters = engine.address.capabilities.persistent
         #: Milliseconds.
         self._length = 0
-        #: Of its farewell; in a look each call has its own.
+        #: The options of the calls at the process's end; in a look each call has its own.
         self._options: Options | None = None
         self.looked = 0.0
         self.patience = lease_thread.PATIENCE
         self.reset()
 
     def reset(self) -> None:
-        """As of :class:`LeaseHolder`."""
+        """See :class:`LeaseHolder`."""
         self._waiting: set[object] = set()  # threads and asyncio tasks, in an operation
         self._look_until = 0.0
         self._doubtful: dict[int, float] = {}
@@ -89,7 +90,8 @@ class Lease:
         self._looked_at = 0
 
     def want(self, length: int) -> None:
-        """A handle's lease in milliseconds; the longest of this process's handles counts."""
+        """Note the lease of a handle, in milliseconds. The longest of this process's handles
+        counts."""
         self._length = max(self._length, length)
 
     @property
@@ -99,12 +101,12 @@ class Lease:
 
     @property
     def share(self) -> float:
-        """Seconds for which brokers that are silent may keep it from a look: its lease lasts."""
+        """The seconds that silent brokers may delay a look, so that the lease still lasts."""
         return self._length / 3000
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is anything to renew or to look for."""
+        """Tell whether there is anything to renew or to look for."""
         return not self._is_gone and bool(
             self._waiting
             or self._doubtful
@@ -113,7 +115,7 @@ class Lease:
         )
 
     def __enter__(self) -> None:
-        """An operation begins that can go on when another process is found dead."""
+        """Begin an operation that can go on when another process is found dead."""
         self._waiting.add(_caller())
         self.keep()
 
@@ -122,16 +124,16 @@ class Lease:
         self._waiting.discard(_caller())
 
     def keep(self) -> None:
-        """This process has something of the queue, or waits for it."""
+        """Have the lease renewed: this process has items of the queue, or waits for some."""
         self._is_gone = False
         if self._matters:
             lease_thread.keep_looking(self)
 
-    # What a call took for nobody
+    # What an interrupted call took
 
     def _give_up(self, claim: Claim) -> None:
-        """As of :class:`~pressure_mp.interrupts.Claimant`: what was taken under ``claim``, if
-        anything, is not handed out."""
+        """Give back what was taken under ``claim``, if anything; see
+        :class:`~pressure_mp.interrupts.Claimant`."""
         if not claim.call:
             return
         try:
@@ -140,20 +142,20 @@ class Lease:
             pass  # the next look tries again
 
     def disown(self, claim: Claim) -> Operation[Any]:
-        """Nobody has what was taken under ``claim``, if anything: returns what gives it back at
-        once. Where that fails, the next look tries again."""
+        """Note that no caller has what was taken under ``claim``, if anything; return the operation
+        that gives it back at once. If it fails, the next look tries again."""
         self.doubt(claim.call)
         self.holder.drop(claim)
         return self.holder.requeue_of(claim.call)
 
     def doubt(self, call: int) -> None:
-        """The broker may have given something in that call, and nobody has it."""
-        # What is still on its way to the broker is done by then.
+        """Note that the broker may have given items in that call which no caller has."""
+        # A request that is still on its way to the broker is done by then.
         self._doubtful[call] = time.monotonic() + self._length / 1000
         self.keep()
 
     def trust(self, claim: Claim) -> None:
-        """The broker has answered that call, and what it gave went back."""
+        """Note that the broker has answered that call, and its items went back."""
         self._doubtful.pop(claim.call, None)
 
     @property
@@ -162,22 +164,22 @@ class Lease:
         return bool(self._doubtful)
 
     def requeue_doubtful(self) -> None:
-        """Give back what was given in such calls."""
+        """Give back the items of such calls."""
         # A list of pairs would be no copy at one moment: garbage is collected in the midst of it.
         for call, until in self._doubtful.copy().items():
             self.run_now(self.holder.requeue_of(call))
-            if until < time.monotonic():  # by now also what was still on its way was done
+            if until < time.monotonic():  # by now a request that was on its way is done
                 del self._doubtful[call]
 
     # Looking
 
     def renewal(self) -> QueueRenewal | None:
-        """As of :class:`lease_thread.Leased`."""
+        """See :class:`lease_thread.Leased`."""
         renew = self.holder.renewal()
         return renew and QueueRenewal(*self._queue, self._length, renew)
 
     def look(self, there: Attendance | None = None) -> bool:
-        """As of :class:`lease_thread.Leased`."""
+        """See :class:`lease_thread.Leased`."""
         self.looked = time.monotonic()
         try:
             self.holder.renew_and_return(there)
@@ -189,15 +191,16 @@ class Lease:
             pass
         return True
 
-    def those_over(self, others: dict[str, int], now: int) -> list[tuple[str, int]]:
-        """Those of the others that are no longer there, and the end of each one's lease."""
+    def find_lost(self, others: dict[str, int], now: int) -> list[tuple[str, int]]:
+        """Return the other processes that are no longer there, and the end of each one's lease."""
         return [
             (one, until) for one, until in self._in_turn(others) if is_lost(state(one), until, now)
         ]
 
     def _in_turn(self, others: dict[str, int]) -> list[tuple[str, int]]:
-        """Those to look at: of many on this host, some at each look, and all of which there is not
-        even a process any more. Else many processes would do nothing but look at each other."""
+        """Return the processes to look at. Of many on this host these are some at each look, and
+        all whose pid does not exist. Else many processes would do nothing but look at each
+        other."""
         everybody = list(others.items())
         if len(everybody) <= _AT_ONE_LOOK:
             return everybody
@@ -228,13 +231,13 @@ class Lease:
     # The end
 
     def leave(self) -> bool:
-        """As of :class:`lease_thread.Leased`."""
+        """See :class:`lease_thread.Leased`."""
         if not (self._doubtful or self.holder.has_something):
             return True
         try:
             return at_exit.say(self.engine, self._say_farewell)
         except PressureError:
-            return True  # there is no such queue any more, or not for this process
+            return True  # the queue no longer exists, or not for this process
         finally:
             self._options = None
 
@@ -244,20 +247,20 @@ class Lease:
 
 
 def _caller() -> object:
-    """The asyncio task that calls, else the thread."""
-    asyncio = sys.modules.get("asyncio")  # where nobody uses it, it is not loaded for this
+    """Return the asyncio task that calls, else the thread."""
+    asyncio = sys.modules.get("asyncio")  # it is not loaded only for this
     if asyncio is not None and asyncio._get_running_loop() is not None:
         return asyncio.current_task() or threading.get_ident()
     return threading.get_ident()
 
 
-class Holder(LeaseHolder, Protocol):
-    """One that has its lease."""
+class HasLease(LeaseHolder, Protocol):
+    """A holder with its lease."""
 
     lease: Lease
 
 
-Kind = TypeVar("Kind", bound=Holder)
+Kind = TypeVar("Kind", bound=HasLease)
 
 _lock = threading.RLock()
 _all: weakref.WeakValueDictionary[tuple[int, str, str], Any] = weakref.WeakValueDictionary()
@@ -270,8 +273,8 @@ def find(
     discipline: str,
     length: int,
 ) -> Kind:
-    """The one of this process in the queue of that name, with a lease of so many milliseconds or
-    more; does no I/O."""
+    """Return the holder of this process in the queue of that name, with a lease of so many
+    milliseconds or more; does no I/O."""
     with _lock:  # a signal handler may find it in the midst of this
         key = id(engine), name, discipline
         found: Kind | None = _all.get(key)

@@ -1,7 +1,7 @@
-"""One thread in the background, which looks after the leases of this process.
+"""The background thread that looks after the leases of this process.
 
 It runs while this process has something in flight, is a producer, or waits in an operation whose
-outcome depends on others; it ends by itself.
+outcome depends on other processes; it ends by itself.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from ..exceptions import BrokerUnavailable, PressureError
 from ..operations.brokers import renew_all
 from . import at_exit
 
-#: Seconds between two looks at the others, at most: a dead process of this host is seen by then.
+#: The most seconds between two looks at other processes: a dead process of this host is seen by
+#: then.
 LOOK = 0.5
-#: Seconds for which a look waits for one reply, at most: other brokers wait for their looks.
+#: The most seconds that a look waits for one reply: other brokers wait for their looks.
 PATIENCE = 1.0
 #: Seconds that an ending process waits for a look that is in progress.
 LAST_LOOK = 1.0
 
 
 class Leased(Protocol):
-    """What this process has of one queue, as long as its lease there lasts."""
+    """The lease of this process in one queue."""
 
     engine: Engine
     #: When the last look began, and the seconds that each of its calls may take.
@@ -43,28 +44,28 @@ class Leased(Protocol):
 
     @property
     def share(self) -> float:
-        """Seconds for which brokers that are silent may keep it from a look: its lease lasts."""
+        """The seconds that silent brokers may delay a look, so that the lease still lasts."""
 
     @property
     def is_needed(self) -> bool:
-        """Whether there is anything to renew or to look for."""
+        """Tell whether there is anything to renew or to look for."""
 
     def renewal(self) -> QueueRenewal | None:
         """Return the renewal of the lease, if one call can renew leases of other queues with it."""
 
     def look(self, there: Attendance | None = None) -> bool:
-        """Renew what this process holds, and take from the others what they can no longer hold.
-        ``there``: the lease was renewed already, and these are the other processes.
+        """Renew the lease of this process, and requeue the items of ended processes. With ``there``
+        the lease was renewed already, and these are the other processes.
 
         Returns whether the broker answered.
         """
 
     def leave(self) -> bool:
-        """The process ends: at once, instead of after a lease. Returns whether the broker was told;
-        if not, others see that this process has ended."""
+        """End the lease at once, as the process ends. Returns whether the broker was told; if not,
+        others see that this process has ended."""
 
 
-#: Locked during a look, and by whoever must not be looked after now.
+#: Locked during a look, and by code that no look may run beside.
 looking = threading.Lock()
 
 _lock = threading.RLock()
@@ -73,14 +74,14 @@ _thread: threading.Thread | None = None
 _is_looking = False  # the thread runs, or is about to
 _sooner: SimpleQueue[None] = SimpleQueue()
 _pace = LOOK  # seconds from one look to the next, at present
-_looks_at: Leased | None = None  # the one that the thread looks at just now
+_looks_at: Leased | None = None  # the lease of the look in progress
 
 
 def keep_looking(leased: Leased) -> None:
-    """See to it that the thread runs, and looks as often as this queue needs."""
+    """Have the thread run, and look as often as this queue needs."""
     global _is_looking
     if _is_looking and leased in _needed and leased.interval >= _pace:
-        return  # the thread asks again those that it finds are not needed
+        return  # the thread asks the leases again that it finds are not needed
     with _lock:
         _needed.add(leased)
         if _is_looking:
@@ -100,8 +101,9 @@ def _look_around() -> None:
     global _thread, _is_looking, _pace
     me = threading.current_thread()
     while True:
-        # They have locks of their own. Whoever has one of these may want this module's lock, as a
-        # signal handler in the midst of what that one is for.
+        # They have locks of their own, so they are asked without this module's lock: a thread with
+        # a lease's lock may want this one, such as a signal handler in the midst of code under that
+        # lock.
         over = {leased for leased in tuple(_needed) if not leased.is_needed}
         with _lock:
             if _thread not in (None, me):
@@ -113,7 +115,7 @@ def _look_around() -> None:
             _thread = me if goes_on else None
             _pace = min((leased.interval for leased in needed), default=LOOK)
         for leased in over:
-            if leased.is_needed:  # since it was asked
+            if leased.is_needed:  # it is again, since it was asked
                 keep_looking(leased)
         if not goes_on:
             return

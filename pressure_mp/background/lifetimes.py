@@ -1,12 +1,12 @@
-"""How long an anonymous queue lives: until the last process that uses it has ended.
+"""The life of an anonymous queue: it ends when the last process that uses it has ended.
 
-Each process that uses one is noted with the queue, and the queue with the process's host. A
-process that ends takes its own note away, and those of processes of its host that were killed;
-so does the first use of a broker by any program on that host. A process none of whose handles is
-left takes its note away at once: by ``close()``, or in a thread when the last one is garbage.
+Each process that uses a queue is noted with the queue, and the queue with the process's host. A
+process that ends removes its own note, and the notes of killed processes of its host; so does the
+first use of a broker by any program on that host. A process without any handle of a queue removes
+its note at once: in ``close()``, or in a thread when the last handle is garbage.
 
-Only a process of the same boot and the same pid namespace is ever judged dead, since only of these
-can one know.
+Only a process of the same boot and the same pid namespace is ever judged dead, since no other can
+be known to be.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from . import at_exit
 if TYPE_CHECKING:
     from ..engines.contract.requests import HostRequest
 
-#: Seconds for which dropped queues are collected, to be dealt with together.
+#: Seconds to collect dropped queues, so that one call handles many.
 _GATHER = 0.05
-#: How many of them of one broker at a time, and the seconds that the broker has for these.
+#: How many queues of one broker a call handles, and the seconds that the broker has for it.
 _LOT = 100
 _PATIENCE = 2.0
 
@@ -51,7 +51,7 @@ _Key = tuple[int, str]
 
 
 class Membership(Protocol):
-    """What the operations of every discipline have for anonymous queues."""
+    """The operations of every discipline that anonymous queues need."""
 
     name: str
     discipline: str
@@ -69,9 +69,9 @@ class _Use:
     def __init__(self, engine: Engine, operations: Membership) -> None:
         self.engine = engine
         self.operations = operations
-        #: What handles have, by id. To take one out twice changes nothing.
+        #: The holds of handles, by id. To remove one twice changes nothing.
         self.holds: set[int] = set()
-        #: A handle was pickled, or a child forked: this process cannot tell who has it.
+        #: A handle was pickled, or a child forked: this process cannot tell which process has it.
         self.escaped = False
 
     @property
@@ -88,7 +88,7 @@ class _Use:
         return self.operations.name, self.operations.discipline
 
     def on(self, operation: Operation[Any], options: Options) -> On:
-        """An operation on the queue."""
+        """Make the effect that runs an operation on the queue."""
         return On(self.engine.bind(*self.queue, options), operation)
 
 
@@ -101,13 +101,13 @@ _dropped: deque[_Key] = deque()
 _overdue: set[_Key] = set()
 #: Whether there is a thread that clears up.
 _is_clearing = False
-#: Locked while it does, and what it has in hand.
+#: Locked while it does, and the queues that it has in hand.
 _clearing = threading.Lock()
 _in_hand: set[_Use] = set()
 
 
 class Hold:
-    """One handle's hold on its queue; given up by itself when the handle is garbage."""
+    """The hold of one handle on its queue; released by itself when the handle is garbage."""
 
     _use: _Use | None = None
 
@@ -116,7 +116,8 @@ class Hold:
         use.holds.add(id(self))
 
     def release(self) -> Operation[None]:
-        """The handle was closed: with the last one, the process is taken off the queue's users."""
+        """Release the hold of a closed handle: with the last one, the process is no longer a user
+        of the queue."""
         use = self._use
         assert use is not None
         try:
@@ -132,7 +133,7 @@ class Hold:
             raise
 
     def cancel(self) -> None:
-        """The handle does not use the queue: nothing was noted of it."""
+        """Release the hold of a handle that does not use the queue, of which nothing was noted."""
         use = self._use
         assert use is not None
         use.holds.discard(id(self))
@@ -141,7 +142,7 @@ class Hold:
 
     def __del__(self) -> None:
         use = self._use
-        if use is None or not _uses:  # all was left; at the interpreter's end there is no table
+        if use is None or not _uses:  # all were left; at the interpreter's end there is no table
             return
         use.holds.discard(id(self))
         if use.is_over and _uses.get(use.key) is use:  # else it is the parent's, or was left
@@ -151,7 +152,7 @@ class Hold:
 def adopt(engine: Engine, operations: Membership) -> Hold:
     """Count one more handle that uses the queue, before anything of it is noted at the broker.
 
-    When none is left, or at the process's end, the process is taken off the queue's users.
+    When no handle is left, or at the process's end, the process is no longer a user of the queue.
     """
     lifecycle.begin_use()
     use = _Use(engine, operations)
@@ -164,17 +165,17 @@ def note(engine: Engine, operations: Membership, options: Options) -> Operation[
 
 
 def forget(engine: Engine, queues: Sequence[QueueKey], options: Options) -> Operation[None]:
-    """Take back the notes on queues that are gone."""
+    """Remove the notes on queues that are gone."""
     yield tell(engine, Forget(queues), options)
 
 
 def leave(engine: Engine, queues: Sequence[QueueKey], options: Options) -> Operation[None]:
-    """This process no longer uses these queues: nothing is kept for it."""
+    """Note that this process no longer uses these queues: nothing is kept for it."""
     yield tell(engine, Leave(queues), options)
 
 
 def tell(engine: Engine, request: HostRequest, options: Options) -> On:
-    """A request about this host."""
+    """Make the effect that does a request about this host."""
     return On(engine.host(host(), options), _ask(request))
 
 
@@ -183,7 +184,7 @@ def _ask(request: HostRequest) -> Operation[Any]:
 
 
 def escape(name: str, engine: Engine) -> None:
-    """A handle leaves the process: the queue stays until the process ends."""
+    """Note that a handle leaves the process: the queue stays until the process ends."""
     use = _uses.get((id(engine), name))
     if use:
         use.escaped = True
@@ -192,9 +193,9 @@ def escape(name: str, engine: Engine) -> None:
 def sweep(
     engine: Engine, make: Callable[[str, str], Membership], options: Options
 ) -> Operation[None]:
-    """Once for each engine and process: clear what killed processes of this host left behind.
+    """Remove what killed processes of this host left behind, once for each engine and process.
 
-    It may be the first word with a broker: ``options`` says how long that is tried to reach.
+    This may be the first call to a broker: ``options`` says for how long that is tried.
     """
     try:
         with _lock:
@@ -223,10 +224,11 @@ def _clear_after_the_killed(
 
 
 def _drop(key: _Key) -> None:
-    """No handle refers to the queue. A handle may become garbage anywhere, also inside a call to
-    the broker and while the thread it happens in has any lock: it takes a note, and asks for none.
+    """Note that no handle refers to the queue. A handle may become garbage anywhere, also inside a
+    call to the broker and while its thread has any lock: so this takes a note, and waits for no
+    lock.
 
-    So the thread is none of ``threading``'s, whose start waits for a lock.
+    So the thread is not started by ``threading``, whose start waits for a lock.
     """
     global _is_clearing
     _dropped.append(key)
@@ -242,7 +244,7 @@ def _drop(key: _Key) -> None:
 
 
 def _clear() -> None:
-    """What the thread does: dismiss this process from the queues whose handles are garbage."""
+    """Run as the thread: dismiss this process from the queues whose handles are garbage."""
     global _is_clearing
     while True:
         try:
@@ -251,7 +253,7 @@ def _clear() -> None:
                 _dismiss_dropped()
         finally:
             _is_clearing = False
-        # What is noted from here on starts another thread, what was noted before it is seen.
+        # A later note starts another thread, an earlier one is seen here.
         if not _dropped or _is_clearing:
             return
         _is_clearing = True
@@ -259,7 +261,7 @@ def _clear() -> None:
 
 def _dismiss_dropped() -> None:
     with _lock:
-        _in_hand.update(_uses.pop(key) for key in _settle_dropped())
+        _in_hand.update(_uses.pop(key) for key in _take_dropped())
     try:
         for engine, uses in _by_engine(_in_hand):
             with suppress(PressureError):
@@ -279,8 +281,8 @@ def _dismiss_in_lots(engine: Engine, uses: list[_Use]) -> None:
         _in_hand.difference_update(lot)
 
 
-def _settle_dropped() -> list[_Key]:
-    """The queues that no handle refers to any more."""
+def _take_dropped() -> list[_Key]:
+    """Return the queues that no handle refers to any more."""
     ended = set(_overdue)
     _overdue.clear()
     while _dropped:
@@ -293,9 +295,10 @@ def _dismiss_at_once(engine: Engine, uses: list[_Use], options: Options) -> None
 
 
 def _dismiss(engine: Engine, uses: list[_Use], options: Options) -> Operation[None]:
-    """Take this process off the users of queues of one broker, and the dead ones of this host.
+    """Remove this process from the users of queues of one broker, and the dead processes of this
+    host.
 
-    Raises BrokerUnavailable. What else fails is left to the next sweep.
+    Raises BrokerUnavailable. Queues for which it fails otherwise are left to the next sweep.
     """
     gone = []
     for use in uses:
@@ -311,8 +314,8 @@ def _dismiss(engine: Engine, uses: list[_Use], options: Options) -> Operation[No
 
 
 def _is_gone_without(use: _Use, users: list[str], options: Options) -> Operation[bool]:
-    """Take off ``users`` and, if there are others, the dead ones of this host; whether that were
-    all, and the queue is gone."""
+    """Remove ``users``, and, if there are others, the dead processes of this host; return whether
+    no user was left, so that the queue is gone."""
     operations = use.operations
     try:
         if users and not (yield use.on(operations.dismiss(users), options)):

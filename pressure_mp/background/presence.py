@@ -1,6 +1,7 @@
-"""That this process is there: what it has in flight from one queue, and whether it is a producer.
+"""The presence of this process in a queue of items: what it has in flight, and whether it is a
+producer.
 
-What it has goes back when it ends, and so does what others had that are no longer there.
+Its items go back when it ends, and so do the items of other processes that have ended.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ Run = Callable[[Operation[T]], T]
 
 
 class Reader(Protocol):
-    """What fetches items ahead through one handle."""
+    """Fetches items ahead through one handle."""
 
     @property
     def holds(self) -> bool:
-        """Whether the broker keeps anything for it."""
+        """Tell whether the broker keeps items for it."""
 
     def look(self, presence: Presence) -> None:
-        """Tell the broker what was handed out; put back what nobody will ask for."""
+        """Tell the broker what was handed out; put back items that no get will ask for."""
 
     def leave(self, presence: Presence) -> None:
-        """The process ends: put everything back."""
+        """Put everything back, as the process ends."""
 
 
 class Presence:
-    """This process in one queue. As a context manager: while it waits for what others have."""
+    """This process in one queue. As a context: it waits for items that others have."""
 
     def __init__(self, engine: Engine, name: str, discipline: str) -> None:
         self.operations = DeliveryOperations(name, discipline)
@@ -48,22 +49,22 @@ class Presence:
         self.reset()
 
     def reset(self) -> None:
-        """A process that has not used the queue: a new one, or a forked child."""
+        """Begin as a process that has not used the queue: a new process, or a forked child."""
         self.in_flight = InFlight()
         self._readers: set[Reader] = set()
         self._producers: set[object] = set()  # handles
         self._producing = threading.RLock()
-        self._retires = False  # was a producer, and has not yet said that it is none
-        self._undone: set[TakeBack] = set()  # calls that took items out for nobody
+        self._retires = False  # was a producer, which the broker still believes
+        self._undone: set[TakeBack] = set()  # calls whose items no caller has
 
     @property
     def is_holding(self) -> bool:
-        """Whether the broker keeps items for this process."""
+        """Tell whether the broker keeps items for this process."""
         return bool(self.in_flight) or any(reader.holds for reader in list(self._readers))
 
     @property
     def has_something(self) -> bool:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         return bool(self.is_holding or self._producers or self._retires or self._undone)
 
     def __enter__(self) -> None:
@@ -75,12 +76,12 @@ class Presence:
     # What was taken
 
     def drop(self, claim: Claim) -> None:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         for seq in claim.seqs:
             self.in_flight.discard(seq)
 
     def requeue_of(self, call: int) -> Operation[Any]:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         return self.operations.requeue(incarnation(), call=call)
 
     def take_back(self, taken: TakeBack) -> None:
@@ -95,7 +96,7 @@ class Presence:
             return  # the next look tries again
         self._undone.discard(taken)
 
-    # What is fetched ahead
+    # Fetching ahead
 
     def take_ahead(
         self,
@@ -107,8 +108,8 @@ class Presence:
         reader: str,
         claim: Claim,
     ) -> list[Delivery]:
-        """Take items for a reader, which hands them out later. Who asked gives up the ``claim``
-        when they do not come to that."""
+        """Take items for a reader, which hands them out later. The caller gives up the ``claim`` if
+        they never reach it."""
         taking = self.operations.take_many(
             incarnation(), claim.begin(), 0, number, block, timeout, eof, reader
         )
@@ -116,7 +117,7 @@ class Presence:
             return run(taking)
 
     def watch(self, reader: Reader) -> None:
-        """Look after what a reader fetches ahead."""
+        """Have looks tell the broker what a reader hands out."""
         if reader not in self._readers:
             self._readers.add(reader)
             lease_thread.keep_looking(self.lease)  # also where the queue ends with this process
@@ -124,16 +125,17 @@ class Presence:
     # Producing
 
     def is_producer(self, handle: object) -> bool:
-        """Whether the broker knows that this process puts through ``handle``."""
+        """Tell whether the broker knows that this process puts through ``handle``."""
         return handle in self._producers
 
     def add_producer(self, handle: object) -> None:
-        """The broker knows it now."""
+        """Note that the broker knows that this process puts through ``handle``."""
         self._producers.add(handle)
         self.lease.keep()
 
     def stop_producing(self, handle: object) -> None:
-        """``handle`` puts no more; with the last one this process is no producer any longer."""
+        """Note that ``handle`` puts no more; with the last one this process is no producer any
+        longer."""
         with self._producing:
             if handle not in self._producers:
                 return
@@ -162,23 +164,23 @@ class Presence:
     # Looking
 
     def renewal(self) -> Renew:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         return Renew(incarnation(), self.is_holding, bool(self._producers))
 
     def renew_and_return(self, there: Attendance | None) -> None:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         run = self.lease.run_now
         self.lease.requeue_doubtful()
         self._undo()
         self._retire()
         self._look_after_readers()
         if Level.DELIVERIES not in self.lease.engine.address.capabilities.levels:
-            return  # nobody has anything that could be requeued
+            return  # no process has anything that could be requeued
         if there is None:
             there = run(self.operations.renew(*self.renewal()))
-        for other, until in self.lease.those_over(there.consumers, there.now):
+        for other, until in self.lease.find_lost(there.consumers, there.now):
             run(self.operations.requeue(other, seen=until))
-        for other, until in self.lease.those_over(there.producers, there.now):
+        for other, until in self.lease.find_lost(there.producers, there.now):
             run(self.operations.retire(other, seen=until))
 
     def _undo(self) -> None:
@@ -194,7 +196,7 @@ class Presence:
                 self._readers.add(reader)
 
     def say_farewell(self) -> None:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         for reader in list(self._readers):
             reader.leave(self)
         held = self.is_holding or self.lease.has_doubts
@@ -211,7 +213,7 @@ class Presence:
             self.lease.run_now(self.operations.retire(incarnation()))
 
     def _tell_of(self, left: int) -> None:
-        import logging  # which few programs need from here
+        import logging  # few programs need it from here
 
         _log = logging.getLogger("pressure_mp")
         _log.warning(
@@ -223,6 +225,6 @@ class Presence:
 
 
 def of(engine: Engine, name: str, discipline: str, length: int) -> Presence:
-    """This process in the queue of that name, with a lease of so many milliseconds or more; does no
-    I/O."""
+    """Return this process in the queue of that name, with a lease of so many milliseconds or more;
+    does no I/O."""
     return find(Presence, engine, name, discipline, length)

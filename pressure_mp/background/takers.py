@@ -1,4 +1,5 @@
-"""This process as one that takes tasks: what it has of a queue, and what others left behind."""
+"""The presence of this process in a queue of tasks: the tasks that it has, and the tasks of ended
+processes."""
 
 from __future__ import annotations
 
@@ -19,16 +20,16 @@ from .lease import Lease, find
 _GONE = "the process that had taken it ended"
 _SILENT = "the process that had taken it did not answer for longer than its lease"
 _LOST = "it was taken, but the reply did not arrive"
-#: Seconds for which a task without a ttr stays with this process, in whose transaction it is
-#: acknowledged.
+#: Seconds for which a task without a ttr stays with this process while a transaction is to
+#: acknowledge it.
 _LONGEST_TRANSACTION = 60.0
-#: How many tasks at most stay with this process after a transaction of its was to acknowledge them.
+#: The most tasks that stay with this process after a transaction of its was to acknowledge them.
 MOST_UNSURE = 10_000
 
 
 class Takers:
-    """This process in a queue of tasks, and the other takers, as it sees them. As a context
-    manager: while it waits for what others have."""
+    """This process in a queue of tasks, and the other takers that it sees. As a context: it waits
+    for tasks that others have."""
 
     def __init__(self, engine: Engine, name: str, discipline: str = TASKS) -> None:
         self._operations = TaskLeaseOperations(name)
@@ -36,12 +37,12 @@ class Takers:
         self.reset()
 
     def reset(self) -> None:
-        """A process that has not used the queue: a new one, or a forked child."""
+        """Begin as a process that has not used the queue: a new process, or a forked child."""
         self._guard = threading.RLock()
         #: Of each task that this process has: the number of the take, and how long that can last,
         #: on the monotonic clock.
         self._held: dict[bytes, tuple[int, float]] = {}
-        #: Those that transactions are to acknowledge, or did, in the order in which that was said.
+        #: The tasks that transactions are to acknowledge, or did, in the order of these calls.
         self._unsure: dict[HeldTask, None] = {}
 
     def __enter__(self) -> None:
@@ -52,7 +53,7 @@ class Takers:
 
     @property
     def has_something(self) -> bool:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         with self._guard:
             self._forget_overdue()
             return bool(self._held)
@@ -63,23 +64,23 @@ class Takers:
             self._held.pop(task, None)
 
     def call_of(self, task: bytes) -> int:
-        """The number of the take that has a task, 0 when this process does not have it."""
+        """Return the number of the take that has a task, 0 when this process does not have it."""
         return self._held.get(task, (0, 0.0))[0]
 
     def drop(self, claim: Claim) -> None:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         with self._guard:
             self._lose([(task, claim.call) for task in list(self._held)])
 
     def requeue_of(self, call: int) -> Operation[Any]:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         return self._operations.requeue(incarnation(), _LOST, call=call)
 
     def keep(
         self, tasks: Sequence[bytes], call: int, longest: int, done: HeldTask | None = None
     ) -> None:
-        """This process has these tasks, by the take of that number, for so many milliseconds; and
-        no more the one that is done."""
+        """Note that this process has these tasks, by the take of that number, for so many
+        milliseconds; and the task ``done`` no more."""
         until = time.monotonic() + longest / 1000 + 1 if longest else float("inf")
         with self._guard:
             if done is not None and self.call_of(done[0]) == done[1]:
@@ -90,14 +91,14 @@ class Takers:
             self.lease.keep()
 
     def lose(self, tasks: Iterable[HeldTask]) -> None:
-        """This process does not have the tasks any more by those takes."""
+        """Note that this process no longer has the tasks by those takes."""
         with self._guard:
             self._lose(tasks)
 
     def lose_later(self, tasks: Iterable[HeldTask]) -> None:
-        """A transaction that nobody hears of ends it that this process has the tasks, unless it
-        fails. So these are kept as long as it can have them; without a ttr, for a minute; and the
-        latest ``MOST_UNSURE`` only."""
+        """Note that this process loses these tasks when a transaction commits, which it is not
+        told. The transaction may fail: so the tasks are kept as long as this process can have them;
+        without a ttr, for a minute; and only the latest ``MOST_UNSURE``."""
         soon = time.monotonic() + _LONGEST_TRANSACTION
         with self._guard:
             for task, call in tasks:
@@ -117,30 +118,30 @@ class Takers:
                 self._held.pop(task, None)
 
     def doubt(self, call: int) -> None:
-        """As of :class:`~.lease.Lease`."""
+        """See :class:`~.lease.Lease`."""
         self.lease.doubt(call)
 
     def renewal(self) -> None:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
 
     def renew_and_return(self, there: object) -> None:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         me, run = incarnation(), self.lease.run_now
         self.lease.requeue_doubtful()
         there = run(self._operations.renew(me, self.has_something))
-        for other, until in self.lease.those_over(there.leases, there.now):
+        for other, until in self.lease.find_lost(there.leases, there.now):
             if other != me:
                 error = _GONE if state(other) == "dead" else _SILENT
                 run(self._operations.requeue(other, error, seen=until))
 
     def say_farewell(self) -> None:
-        """As of :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.LeaseHolder`."""
         self.lease.reset()
         self.reset()
         self.lease.run_now(self._operations.requeue(incarnation(), _GONE))
 
 
 def of(engine: Engine, name: str, length: int) -> Takers:
-    """This process in the queue of tasks of that name, with a lease of so many milliseconds or
-    more; does no I/O."""
+    """Return this process in the queue of tasks of that name, with a lease of so many milliseconds
+    or more; does no I/O."""
     return find(Takers, engine, name, TASKS, length)

@@ -117,7 +117,7 @@ class _Screen:
         """Without a terminal: a table for each look; or a line of JSON for each queue."""
         looks = 0
         while True:
-            self._watch.look()
+            self._watch.update()
             now = time.monotonic()
             if in_json:
                 for row in self._rows():
@@ -149,7 +149,7 @@ class _Screen:
         looks, next_look = 0, time.monotonic()
         while True:
             if time.monotonic() >= next_look and not self._is_paused:
-                self._watch.look()
+                self._watch.update()
                 looks += 1
                 next_look = time.monotonic() + interval
             live.update(self._picture(console), refresh=True)

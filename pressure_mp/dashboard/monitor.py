@@ -115,7 +115,7 @@ class Monitor:
     def _look(self, started: float, is_noted: bool) -> View:
         """The queues as they are; after an error as they were, and what is wrong."""
         try:
-            self._watch.look()
+            self._watch.update()
             view = View(dict(self._watch.queues), frozenset(self._watch.slow), started)
             if is_noted:
                 self.history.note(one.queue for one in view.queues.values())

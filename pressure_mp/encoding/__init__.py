@@ -1,1 +1,1 @@
-"""From objects to the bytes that are queued, and back."""
+"""Convert objects to the bytes that are queued, and back."""

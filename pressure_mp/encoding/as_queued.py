@@ -1,4 +1,4 @@
-"""Items as they are queued, for those who only move or show them."""
+"""A codec that leaves items as they are queued, to move or show them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .serializers import find
 
 
 class AsQueued(Codec[bytes]):
-    """Nothing is encoded, decoded, signed or checked."""
+    """Encodes, decodes, signs and checks nothing."""
 
     def __init__(self, prefix: str, queue: str) -> None:
         super().__init__(find("raw"), (), prefix, queue, False)

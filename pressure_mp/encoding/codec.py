@@ -1,4 +1,4 @@
-"""From an object to the item that is queued, and back: serialize and sign, check and decode."""
+"""Convert an object to the item that is queued, and back: serialize and sign, check and decode."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _SIGNED = (*signing.MARKS, large.MARK)
 
 
 class Codec(Generic[Item]):
-    """What one handle does to its items, or what it has of that ``kind``. Its pickle has keys only
-    for a child being started."""
+    """Encodes and decodes the items of one handle, or its bytes of another ``kind``. Its pickle has
+    keys only for a child being started."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Codec(Generic[Item]):
         *,
         is_bare: bool = False,
     ) -> None:
-        """``is_bare``: unless they are pickles or signed, items are what the serializer makes and
-        nothing else, since programs in other languages may put and get them."""
+        """Make a codec. ``is_bare``: unless they are pickles or signed, items are only the
+        serializer's bytes, since programs in other languages may put and get them."""
         self._serializer = serializer
         self._prefix = prefix
         self._queue = queue
@@ -60,7 +60,7 @@ class Codec(Generic[Item]):
 
     @property
     def serializer(self) -> Serializer:
-        """What makes bytes of objects."""
+        """The serializer."""
         return self._serializer
 
     @property
@@ -70,7 +70,7 @@ class Codec(Generic[Item]):
 
     @property
     def anonymous(self) -> bool:
-        """Whether the queue is an anonymous one."""
+        """Whether the queue is anonymous."""
         return self._anonymous
 
     @property
@@ -80,7 +80,7 @@ class Codec(Generic[Item]):
 
     @property
     def divides(self) -> bool:
-        """Whether the content of what is large is kept apart."""
+        """Whether the content of large items is kept apart."""
         return self._divides
 
     def sign_late(self) -> None:
@@ -89,12 +89,12 @@ class Codec(Generic[Item]):
         self._signs_late = self._divides
 
     def sign(self, item: bytes) -> bytes:
-        """Sign an item that is not signed yet. Raises AuthenticationError when the keys did not
-        come along."""
+        """Sign an item that is not signed yet. Raises AuthenticationError when the handle has no
+        keys here."""
         return item if item.startswith(_SIGNED) else self.prepare().sign(item)
 
     def prepare(self) -> Signatures:
-        """Have the keys at hand. Raises AuthenticationError when they did not come along."""
+        """Load the keys. Raises AuthenticationError when the handle has no keys here."""
         found = self._signatures
         if found is None:
             found = self._signatures = self._find_signatures()
@@ -108,16 +108,16 @@ class Codec(Generic[Item]):
         return signing.Signer(self._keys, self._prefix, self._queue, self._kind)
 
     def encode(self, obj: Item, headers: bytes = b"") -> bytes | Large:
-        """Raises EncodingError, and AuthenticationError when there is no key to sign with.
+        """Encode and sign an object. Raises EncodingError, and AuthenticationError without a key.
 
-        What a large item has in common with ``obj`` is its memory: it is not copied. ``headers``
-        are the beginning of an envelope; items that are bare do without it.
+        A large item shares the memory of ``obj``: it is not copied. ``headers`` are the beginning
+        of an envelope; bare items go without them.
         """
         if self._divides:
             payload, buffers = serializers.pickle_apart(obj, self._queue)
             if buffers or len(payload) >= THRESHOLD:
                 return self._divide(payload, buffers, headers)
-            if not headers:  # a pickle cannot begin as what is signed or in an envelope
+            if not headers:  # a pickle cannot begin like a signed item or an envelope
                 signs = self._key_ids and not self._signs_late
                 return self.prepare().sign(payload) if signs else payload
         else:
@@ -129,20 +129,20 @@ class Codec(Generic[Item]):
         return Large(segments, self.prepare().sign, bool(self._key_ids), headers)
 
     def _seal(self, payload: bytes, headers: bytes) -> bytes:
-        """A payload in its envelope, if it has one, and signed, if it is to be."""
+        """Put a payload into its envelope, if it has one, and sign it, if it is to be signed."""
         sign = self.prepare().sign
         if not self._has_envelopes:
             return sign(payload)
         if not headers and envelope.is_one(payload):
-            headers = envelope.EMPTY  # it is not taken for one
+            headers = envelope.EMPTY  # so that it is not taken for an envelope
         return sign(headers + payload) if self._key_ids else headers + sign(payload)
 
     def _payload(self, item: bytes) -> bytes:
-        """What the serializer made of an item that was checked."""
+        """Return the serializer's bytes in an item that was checked."""
         return envelope.payload_of(item) if self._has_envelopes else item
 
     def headers_of(self, item: bytes) -> dict[str, str]:
-        """The headers of an item that was decoded."""
+        """Return the headers of an item that was decoded."""
         if not self._has_envelopes:
             return {}
         if self._divides and is_manifest(item):
@@ -150,13 +150,14 @@ class Codec(Generic[Item]):
         return envelope.headers_of(signing.take_apart(item)[1] if self._key_ids else item)
 
     def decode(self, item: bytes) -> Item:
-        """Raises AuthenticationError, and then nothing was decoded; or DecodingError."""
-        is_checked = bool(self._key_ids) or not self._divides  # no pickle begins as what is signed
+        """Check and decode an item. Raises AuthenticationError, and then nothing was decoded; or
+        DecodingError."""
+        is_checked = bool(self._key_ids) or not self._divides  # no pickle begins like a signed item
         if type(item) is Private and not item.startswith(signing.MARKS):
             is_checked = False
         payload = self.prepare().check(item) if is_checked else item
         try:
-            if not self._divides:  # no pickle begins as an envelope: it is looked at if it fails
+            if not self._divides:  # no pickle begins like an envelope: if this fails
                 payload = self._payload(payload)
             found: Item = self._serializer.loads(payload)
             return found
@@ -180,11 +181,11 @@ class Codec(Generic[Item]):
 
     @property
     def quick_decode(self) -> Callable[[bytes], Item]:
-        """What decodes most items as :meth:`decode` does, in less time; of large ones nothing. It
-        may raise anything: then decode, or :meth:`decode_large`, is to do it."""
+        """Decodes most items as :meth:`decode` does, in less time, but no large ones. It may raise
+        anything: then call decode, or :meth:`decode_large`."""
         if self._key_ids or not self._divides:
             return self._decode_small
-        return self._serializer.loads  # no pickle begins as what is signed, or as a manifest
+        return self._serializer.loads  # no pickle begins like a signed item or a manifest
 
     def _decode_small(self, item: bytes) -> Item:
         if type(item) is Private and self._divides:
@@ -195,7 +196,8 @@ class Codec(Generic[Item]):
         return self.decode(item)
 
     def read_manifest(self, item: bytes) -> Manifest | None:
-        """What is said of a content that is beside the queue; None for an item of another kind.
+        """Read the manifest of a content that is beside the queue; None for an item of another
+        kind.
 
         Raises AuthenticationError or DecodingError.
         """
@@ -215,8 +217,8 @@ class Codec(Generic[Item]):
     def decode_large(
         self, item: bytes, manifest: Manifest, content: Sequence[bytearray] | None
     ) -> Item:
-        """Raises AuthenticationError, and then nothing was decoded; or DecodingError, also for a
-        content that is gone (None)."""
+        """Check and decode a large item. Raises AuthenticationError, and then nothing was decoded;
+        or DecodingError, also for a content that is gone (None)."""
         if content is None:
             raise DecodingError(
                 f"an item of {manifest.size} bytes from queue {self._queue!r} has no content any "
@@ -231,8 +233,8 @@ class Codec(Generic[Item]):
 
     @property
     def quick(self) -> Callable[[Item], bytes | Large]:
-        """What encodes most objects as :meth:`encode` does, in less time. It may raise anything, or
-        make one piece of THRESHOLD bytes or more: then encode is to do it."""
+        """Encodes most objects as :meth:`encode` does, in less time. It may raise anything, or make
+        one piece of THRESHOLD bytes or more: then call encode."""
         if not isinstance(self._serializer, PickleSerializer):
             return self.encode
         signatures = self.prepare()
@@ -241,7 +243,7 @@ class Codec(Generic[Item]):
         return signatures.signing(serializers.pickle_small, THRESHOLD)
 
     def encode_many(self, objects: Sequence[Item], headers: bytes = b"") -> list[bytes | Large]:
-        """As :meth:`encode`, for each."""
+        """Encode each object, as :meth:`encode` does."""
         if self._divides and objects:
             payloads, buffers = serializers.pickle_many_apart(objects)
             if buffers or not payloads or max(map(len, payloads)) >= THRESHOLD:
@@ -253,22 +255,24 @@ class Codec(Generic[Item]):
         return [*self._seal_many(payloads, headers)]
 
     def _seal_many(self, payloads: list[bytes], headers: bytes) -> list[bytes]:
-        if self._divides and not headers:  # no pickle begins as an envelope
+        if self._divides and not headers:  # no pickle begins like an envelope
             return payloads if self._signs_late else list(map(self.prepare().sign, payloads))
         return [self._seal(payload, headers) for payload in payloads]
 
     def encode_whole(self, obj: Item, headers: bytes = b"") -> bytes:
-        """As :meth:`encode`, for a queue that keeps nothing apart, however large it is."""
+        """Encode an object, as :meth:`encode` does, for a queue that keeps nothing apart, however
+        large it is."""
         return self._seal(serializers.encode(self._serializer, obj, self._queue), headers)
 
     def encode_many_whole(self, objects: Sequence[Item], headers: bytes = b"") -> list[bytes]:
-        """As :meth:`encode_whole`, for each."""
+        """Encode each object, as :meth:`encode_whole` does."""
         payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return self._seal_many(payloads, headers)
 
     def check_many(self, items: Sequence[bytes]) -> Sequence[Checked]:
-        """What :attr:`loads` makes an object of, for each. Both may raise anything, and do so for
-        what :meth:`decode` is to decode, or refuses; this does not say for which item."""
+        """Check each item, and return the bytes that :attr:`loads` decodes. Both may raise anything
+        for items that :meth:`decode` has to decode, or refuses; the error does not say for which
+        item."""
         signatures = self.prepare()
         checked: Sequence[Checked] = items
         if not self._divides:
@@ -278,20 +282,20 @@ class Codec(Generic[Item]):
                 check, marks = signatures.check, signing.MARKS
                 checked = [check(item) if item.startswith(marks) else item for item in items]
         elif self._key_ids:
-            checked = signatures.check_many(items, memoryview)  # which can be unpickled
-        # A pickle is refused that is signed or in an envelope: it is enough to look at the first.
+            checked = signatures.check_many(items, memoryview)  # a view can be unpickled
+        # A pickle that is signed or in an envelope fails to load: so the first item shows enough.
         if not self._divides or (checked and envelope.is_one(checked[0])):
             checked = [self._payload(bytes(one)) for one in checked]
         return checked
 
     @property
     def loads(self) -> Callable[[Any], Item]:
-        """What decodes what was checked."""
+        """Decodes bytes that were checked."""
         return self._serializer.loads
 
     def decode_many(self, items: Sequence[bytes]) -> list[Item]:
-        """As :meth:`decode`, for each. What is raised may be anything, and does not say for which
-        item."""
+        """Decode each item, as :meth:`decode` does. It may raise anything, which does not say for
+        which item."""
         payloads = self.check_many(items)  # all, before anything is decoded
         return list(map(self.loads, payloads))
 

@@ -1,5 +1,5 @@
-"""What is in an item, for a human or a pipe, whatever serializer made it. Nothing is unpickled, and
-no signature is checked."""
+"""Show an item to a human or a pipe, whatever serializer made it. Nothing is unpickled, and no
+signature is checked."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Kind = Literal["text", "json", "pickle", "bytes", "large", "lost"]
 
 @dataclass(frozen=True)
 class Content:
-    """An item as it can be shown.
+    """The parts of an item that can be shown.
 
-    ``value`` is what is in it: a str for text, what JSON says, what a pickle says, bytes, and None
-    for the content of a large item, which is elsewhere. ``key`` is the id of the key that it is
-    said to be signed with, None when it is not signed. ``size`` counts its bytes, also of a content
-    that is elsewhere. Of what the server lost there is nothing. ``is_plain``: ``value`` is all that
-    it has.
+    ``value`` is the value in it: a str for text, a value of JSON, the value of a pickle, bytes, and
+    None for the content of a large item, which is elsewhere. ``key`` is the id of the key that it
+    claims to be signed with, None when it is not signed. ``size`` counts its bytes, also of a
+    content that is elsewhere. An item that the server lost has none of these. ``is_plain``:
+    ``value`` is all that it has.
     """
 
     kind: Kind
@@ -39,7 +39,7 @@ class Content:
 
     @property
     def text(self) -> str:
-        """In one line of printable characters."""
+        """The content in one line of printable characters."""
         signed = "" if self.key is None else f" (signed with key {self.key}, not checked)"
         return f"{self._text}{signed}"
 
@@ -62,7 +62,7 @@ class Content:
 
     @property
     def line(self) -> bytes:
-        """As a pipe is given it: text as it is, other values in JSON. Raises ValueError when that
+        """The content for a pipe: text as it is, other values in JSON. Raises ValueError when that
         would not be all of it."""
         if self.kind == "large":
             raise ValueError(f"its {self.size:,} bytes are kept apart")
@@ -78,7 +78,7 @@ class Content:
             raise ValueError(f"it is a pickle that JSON cannot say: {error}") from None
 
     def as_json(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the content for ``--json``."""
         found: dict[str, Any] = {"kind": self.kind, "size": self.size}
         if self.key is not None:
             found["key"] = self.key
@@ -90,7 +90,7 @@ class Content:
 
 
 def content_of(item: bytes | None) -> Content:
-    """What is in an item; None for one that the server lost."""
+    """Read an item; None is an item that the server lost."""
     if item is None:
         return Content("lost", None, 0)
     if large.is_manifest(item):
@@ -116,8 +116,8 @@ def content_of(item: bytes | None) -> Content:
 
 
 def opcodes_of(item: bytes, limit: int) -> list[str]:
-    """The first opcodes of an item that is a pickle, one in a line, as far as they can be read; of
-    another item none."""
+    """Return the first opcodes of a pickle, one in a line, as far as they can be read; none of
+    another item."""
     _, payload = signing.take_apart(item)
     lines: list[str] = []
     if large.is_manifest(item) or not payload.startswith(PICKLE):
@@ -129,13 +129,13 @@ def opcodes_of(item: bytes, limit: int) -> list[str]:
                 break
             shown = "" if argument is None else f" {repr(argument)[:_LONGEST_ARGUMENT]}"
             lines.append(printable(f"{place:>6} {opcode.name}{shown}"))
-    except Exception as error:  # whatever the reader of a broken pickle comes upon
+    except Exception as error:  # a broken pickle can cause any error
         lines.append(printable(f"cannot be read any further: {error}"))
     return lines
 
 
 def printable(text: str) -> str:
-    """A text without anything that a terminal would take for more than characters."""
+    """Replace all characters that a terminal would not show as themselves."""
     if text.isprintable():
         return text
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)

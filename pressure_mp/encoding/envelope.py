@@ -1,17 +1,17 @@
-"""Headers that go with an item: an envelope around what the serializer made of it.
+"""Headers that go with an item: an envelope around the serializer's bytes.
 
 An envelope is ``mark | size | headers | payload``: the size of the headers in four bytes, the
 headers as a JSON object of strings. Of a signed item it is inside the signature. An item without
-headers has no envelope, unless it begins as one does; so nothing changes for a queue that nobody
-traces.
+headers has no envelope, unless it begins like one; so nothing changes for a queue without
+listeners.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-#: What an envelope begins with: no UTF-8 text, no pickle, no signed item and no manifest does. The
-#: 1 is the format's version.
+#: An envelope begins with this, and no UTF-8 text, pickle, signed item or manifest does. The 1 is
+#: the format's version.
 MARK = b"\xfbmp1"
 _SIZE = 4
 _HEAD = len(MARK) + _SIZE
@@ -21,27 +21,27 @@ EMPTY = MARK + bytes(_SIZE)
 
 
 def beginning(headers: Mapping[str, str]) -> bytes:
-    """All that goes before the payload; nothing when there are no headers."""
+    """Return all bytes before the payload; none when there are no headers."""
     if not headers:
         return b""
-    import json  # only who has headers needs it
+    import json  # only items with headers need it
 
     text = json.dumps(headers, ensure_ascii=False, separators=(",", ":")).encode()
     return b"".join((MARK, len(text).to_bytes(_SIZE, "big"), text))
 
 
 def is_one(payload: bytes | memoryview) -> bool:
-    """Whether this is an envelope."""
+    """Tell whether this is an envelope."""
     return payload[: len(MARK)] == MARK
 
 
 def payload_of(payload: bytes) -> bytes:
-    """What is in an envelope; anything else as it is."""
+    """Return the payload of an envelope; anything else as it is."""
     return payload[_end(payload) :] if is_one(payload) else payload
 
 
 def headers_of(payload: bytes) -> dict[str, str]:
-    """The headers of an envelope; none of anything else, or when they cannot be read."""
+    """Return the headers of an envelope; none of anything else, or when they cannot be read."""
     if not is_one(payload):
         return {}
     import json

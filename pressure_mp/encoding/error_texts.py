@@ -1,5 +1,4 @@
-"""What bytes of a queue are, and what becomes of them when they cannot be used: for the texts of
-errors."""
+"""The texts in errors about bytes that cannot be used: what they are, and what becomes of them."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from typing import NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of bytes."""
+    """A kind of bytes: what they are, and what becomes of them."""
 
     what: str
     fate: str

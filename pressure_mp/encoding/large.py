@@ -1,14 +1,14 @@
 """Items too large for one call: the content is kept beside the queue, in chunks.
 
-What is queued is a manifest::
+The queued item is a manifest::
 
     mark | token | size | seal(mark | token | size | table | digest | headers)
 
-The token is a random name and how many chunks there are, the size counts the content's bytes; both
-are hexadecimal digits, which scripts read. The table has the lengths of the content's segments: a
-pickle, and the buffers that belong to it. The seal is the signature of a signed queue, which has
-also the digest of the content, so that nobody can exchange a chunk; of another queue it is nothing,
-and there is no digest. The headers are an envelope without a payload, if there are any.
+The token is a random name and the number of chunks, the size counts the content's bytes; both are
+hexadecimal digits, which scripts read. The table has the lengths of the content's segments: a
+pickle, and the buffers that belong to it. In a signed queue the seal is the signature, and the
+digest of the content is there too, so that no other process can exchange a chunk; in another queue
+both are empty. The headers are an envelope without a payload, if there are any.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Sequence
 from . import envelope
 from .signing import take_apart
 
-#: What a manifest begins with: no UTF-8 text, no pickle and no signed item does. The 1 is the
-#: format's version.
+#: A manifest begins with this, and no UTF-8 text, pickle or signed item does. The 1 is the format's
+#: version.
 MARK = b"\xfamp1"
 #: An item whose content has so many bytes is divided. Below, one call is faster.
 THRESHOLD = 1 << 18
@@ -59,12 +59,13 @@ class Large:
 
 
 class Manifest:
-    """What a consumer knows of an item before it reads the content."""
+    """The facts about an item that a consumer has before it reads the content."""
 
     __slots__ = ("digest", "headers", "lengths", "size", "token")
 
     def __init__(self, item: bytes, sealed: bytes, is_signed: bool) -> None:
-        """``sealed`` is what the seal had in it. Raises ValueError for what is no manifest."""
+        """Read a manifest. ``sealed`` is the text in the seal. Raises ValueError for another
+        item."""
         head, rest = item[:HEAD_SIZE], sealed[HEAD_SIZE:]
         if sealed[:HEAD_SIZE] != head:
             raise ValueError("its seal is that of another item")
@@ -89,28 +90,28 @@ class Manifest:
             raise ValueError("its manifest contradicts itself")
 
     def allocate(self) -> list[bytearray]:
-        """Room for the content, a piece of memory for each segment."""
+        """Allocate a piece of memory for each segment of the content."""
         return [bytearray(length) for length in self.lengths]
 
 
 def is_manifest(item: bytes | bytearray | memoryview) -> bool:
-    """Whether an item may be a manifest; another program may have queued anything."""
+    """Tell whether an item may be a manifest; another program may have queued anything."""
     return item[: len(MARK)] == MARK
 
 
 def read_unchecked(item: bytes) -> Manifest:
-    """What a manifest says, whoever signed it. Raises ValueError for what is no manifest."""
+    """Read a manifest without a check of its signature. Raises ValueError for another item."""
     key, sealed = take_apart(item[HEAD_SIZE:])
     return Manifest(item, sealed, key is not None)
 
 
 def token_of(item: bytes) -> str:
-    """The token of a manifest."""
+    """Return the token of a manifest."""
     return item[len(MARK) : len(MARK) + _TOKEN_SIZE].decode("latin-1")
 
 
 def weight(item: bytes) -> int:
-    """How many bytes there are to be had with an item."""
+    """Return how many bytes an item has together with its content."""
     if is_manifest(item):
         try:
             return int(item[HEAD_SIZE - _SIZE_SIZE : HEAD_SIZE], 16)
@@ -120,7 +121,7 @@ def weight(item: bytes) -> int:
 
 
 def divide(segments: Sequence[memoryview]) -> Iterator[list[memoryview]]:
-    """The content chunk by chunk, each as views of pieces of the segments."""
+    """Split the content into chunks, each as views of pieces of the segments."""
     chunk: list[memoryview] = []
     room = CHUNK
     for segment in segments:
@@ -137,7 +138,7 @@ def divide(segments: Sequence[memoryview]) -> Iterator[list[memoryview]]:
 
 
 def digest(segments: Sequence[memoryview | bytearray]) -> bytes:
-    """What tells a content from every other."""
+    """Return the digest of a content."""
     import hashlib  # as late as in signing.py
 
     found = hashlib.sha256()

@@ -1,8 +1,8 @@
-"""Pickles, read without being unpickled: no code of theirs runs.
+"""Read pickles without unpickling: no code of theirs runs.
 
-:func:`read` follows the opcodes, as :mod:`pickletools` names them, and builds what consists of the
-language's own kinds of values. In the place of an object it has an :class:`Unmade`, which says what
-unpickling it would call.
+:func:`read` follows the opcodes, as :mod:`pickletools` names them, and builds values of the
+language's own kinds. In the place of an object it has an :class:`Unmade`, which names the callable
+that unpickling would call.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-#: A pickle with more opcodes, or with more values in it, is not read: it would take long to show.
-#: Few opcodes can say that a value is in others over and over, also a long text.
+#: A pickle with more opcodes, or with more values in it, is not read: it would take long to show. A
+#: few opcodes can put a value, such as a long text, into others over and over.
 _MOST_OPCODES = 20_000
 _MOST_VALUES = 100_000
 _MOST_CHARACTERS = 1 << 24
 
 
 class UnreadablePickle(ValueError):
-    """It is no pickle, or one that is too long or uses what is not read here."""
+    """The bytes are no pickle, or a pickle that is too long or has opcodes that are not read
+    here."""
 
 
 @dataclass
@@ -42,7 +43,7 @@ class Unmade:
 
 
 class _Mark:
-    """Where a sequence begins on the stack."""
+    """Marks the beginning of a sequence on the stack."""
 
 
 _MARK = _Mark()
@@ -65,7 +66,7 @@ _IGNORED = ("PROTO", "FRAME")
 
 
 def read(pickled: bytes) -> Any:
-    """The value in a pickle. Raises UnreadablePickle."""
+    """Return the value in a pickle. Raises UnreadablePickle."""
     reader = _Reader()
     try:
         for number, (opcode, argument, _) in enumerate(pickletools.genops(pickled)):
@@ -81,8 +82,8 @@ def read(pickled: bytes) -> Any:
 
 
 def makes(pickled: bytes, name: str) -> bool:
-    """Whether the pickle makes an object of the class with that name, as far as this can read
-    the pickle."""
+    """Tell whether the pickle makes an object of the class with that name, as far as this module
+    can read the pickle."""
     reader = _Reader()
     try:
         for opcode, argument, _ in pickletools.genops(pickled):
@@ -93,12 +94,13 @@ def makes(pickled: bytes, name: str) -> bool:
             if opcode.name != "STOP":
                 reader.do(opcode.name, argument)
     except (ValueError, IndexError, KeyError, TypeError, AttributeError, UnicodeError):
-        pass  # it is no pickle, or one that is not read here
+        pass  # no pickle, or one with opcodes that are not read here
     return False
 
 
 def _check_size(value: Any) -> None:
-    """Raise UnreadablePickle for a value of too many parts; one that contains itself has no end."""
+    """Raise UnreadablePickle for a value of too many parts, such as a value that contains
+    itself."""
     waiting, number, characters = [value], 0, 0
     while waiting:
         one = waiting.pop()
@@ -115,7 +117,7 @@ def _check_size(value: Any) -> None:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value that was read has no object in it that was not made."""
+    """Tell whether a value that was read has no Unmade in it."""
     if isinstance(value, Unmade):
         return False
     if isinstance(value, dict):
@@ -126,14 +128,14 @@ def is_plain(value: Any) -> bool:
 
 
 class _Reader:
-    """The stack and the memo of the machine that a pickle is a program for."""
+    """The stack and the memo of the machine whose program a pickle is."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self._memo: dict[int, Any] = {}
 
     def do(self, name: str, argument: Any) -> None:
-        """One opcode. Raises UnreadablePickle for one that is not read here."""
+        """Do one opcode. Raises UnreadablePickle for an opcode that is not read here."""
         stack = self.stack
         if name in _IGNORED:
             return
@@ -218,7 +220,7 @@ class _Reader:
         return True
 
     def _contents(self, kind: Callable[[], Any]) -> Any:
-        """What is filled with items: a collection, or an object that is not made."""
+        """Return the part of a value that items are added to: a collection, or an Unmade's."""
         one = self.stack[-1]
         if not isinstance(one, Unmade):
             return one

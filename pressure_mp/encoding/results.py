@@ -1,12 +1,12 @@
-"""From what came of a task to the bytes that are kept of it, and back.
+"""Convert the result of a task to the bytes that are kept, and back.
 
-They are ``mark | kind | id | 0 | payload``, signed as the queue's items are: so nobody without a
-key can pass off the result of one task as that of another, or a task's data as a result. A large
-value is a manifest, whose seal has that head, and a content; see :mod:`.large`.
+They are ``mark | kind | id | 0 | payload``, signed as the queue's items are: so without a key no
+process can pass off the result of one task as the result of another, or a task's data as a result.
+A large value is a manifest, whose seal has that head, and a content; see :mod:`.large`.
 
-The payload of a value is what the queue's serializer makes of it. That of an error is the length of
-two texts in JSON (the error in a line, and its traceback), those texts, and the error as the
-serializer made it, or nothing if it could not.
+The payload of a value comes from the queue's serializer. The payload of an error is the length of
+two texts in JSON (the error in a line, and its traceback), the two texts, and the error from the
+serializer, or nothing if that failed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .error_texts import RESULT
 from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest, is_manifest
 from .user_exceptions import set_cause
 
-#: What a result begins with: no pickle, no UTF-8 text, no signed item and no manifest does.
+#: A result begins with this, and no pickle, UTF-8 text, signed item or manifest does.
 MARK = b"\xf8mp1"
 VALUE, ERROR = b"V", b"E"
 _LENGTH = 4
@@ -33,27 +33,27 @@ Data = TypeVar("Data")
 
 
 class Value(NamedTuple):
-    """A task came to this."""
+    """The value that a task returned."""
 
     value: Any
 
 
 class Failure(NamedTuple):
-    """A task came to an error: as it was raised, if that can be had here; its text in any case."""
+    """The error of a task: the exception, if it can be loaded here, and its text in any case."""
 
     error: BaseException | None
     text: str
 
 
 class ResultCodec(Generic[Data]):
-    """What one handle does to the results of its tasks."""
+    """Encodes and decodes the results of tasks, for one handle."""
 
     def __init__(self, codec: Codec[Data]) -> None:
         self._codec = codec
 
     def encode_value(self, id: bytes, value: Any) -> bytes | Large:
-        """Raises EncodingError, AuthenticationError. None, which is what most handlers return, is
-        no bytes at all."""
+        """Encode a value. Raises EncodingError, AuthenticationError. None, which most handlers
+        return, becomes no bytes at all."""
         if value is None:
             return b""
         codec, head = self._codec, MARK + VALUE + id + b"\0"
@@ -67,8 +67,8 @@ class ResultCodec(Generic[Data]):
         return Large(segments, lambda sealed: sign(head + sealed), codec.is_signed)
 
     def encode_error(self, id: bytes, error: BaseException) -> bytes:
-        """Raises AuthenticationError. An error that the serializer cannot encode and decode again
-        is told in words."""
+        """Encode an error. Raises AuthenticationError. An error that the serializer cannot encode
+        and decode again is kept as text."""
         lines = traceback.format_exception(type(error), error, error.__traceback__)
         texts = json.dumps([lines[-1].strip(), "".join(lines)]).encode()
         frame = len(texts).to_bytes(_LENGTH, "big") + texts + self._try(error)
@@ -86,8 +86,8 @@ class ResultCodec(Generic[Data]):
         return found if type(again) is type(error) else b""
 
     def read_manifest(self, id: bytes, data: bytes) -> Manifest | None:
-        """What is said of the content of a large value; None of any other result. Raises
-        AuthenticationError, DecodingError."""
+        """Read the manifest of a large value; None of any other result. Raises AuthenticationError,
+        DecodingError."""
         if not (self._codec.divides and is_manifest(data)):
             return None
         _, sealed = self._open(id, data[HEAD_SIZE:])
@@ -103,7 +103,7 @@ class ResultCodec(Generic[Data]):
         manifest: Manifest | None = None,
         content: Sequence[bytearray] = (),
     ) -> Value | Failure:
-        """What the result of that task is. Raises AuthenticationError, and then nothing was
+        """Check and decode the result of a task. Raises AuthenticationError, and then nothing was
         decoded; or DecodingError."""
         if not data:
             return Value(None)
@@ -120,14 +120,14 @@ class ResultCodec(Generic[Data]):
         return self._decode_error(payload, data)
 
     def _open(self, id: bytes, data: bytes) -> tuple[bytes, bytes]:
-        """The kind and the payload of a result that was made for this task."""
+        """Return the kind and the payload of a result that was made for this task."""
         found = self._codec.prepare().check(data, RESULT)
         kind, head = found[len(MARK) : len(MARK) + 1], id + b"\0"
         rest = found[len(MARK) + 1 :]
         if found[: len(MARK)] != MARK or kind not in (VALUE, ERROR) or not rest.startswith(head):
             raise DecodingError(
-                f"what is kept as the result of a task of queue {self._codec.queue!r} "
-                f"({len(data)} bytes) is not a result of that task",
+                f"the kept result of a task of queue {self._codec.queue!r} ({len(data)} bytes) "
+                "is not a result of that task",
                 data,
             )
         return kind, rest[len(head) :]
@@ -152,7 +152,7 @@ class ResultCodec(Generic[Data]):
         try:
             found = self._loads(payload[end:], data) if payload[end:] else None
         except PressureError:
-            found = None  # its class is not known here: it is told in words
+            found = None  # its class is not known here: its text is enough
         if not isinstance(found, BaseException):
             return Failure(None, lines)
         set_cause(found, RemoteTraceback(lines))

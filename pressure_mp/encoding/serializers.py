@@ -1,4 +1,4 @@
-"""How an object becomes the bytes that are queued, and back."""
+"""Convert an object to the bytes that are queued, and back."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Serializer(Protocol):
     """Anything with these two methods, such as the modules ``pickle`` and ``marshal``."""
 
     def dumps(self, obj: Any, /) -> bytes:
-        """Encode ``obj``; raises what it likes when it cannot."""
+        """Encode ``obj``; raises any exception when it cannot."""
 
     def loads(self, payload: bytes, /) -> Any:
-        """Decode ``payload``; raises what it likes when it cannot."""
+        """Decode ``payload``; raises any exception when it cannot."""
 
 
 #: The class of the ends of pipes, and the bytes that each pickle of one contains.
@@ -33,7 +33,7 @@ def checked(pickled: bytes) -> bytes:
     pickle reduces it to the bare number of a descriptor of this process."""
     if _PIPE_END_MARK not in pickled:
         return pickled
-    from . import pickles  # which most programs do not need
+    from . import pickles  # most programs do not need it
 
     if pickles.makes(pickled, _PIPE_END):
         raise TypeError(
@@ -45,7 +45,7 @@ def checked(pickled: bytes) -> bytes:
 
 
 class PickleSerializer:
-    """Any picklable object, with protocol 5. Unpickling runs code: trust the producers."""
+    """Pickles any picklable object, with protocol 5. Unpickling runs code: trust the producers."""
 
     def dumps(self, obj: Any, /) -> bytes:
         return pickle.dumps(obj, 5)
@@ -54,7 +54,7 @@ class PickleSerializer:
 
 
 def pickle_small(obj: Any) -> bytes:
-    """The pickle of an object with no large buffer. Raises whatever goes wrong; for a large buffer
+    """Pickle an object without a large buffer. Raises any exception; for a large buffer
     ValueError."""
     return checked(pickle.dumps(obj, 5, buffer_callback=_keep_small))
 
@@ -68,10 +68,11 @@ def _keep_small(buffer: pickle.PickleBuffer) -> bool:
 
 
 class LargeBuffers(list[pickle.PickleBuffer]):
-    """What a pickle leaves out: buffers so large that to copy them into it would be a waste."""
+    """The buffers that a pickle leaves out: they are so large that a copy in the pickle would be a
+    waste."""
 
     def keep_apart(self, buffer: pickle.PickleBuffer) -> bool:
-        """Whether the pickle is to have the buffer."""
+        """Tell whether the pickle itself is to have the buffer."""
         with buffer.raw() as view:
             if view.nbytes < THRESHOLD:
                 return True
@@ -130,7 +131,8 @@ _PLAIN = (JsonSerializer, TextSerializer, RawSerializer)
 
 
 def find(serializer: str | Serializer) -> Serializer:
-    """The serializer of that name, or the given object when it has ``dumps`` and ``loads``."""
+    """Return the serializer of that name, or the given object when it has ``dumps`` and
+    ``loads``."""
     if isinstance(serializer, str):
         if serializer not in _BY_NAME:
             raise ArgumentError(f"serializer {serializer!r} is not one of {', '.join(_BY_NAME)}")
@@ -141,7 +143,7 @@ def find(serializer: str | Serializer) -> Serializer:
 
 
 def encode(serializer: Serializer, obj: Any, queue: str) -> bytes:
-    """``obj`` as bytes. Raises EncodingError, which names the object's type and the queue."""
+    """Encode ``obj``. Raises EncodingError, which names the object's type and the queue."""
     try:
         payload = serializer.dumps(obj)
         if isinstance(payload, bytes) and not isinstance(serializer, _PLAIN):
@@ -165,7 +167,8 @@ def _refusal(obj: Any, queue: str, error: Exception) -> EncodingError:
 
 
 def pickle_apart(obj: Any, queue: str) -> tuple[bytes, LargeBuffers]:
-    """The pickle of ``obj`` without its large buffers, and those. Raises EncodingError."""
+    """Pickle ``obj`` without its large buffers; return them beside the pickle. Raises
+    EncodingError."""
     buffers = LargeBuffers()
     try:
         return checked(pickle.dumps(obj, 5, buffer_callback=buffers.keep_apart)), buffers
@@ -176,8 +179,8 @@ def pickle_apart(obj: Any, queue: str) -> tuple[bytes, LargeBuffers]:
 
 
 def pickle_many_apart(objects: Sequence[Any]) -> tuple[list[bytes], LargeBuffers]:
-    """The pickles of ``objects``, and the large buffers that are in none of them. Without any
-    pickle, one could not be made."""
+    """Pickle ``objects``; return with the pickles the large buffers that are in none of them.
+    Returns no pickles if one of them cannot be made."""
     buffers = LargeBuffers()
     dumps, keep_apart = pickle.dumps, buffers.keep_apart
     try:
@@ -185,13 +188,13 @@ def pickle_many_apart(objects: Sequence[Any]) -> tuple[list[bytes], LargeBuffers
     except Exception as error:
         if is_from_outside(error):
             raise
-        return [], buffers  # to pickle them one by one says which it is
+        return [], buffers  # to pickle them one by one shows which it is
 
 
 def unpickle_apart(segments: Sequence[bytearray], item: bytes, queue: str) -> Any:
-    """The object of a pickle and its buffers, which become the memory of its arrays.
+    """Unpickle an object with its buffers, which become the memory of its arrays.
 
-    Raises DecodingError, which holds the item and all that belongs to it.
+    Raises DecodingError, which has the item and its whole content.
     """
     payload, *buffers = segments
     try:
@@ -203,7 +206,7 @@ def unpickle_apart(segments: Sequence[bytearray], item: bytes, queue: str) -> An
 
 
 def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> list[bytes]:
-    """As :func:`encode`, for each."""
+    """Encode each object, as :func:`encode` does."""
     try:
         payloads = list(map(serializer.dumps, objects))
         if not isinstance(serializer, _PLAIN):
@@ -214,13 +217,13 @@ def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> l
         payloads = []
     if set(map(type, payloads)) == {bytes}:
         return payloads
-    return [encode(serializer, obj, queue) for obj in objects]  # says which one it is
+    return [encode(serializer, obj, queue) for obj in objects]  # raises for the right one
 
 
 def undecodable(
     queue: str, error: BaseException | None, item: bytes, kind: Kind = ITEM
 ) -> DecodingError:
-    """The error for what ``error`` kept from being decoded."""
+    """Return the error for an item that could not be decoded because of ``error``."""
     return DecodingError(
         f"{kind.what} of {len(item)} bytes from queue {queue!r} cannot be decoded "
         f"({in_words(error)}); {kind.fate}",

@@ -1,10 +1,11 @@
-"""Who may put an item: keys, and signatures that are checked before anything is decoded.
+"""Keys, and signatures that are checked before anything is decoded: only a process with a key can
+put.
 
 A signed item is ``mark | key id | MAC | payload``. The MAC of a payload of less than LARGE bytes is
-keyed BLAKE2b (RFC 7693), which takes the least time for a call; that of a larger one HMAC-SHA256
-(RFC 2104), which takes the least for a byte where the processor has instructions for it. The mark
-says which. Both have seen the queue's prefix and name, each with its length before it, so that an
-item of one queue is not valid on another.
+keyed BLAKE2b (RFC 7693), which takes the least time for a call; a larger payload has HMAC-SHA256
+(RFC 2104), which takes the least time for a byte where the processor has instructions for it. The
+mark says which. Both have seen the queue's prefix and name, each with its length before it, so that
+an item of one queue is not valid on another.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 AuthKey = bytes | str | Sequence[bytes | str]
 
 VARIABLE = "PRESSURE_AUTHKEY"
-#: What a signed item begins with, by its MAC: no UTF-8 text and no pickle does.
+#: A signed item begins with one of these, by its MAC, and no UTF-8 text or pickle does.
 MARK, LARGE_MARK = b"\xf9mp2", b"\xf9mp1"
 MARKS = (MARK, LARGE_MARK)
 #: From so many bytes on HMAC-SHA256 takes less time, where the processor has instructions for it.
@@ -37,12 +38,12 @@ _PAYLOAD = _HEAD_SIZE + _MAC_SIZE
 
 T = TypeVar("T")
 
-#: What was checked: a copy of a part of an item, or a view of it.
+#: Bytes that were checked: a copy of a part of an item, or a view of it.
 Checked = bytes | memoryview
 
 
 class _Hash(Protocol):
-    """What :mod:`hashlib` makes."""
+    """A hash of :mod:`hashlib`."""
 
     def copy(self) -> _Hash: ...
 
@@ -52,14 +53,14 @@ class _Hash(Protocol):
 
 
 class _Hmac(NamedTuple):
-    """HMAC as two hashes, which have seen the key: a copy of each is done with a payload in a third
-    of the time that one of hmac takes."""
+    """HMAC as two hashes, which have seen the key: a copy of each takes a payload in a third of the
+    time of ``hmac``."""
 
     inner: _Hash
     outer: _Hash
 
     def of(self, payload: Checked) -> bytes:
-        """The MAC of what the inner one has seen, and of this."""
+        """Return the MAC of the bytes that the inner hash has seen, and of this payload."""
         inner, outer = self.inner.copy(), self.outer.copy()
         inner.update(payload)
         outer.update(inner.digest())
@@ -67,29 +68,29 @@ class _Hmac(NamedTuple):
 
 
 class Key:
-    """A secret. Its ``id`` tells it from others and may be seen by anybody."""
+    """A secret. Its ``id`` tells it from others and is not secret."""
 
     __slots__ = ("_secret", "id")
 
     def __init__(self, secret: bytes) -> None:
-        import hmac  # and hashlib below, which load OpenSSL: only who signs needs them
+        import hmac  # and hashlib below, they load OpenSSL, and only signing needs them
 
         self._secret = hide(secret)
         self.id = hmac.digest(secret, b"pressure_mp key id", "sha256")[:_ID_SIZE]
 
     def mac(self, context: bytes) -> _Hash:
-        """A MAC of what is small, for this context; take a copy for each."""
+        """Return a MAC for small payloads, for this context; take a copy for each."""
         import hashlib
 
         # BLAKE2b takes no key of more than 64 bytes: so each secret is made one of that size.
         key = hide(hashlib.blake2b(self._secret, person=b"pressure_mp item").digest())
         key = hide(hashlib.blake2b(context, key=key).digest())
-        # With this byte the key's block is done with. Then a payload of up to 127 bytes is another,
-        # which would be two if the context were before it.
+        # With this byte the key's block is hashed. Then a payload of up to 127 bytes is one more
+        # block; with the context before it, it would be two.
         return hashlib.blake2b(MARK[-1:], key=key, digest_size=_MAC_SIZE)
 
     def large_mac(self, context: bytes) -> _Hmac:
-        """A MAC of what is large, for this context."""
+        """Return a MAC for large payloads, for this context."""
         from hashlib import sha256
 
         key = self._secret if len(self._secret) <= 64 else sha256(self._secret).digest()
@@ -112,13 +113,14 @@ Keys = tuple[Key, ...]
 
 
 def is_spawning() -> bool:
-    """Whether a child process of this one is just being given what it starts with."""
+    """Tell whether a child process of this one is being given its state right now."""
     context = sys.modules.get("multiprocessing.context")
     return context is not None and context.get_spawning_popen() is not None
 
 
 def gather(authkey: AuthKey | None, anonymous: bool, environ: Mapping[str, str]) -> Keys:
-    """The keys of a new handle: given ones, those of the environment, or the process tree's.
+    """Return the keys of a new handle: the given keys, else the keys of the environment, else the
+    process tree's.
 
     Without any, a named queue is not signed: returns none.
     """
@@ -135,7 +137,7 @@ def gather(authkey: AuthKey | None, anonymous: bool, environ: Mapping[str, str])
 
 
 def read_keys(authkey: object, source: str) -> Keys:
-    """One or several keys; the first of them signs. An error does not show what it was given."""
+    """Read one or several keys; the first of them signs. An error does not show the given value."""
     given = [authkey] if isinstance(authkey, (bytes, str)) else authkey
     if not isinstance(given, Sequence) or not all(isinstance(key, (bytes, str)) for key in given):
         raise ArgumentTypeError(
@@ -153,18 +155,18 @@ def _of_process_tree() -> Keys:
     return (Key(bytes(current_process().authkey)),)
 
 
-#: Keys that this process was given, for handles that come back to it without theirs.
+#: Keys that this process was given, for handles that come back to it without keys.
 _held: dict[bytes, Key] = {}
 
 
 def hold(keys: Keys) -> None:
-    """Keep keys for handles that come to this process without theirs."""
+    """Keep keys for handles that come to this process without keys."""
     for key in keys:
         _held[key.id] = key
 
 
 def recall(ids: Iterable[bytes], anonymous: bool, queue: str, environ: Mapping[str, str]) -> Keys:
-    """The keys of a handle that came without them: those that have one of its ids.
+    """Return the keys of a handle that came without them: the known keys with one of its ids.
 
     Raises AuthenticationError when this process has none of them.
     """
@@ -187,20 +189,21 @@ def recall(ids: Iterable[bytes], anonymous: bool, queue: str, environ: Mapping[s
 
 
 class Signatures(Protocol):
-    """What a queue's items carry."""
+    """Signs the items of a queue, and checks them."""
 
     def sign(self, payload: bytes, /) -> bytes:
-        """The item to queue."""
+        """Return the item to queue."""
 
     def check(self, item: bytes, kind: Kind | None = None) -> bytes:
-        """The payload of an item, or of what is of another ``kind``; raises AuthenticationError."""
+        """Return the payload of an item, or of bytes of another ``kind``; raises
+        AuthenticationError."""
 
     def check_many(
         self, items: Iterable[bytes], view: Callable[[bytes], Checked] = bytes
     ) -> list[Checked]:
-        """As :meth:`check`, for each, in as few steps as possible. Of a large item the payload is a
-        part of a ``view``, which may be a memoryview: to copy many that are large takes new memory,
-        and longer than to check them."""
+        """Check each item as :meth:`check` does, in as few steps as possible. Of a large item the
+        payload is a part of a ``view``, which may be a memoryview: a copy of many large payloads
+        takes new memory, and more time than the check."""
 
 
 class Signer:
@@ -220,8 +223,8 @@ class Signer:
         self.sign = self.signing(bytes)
 
     def signing(self, make: Callable[[T], bytes], most: float = math.inf) -> Callable[[T], bytes]:
-        """What signs what ``make`` makes, in as few steps as possible; but nothing of ``most``
-        bytes or more."""
+        """Return a function that signs the bytes of ``make``, in as few steps as possible; but not
+        ``most`` bytes or more."""
         head, mac = next(iter(self._small.items()))
         large_head, large_mac = next(iter(self._large.items()))
         copy, join = mac.copy, b"".join
@@ -241,8 +244,8 @@ class Signer:
     def check_many(
         self, items: Iterable[bytes], view: Callable[[bytes], Checked] = bytes
     ) -> list[Checked]:
-        """As of :class:`Signatures`. The fewest are for what is small, and signed with the first
-        key."""
+        """See :class:`Signatures`. Small items, signed with the first key, take the fewest
+        steps."""
         head, mac = next(iter(self._small.items()))
         large_head, large_mac = next(iter(self._large.items()))
         copy, are_equal = mac.copy, self._are_equal
@@ -261,7 +264,7 @@ class Signer:
         return payloads
 
     def check(self, item: bytes, kind: Kind | None = None) -> bytes:
-        """Takes the same time for every wrong MAC."""
+        """Check an item, in the same time for every wrong MAC."""
         head, payload = item[:_HEAD_SIZE], item[_PAYLOAD:]
         if head in self._small:
             mac = self._small[head].copy()
@@ -291,7 +294,7 @@ class Signer:
                 self._queue,
                 "has a wrong signature: it is forged, changed or truncated, or it was signed for "
                 "another queue",
-                "find out who writes to the broker",
+                "find out which programs write to the broker",
             )
         return _refused(
             item,
@@ -304,7 +307,7 @@ class Signer:
 
 
 class Unsigned:
-    """For a named queue without a key: items as the serializer made them."""
+    """For a named queue without a key: the items come from the serializer as they are."""
 
     def __init__(self, queue: str, kind: Kind) -> None:
         self._queue = queue
@@ -332,24 +335,24 @@ class Unsigned:
     def check_many(
         self, items: Iterable[bytes], view: Callable[[bytes], Checked] = bytes
     ) -> list[Checked]:
-        """As of :class:`Signatures`; nothing is copied."""
+        """See :class:`Signatures`; nothing is copied."""
         return list(map(self.check, items))
 
 
 def take_apart(item: bytes) -> tuple[str | None, bytes]:
-    """The id of the key that an item is said to be signed with, None when it is not signed; and
-    what is in it. Nothing is checked."""
+    """Return the id of the key that an item claims to be signed with, None when it is not signed;
+    and its payload. Nothing is checked."""
     return (_key_id(item), item[_PAYLOAD:]) if item.startswith(MARKS) else (None, item)
 
 
 def exchanged(item: bytes, queue: str, kind: Kind = ITEM) -> AuthenticationError:
-    """The error for what is signed and whose content is another than the one that was signed."""
+    """Return the error for a signed item whose content is not the content that was signed."""
     return _refused(
         item,
         kind,
         queue,
-        "has a content that is not the one that was signed: somebody exchanged a part of it",
-        "find out who writes to the broker",
+        "has another content than was signed: a part of it was exchanged",
+        "find out which programs write to the broker",
     )
 
 

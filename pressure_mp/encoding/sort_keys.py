@@ -1,4 +1,4 @@
-"""Values as bytes whose order is Python's order of the values, and back.
+"""Write values as bytes whose order is Python's order of the values, and read them back.
 
 A broker sorts by bytes. A value is written so that comparing bytes compares values: the idea of
 FoundationDB's tuple layer. A byte from 1 to 15 says which kind of value comes; the bytes of a
@@ -31,14 +31,14 @@ from ..exceptions import ArgumentError, ArgumentTypeError
 _NONE, _NUMBER, _STR, _BYTES, _TUPLE, _LIST, _OPAQUE = (bytes([kind]) for kind in range(1, 8))
 _END = b"\0"
 
-#: Of which types a value may be, or of which it may inherit how it compares.
+#: The types of values. A value of a derived class has to compare as they do.
 _ORDERED = (int, float, str, bytes, tuple, list)
 
 _LOW = re.compile(rb"[\x00-\x10]")
 _ESCAPED = re.compile(rb"\x10(.)", re.DOTALL)
 
 _NEGATIVE, _ZERO, _POSITIVE = b"\x00", b"\x01", b"\x02"
-#: The exponents that two bytes can tell are from -_BIAS to _BIAS - 1: those of all floats.
+#: The exponents that two bytes can write are from -_BIAS to _BIAS - 1, which all floats need.
 _BIAS = 0x4000
 _HUGE, _INFINITE = 0x80, b"\xff"
 _INVERTED = bytes(255 - byte for byte in range(256))
@@ -49,10 +49,10 @@ class _NotOrdered(Exception):
 
 
 def encode(value: Any) -> bytes:
-    """The value's bytes. Equal values have equal ones: ``1``, ``1.0`` and ``True`` too.
+    """Encode a value. Equal values have equal bytes: ``1``, ``1.0`` and ``True`` too.
 
-    Raises ArgumentTypeError for what is not None, a bool, int, float, str, bytes, or a tuple or
-    list of these; ArgumentError for nan, which has no place in any order.
+    Raises ArgumentTypeError for a value that is not None, a bool, int, float, str, bytes, or a
+    tuple or list of these; ArgumentError for nan, which has no place in any order.
     """
     try:
         return _encode(value)
@@ -64,10 +64,10 @@ def encode(value: Any) -> bytes:
 
 
 def encode_item(item: Any) -> bytes:
-    """The bytes of an item that is its own priority.
+    """Encode an item that is its own priority.
 
-    A tuple is one too when only its first members can be ordered: those are its priority, and it
-    is equal to others with the same. Raises as :func:`encode` does.
+    A tuple is its own priority, too, when only its first members can be ordered: these are its
+    priority, and it is equal to others with the same. Raises as :func:`encode` does.
     """
     if not isinstance(item, tuple) or not item or not _keeps_order(item, tuple):
         return encode(item)
@@ -82,7 +82,7 @@ def encode_item(item: Any) -> bytes:
 
 
 def _keeps_order(value: Any, base: Any) -> bool:
-    """Whether a value of a derived class compares as its base does."""
+    """Tell whether a value of a derived class compares as its base does."""
     return type(value) is base or (
         type(value).__lt__ is base.__lt__ and type(value).__eq__ is base.__eq__
     )
@@ -108,7 +108,8 @@ def _escape(text: bytes) -> bytes:
 
 
 def _number(value: int | float) -> bytes:
-    """The sign; of the magnitude the exponent and the binary digits, inverted for a negative."""
+    """Encode the sign; of the magnitude the exponent and the binary digits, inverted for a
+    negative."""
     if isinstance(value, float):
         if math.isnan(value):
             raise ArgumentError("nan has no place in any order")
@@ -125,7 +126,8 @@ def _number(value: int | float) -> bytes:
 
 
 def _magnitude(digits: int, scale: int) -> bytes:
-    """``digits / 2**scale`` as ``0.1… * 2**exponent``: the exponent, then the digits behind 0."""
+    """Write ``digits / 2**scale`` as ``0.1… * 2**exponent``: the exponent, then the digits behind
+    0."""
     length = digits.bit_length()
     exponent = length - scale
     if exponent < _BIAS:
@@ -143,15 +145,15 @@ def _magnitude(digits: int, scale: int) -> bytes:
 
 
 def decode(encoded: bytes) -> Any:
-    """A value that is equal to the one that was encoded: a whole number is an int.
+    """Return a value that is equal to the encoded one: a whole number is an int.
 
-    What could not be ordered in a tuple is an ellipsis.
+    Members of a tuple that could not be ordered are an ellipsis.
     """
     return _decode(encoded, 0)[0]
 
 
 def _decode(encoded: bytes, at: int) -> tuple[Any, int]:
-    """The value that begins at ``at``, and where the next one does."""
+    """Return the value that begins at ``at``, and where the next one does."""
     kind, at = encoded[at : at + 1], at + 1
     if kind in (_NONE, _OPAQUE):
         return (None if kind == _NONE else ...), at

@@ -1,4 +1,5 @@
-"""What users give for a task: its id, as bytes; its priority, its tube, and times."""
+"""Check and convert a user's values for a task: its id, as bytes; its priority, its tube, and
+times."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ _LONGEST = 100 * 366 * 86400.0
 
 
 def encode_id(task_id: object) -> bytes:
-    """An id as text: digits for an int; a str as it is, but after a ``'`` when it could be taken
-    for one of these. Raises ArgumentTypeError, ArgumentError."""
+    """Write an id as text: digits for an int; a str as it is, but after a ``'`` when it could be
+    taken for an id of another kind. Raises ArgumentTypeError, ArgumentError."""
     if type(task_id) is int:
         return b"%d" % task_id
     if isinstance(task_id, str):
@@ -30,7 +31,7 @@ def encode_id(task_id: object) -> bytes:
 
 
 def decode_id(text: bytes) -> int | str:
-    """The id that this is the text of."""
+    """Read an id from its text."""
     if text.isdigit() and (text[:1] != b"0" or text == b"0"):
         return int(text)
     found = text.decode(errors="replace")
@@ -40,17 +41,18 @@ def decode_id(text: bytes) -> int | str:
 
 
 def make_uuid() -> bytes:
-    """An id that no other task has."""
+    """Return an id that no other task has."""
     return uuid.uuid4().hex.encode()
 
 
 def local_milliseconds() -> int:
-    """Now, in milliseconds since the epoch by this machine's clock."""
+    """Return the time in milliseconds since the epoch by this machine's clock."""
     return int(time.time() * 1000)
 
 
 def check_priority(priority: object) -> float:
-    """A priority, as an int when it is a whole number. Raises ArgumentTypeError, ArgumentError."""
+    """Return a priority, as an int when it is a whole number. Raises ArgumentTypeError,
+    ArgumentError."""
     if type(priority) is int and -(2**53) <= priority <= 2**53:
         return priority
     given = numeric.real("priority", priority)
@@ -64,7 +66,7 @@ def check_priority(priority: object) -> float:
 
 
 def check_tube(tube: object) -> str:
-    """A tube's name, "" for None. Raises ArgumentTypeError, ArgumentError."""
+    """Return a tube's name, "" for None. Raises ArgumentTypeError, ArgumentError."""
     if tube is None:
         return ""
     if not isinstance(tube, str):
@@ -75,7 +77,7 @@ def check_tube(tube: object) -> str:
 
 
 def check_key(key: object) -> str:
-    """A key, "" for None. Raises ArgumentTypeError, ArgumentError."""
+    """Return a key, "" for None. Raises ArgumentTypeError, ArgumentError."""
     if key is None:
         return ""
     if not isinstance(key, str):
@@ -86,7 +88,7 @@ def check_key(key: object) -> str:
 
 
 def milliseconds(name: str, seconds: float | None, least: float = 0.0) -> int:
-    """A time that a user gives, 0 for None. Raises ArgumentError, ArgumentTypeError."""
+    """Convert a user's time from seconds, 0 for None. Raises ArgumentError, ArgumentTypeError."""
     if seconds is None:
         return 0
     number = numeric.seconds(name, seconds)
@@ -96,7 +98,7 @@ def milliseconds(name: str, seconds: float | None, least: float = 0.0) -> int:
 
 
 def check_times(delay: float | None, ttl: float | None) -> tuple[int, int | None]:
-    """A delay and a ttl in milliseconds: 0 for no delay, None for the queue's own ttl.
+    """Convert a delay and a ttl to milliseconds: 0 for no delay, None for the queue's own ttl.
 
     Raises ArgumentError when both are given, ArgumentTypeError.
     """

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 
 class Private(bytes):
-    """One of them."""
+    """An item that needs no signature."""
 
     __slots__ = ()
 
 
 class Privates(list[bytes]):
-    """Several."""
+    """Items that need no signature."""

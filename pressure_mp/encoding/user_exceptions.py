@@ -1,4 +1,4 @@
-"""Exceptions of a user's code. Their own methods may raise too."""
+"""Handle exceptions of a user's code. Their own methods may raise too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def in_words(error: BaseException | None) -> str:
-    """What one is called, and what it says."""
+    """Return the name of an exception's class, and its text."""
     try:
         return f"{type(error).__name__}: {error}"
     except BaseException:
@@ -14,6 +14,7 @@ def in_words(error: BaseException | None) -> str:
 
 
 def set_cause(error: BaseException, cause: BaseException) -> None:
-    """Also of one whose class lets nobody set attributes, as a frozen dataclass."""
+    """Set the cause of an exception, also if its class refuses to set attributes, as a frozen
+    dataclass."""
     there: Any = BaseException.__cause__
     there.__set__(error, cause)

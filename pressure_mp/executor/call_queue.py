@@ -1,4 +1,4 @@
-"""The queue of tasks that an executor's calls are, and one client of it."""
+"""The queue of tasks that has an executor's calls, and one client of it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from ..sync.options import RecordedOptions
 
-#: What every executor's queue is made with; other queues of tasks rarely are.
+#: Every executor's queue is made with these; other queues of tasks rarely are.
 RECORDED: RecordedOptions = {"ttr": None, "id": "required"}
 
 
 class Options(NamedTuple):
-    """What is asked for a call, beside what it does; as of :meth:`pressure_mp.TaskQueue.put`."""
+    """The options of a call, as for :meth:`pressure_mp.TaskQueue.put`."""
 
     priority: float = 0
     delay: float | None = None
@@ -37,7 +37,7 @@ class Options(NamedTuple):
     key: str | None = None
 
     def checked(self) -> Options:
-        """The same. Raises ArgumentError, ArgumentTypeError."""
+        """Return the options, checked. Raises ArgumentError, ArgumentTypeError."""
         check_times(self.delay, self.ttl)
         check_priority(self.priority)
         check_tube(self.tube)
@@ -52,7 +52,8 @@ class CallQueue(TaskQueue[bytes]):
 
     @classmethod
     def attach(cls, name: str, **options: Any) -> Self:
-        """As of TaskQueue; QueueMismatchError says also that the queue is of no executor."""
+        """Attach as TaskQueue does; QueueMismatchError also says that the queue is of no
+        executor."""
         try:
             return super().attach(name, **RECORDED, **hide_in(options))
         except QueueMismatchError as error:
@@ -63,51 +64,50 @@ class CallQueue(TaskQueue[bytes]):
 
     @property
     def may_have_several(self) -> bool:
-        """Whether a worker may have calls that it has not begun. Not where these would take the
-        place of others of their key; nor where a call is lost with its first worker, or is given to
-        only one more."""
+        """Tell whether a worker may have calls that it has not begun. It may not where these would
+        take the turns of other calls of their key; nor where a call is lost with its first worker,
+        or is given to only one more."""
         settings = self._settings
         return not settings.per_key and settings.max_deliveries not in (1, 2)
 
     def take_several(self, most: int, tube: str | None) -> list[Task[bytes]]:
-        """Take the calls that are ready, so many at most; one that was delivered before comes
+        """Take the calls that are ready, ``most`` at most; a call that was delivered before comes
         alone. Raises what a take without waiting does."""
         return self._take(most, 0.0, None, tube, "release", None, retries_alone=True)
 
     def put_calls(self, ids: Sequence[str], payloads: Sequence[bytes], options: PutOptions) -> None:
         """Put calls. Raises what a put does."""
         self._check_open()
-        if len(ids) == 1:  # which needs fewer steps
+        if len(ids) == 1:  # this needs fewer steps
             self._run(self._operations.put(payloads[0], ids[0], options))
         else:
             self._run(self._operations.put_many(payloads, ids, options))
 
     def withdraw(self, id: str) -> bool:
-        """Remove a call that nobody has taken; whether that was so."""
+        """Remove a call that no worker has taken; return whether that was so."""
         return self._run(self._operations.withdraw(encode_id(id)))
 
     def is_taken(self, id: str) -> bool:
-        """Whether a worker has a call now."""
+        """Tell whether a worker has a call now."""
         return self._run(self._operations.is_taken(encode_id(id)))
 
     def remove(self, id: str) -> str | None:
-        """Remove a call that has not ended; returns which process had it, "" for none, None if it
+        """Remove a call that has not ended; return the process that had it, "" for none, None if it
         has ended."""
         return self._run(self._operations.remove(encode_id(id)))
 
     def give_back(self, incarnation: str, why: str) -> int:
-        """A process is known to be dead: what it had in hand is for others, or buried. Returns how
-        many calls that were."""
+        """Requeue or bury the calls of a process that is known to be dead. Returns how many."""
         return self._here.lease.run_now(TaskLeaseOperations(self._name).requeue(incarnation, why))
 
 
 class QueueClient:
-    """One client at the queue: it sends calls, and hears of them in its inbox."""
+    """One client of the queue: it sends calls, and is notified of them in its inbox."""
 
     def __init__(self, queue: CallQueue, result_ttl: float | None, hears_takes: bool) -> None:
         self._queue = queue
         self._hears_takes = hears_takes
-        #: In seconds; without one, results are for this client alone.
+        #: Seconds; with None, results are for this client alone.
         self._result_ttl = result_ttl
         self._inbox: TaskInbox | None = None
         self._last: tuple[Options, PutOptions] | None = None
@@ -118,13 +118,13 @@ class QueueClient:
         return self._queue.name
 
     def open(self) -> None:
-        """Have an inbox."""
+        """Open the inbox."""
         if self._inbox is None:
             self._inbox = self._queue.inbox(takes=self._hears_takes)
 
     @property
     def inbox(self) -> TaskInbox:
-        """Where this client hears of calls."""
+        """The inbox for this client's calls."""
         assert self._inbox is not None, "it is open"
         return self._inbox
 
@@ -133,7 +133,7 @@ class QueueClient:
         self._queue.put_calls(ids, payloads, self._put_options(options))
 
     def _put_options(self, options: Options) -> PutOptions:
-        """What a put says of calls with these options; those that were used last are kept."""
+        """Return the options of a put for calls with these options; the last ones are kept."""
         last = self._last
         if last is None or last[0] is not options:
             kept: dict[str, Any] = {"inbox": self.inbox, "result_ttl": self._result_ttl}
@@ -141,13 +141,13 @@ class QueueClient:
         return last[1]
 
     def is_taken(self, id: str) -> bool:
-        """Whether a worker has a call now."""
+        """Tell whether a worker has a call now."""
         return self._queue.is_taken(id)
 
     def withdraw(self, id: str) -> bool:
-        """Remove a call that nobody has taken; whether that was so."""
+        """Remove a call that no worker has taken; return whether that was so."""
         return self._queue.withdraw(id)
 
     def listen(self) -> deque[TaskEvent]:
-        """Wait for what is heard next. Raises InboxLost."""
+        """Wait for the next notices. Raises InboxLost."""
         return deque(self.inbox.take())

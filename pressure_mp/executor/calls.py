@@ -1,4 +1,4 @@
-"""A call on its way to a worker, which is bytes; and what came of it on its way back."""
+"""Encode a call for its way to a worker, run it, and encode its outcome for the way back."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..encoding.user_exceptions import in_words, set_cause
 from ..exceptions import RemoteTraceback
 from .errors import CallDecodingError
 
-#: What came of a call: whether that is a value, its pickle, and the large buffers that are not in
-#: the pickle. Nothing that is large is copied to make one.
+#: The outcome of a call: whether it is a value, its pickle, and the large buffers that are not in
+#: the pickle. No large buffer is copied to make one.
 Outcome = tuple[Any, ...]
 
 #: Makes bytes of an object.
@@ -24,27 +24,26 @@ Dumps = Callable[[Any], bytes]
 
 
 def dumps(obj: Any) -> bytes:
-    """The pickle of an object; where pickle cannot find a function or a class by its name,
-    cloudpickle's, which has it in it, if that is installed. Raises whatever goes wrong with the
-    first."""
+    """Pickle an object. If pickle cannot find a function or a class by its name, use cloudpickle,
+    if that is installed, which pickles the code. Raises what pickle raised."""
     try:
         return checked(pickle.dumps(obj, 5))
     except _NOT_FOUND as error:
         return _dumps_whole_or_raise(obj, error)
 
 
-#: What pickle raises for what has no name by which others find it.
+#: Raised by pickle for an object without a name by which other processes find it.
 _NOT_FOUND = (pickle.PicklingError, AttributeError, TypeError)
 
 
 def dumps_for_others(obj: Any) -> bytes:
-    """The same for workers that may have another main module, or none."""
+    """Pickle an object for workers that may have another main module, or none."""
     made = dumps(obj)
     return (_dumps_whole(obj) or made) if b"__main__" in made else made
 
 
 def _dumps_whole(obj: Any) -> bytes | None:
-    """What cloudpickle makes of it; None if it is not installed, or cannot either."""
+    """Pickle with cloudpickle; None if that is not installed, or cannot either."""
     try:
         import cloudpickle  # type: ignore[import-untyped]  # which takes long, and few need
 
@@ -55,7 +54,7 @@ def _dumps_whole(obj: Any) -> bytes | None:
 
 
 def _dumps_whole_or_raise(obj: Any, problem: Exception) -> bytes:
-    """The same; raises what pickle said when there is nothing."""
+    """Pickle with cloudpickle; raise pickle's ``problem`` if that cannot."""
     made = _dumps_whole(obj)
     if made is None:
         raise problem
@@ -63,8 +62,8 @@ def _dumps_whole_or_raise(obj: Any, problem: Exception) -> bytes:
 
 
 def has_a_main_module() -> bool:
-    """Whether a process that is started can import this one's main module, as multiprocessing has
-    it do: not that of a notebook or of an interactive session."""
+    """Tell whether a started process can import this one's main module, as multiprocessing has it
+    do: not from a notebook or an interactive session."""
     main = sys.modules["__main__"]
     return getattr(main, "__spec__", None) is not None or hasattr(main, "__file__")
 
@@ -72,12 +71,12 @@ def has_a_main_module() -> bool:
 def encode(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], encode_with: Dumps
 ) -> bytes:
-    """A call as bytes. Raises whatever goes wrong when that is made."""
+    """Encode a call. Raises any error of that."""
     return checked(encode_with((fn, args, kwargs)))
 
 
 def run(call: bytes) -> Outcome:
-    """Do a call; returns its outcome. Whatever goes wrong is an outcome too."""
+    """Do a call; return its outcome. Each error is an outcome too."""
     try:
         fn, args, kwargs = pickle.loads(call)
     except BaseException as error:
@@ -87,7 +86,7 @@ def run(call: bytes) -> Outcome:
         if type(value) is CoroutineType:
             value = _run_coroutine(value)
     except BaseException as error:
-        return failed(error, hides_frame=True)  # of this function, which says nothing to a user
+        return failed(error, hides_frame=True)  # the frame of this function
     try:
         return _outcome(True, value)
     except BaseException as error:
@@ -95,8 +94,8 @@ def run(call: bytes) -> Outcome:
 
 
 def _run_coroutine(coroutine: CoroutineType[Any, Any, Any]) -> Any:
-    """What a call of a coroutine function comes to, in an event loop of its own."""
-    import asyncio  # which most calls do not need
+    """Run the call of a coroutine function in an event loop of its own."""
+    import asyncio  # most calls do not need it
 
     return asyncio.run(coroutine)
 
@@ -113,8 +112,8 @@ def _outcome(is_value: bool, obj: Any) -> Outcome:
 
 
 def failed(error: BaseException, hides_frame: bool = False) -> Outcome:
-    """The outcome of a call that raised. An exception whose own methods raise is told of in
-    words. ``hides_frame``: its traceback is told without the first frame."""
+    """Return the outcome of a call that raised. An exception whose own methods raise is sent as
+    text. ``hides_frame``: its traceback is sent without the first frame."""
     try:
         return _failed(error, hides_frame)
     except BaseException as problem:
@@ -135,8 +134,8 @@ def _failed(error: BaseException, hides_frame: bool = False) -> Outcome:
 
 
 def _unpicklable(error: BaseException, problem: BaseException) -> BaseException:
-    """What is sent instead of an exception that cannot be pickled: what pickle says of it, if that
-    can be."""
+    """Return an exception to send for an exception that cannot be pickled: with pickle's error, if
+    that can be sent."""
     try:
         dumps(problem)
     except BaseException:
@@ -147,8 +146,8 @@ def _unpicklable(error: BaseException, problem: BaseException) -> BaseException:
 
 
 def decode(outcome: Outcome) -> tuple[Any, BaseException | None]:
-    """The value of a call, or the exception that it raised; or the one that says why neither can be
-    told."""
+    """Return the value of a call, or its exception; or an exception that says why neither can be
+    decoded."""
     payload: Any = b""
     try:
         is_value, payload, *buffers = outcome

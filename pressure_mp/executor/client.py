@@ -1,8 +1,8 @@
-"""The calls that one executor has submitted and not got back, and the threads that send them and
-hear of them.
+"""The calls of one executor that are submitted and not done, and the threads that send them and
+read the notices of them.
 
-A future is in the table from before its call is sent until it is known what came of it. Whoever
-takes it out of the table settles it, once.
+A future is in the table from before its call is sent until the call's outcome is known. The thread
+that takes it out of the table resolves it, once.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from .ids import CallIds
 
 #: How many calls are sent at once.
 _MOST_AT_ONCE = 1000
-#: While more calls than that are not done, it waits before it asks what came of the next, so many
-#: seconds for each of them, up to a limit: to hear of several at a time takes much less processor
-#: time of all. The fewer there are the shorter it waits, so that they are not all done meanwhile.
+#: While more than _MANY calls are not done, the thread that listens waits before it asks for the
+#: next notices, so many seconds for each call, up to a limit: to read several at a time takes much
+#: less processor time of all processes. The fewer calls there are the shorter it waits, so that
+#: they are not all done meanwhile.
 _MANY, _PAUSE_FOR_EACH, _LONGEST_PAUSE = 50, 0.00004, 0.005
 
 #: Why a callback of a future may not wait.
@@ -56,7 +57,8 @@ class Call(NamedTuple):
 
 
 class Client:
-    """Threads may share it. ``tell`` is called when it is over."""
+    """Sends calls and resolves their futures; threads may share it. ``tell`` is called when it is
+    over."""
 
     def __init__(self, queue: QueueClient, max_pending: int | None, sends_later: bool) -> None:
         self._queue = queue
@@ -75,10 +77,11 @@ class Client:
         #: Whether this process was forked, and the calls are its parent's.
         self.is_left = False
         self._closed: str | None = None
-        #: Why no call can be done any more.
+        #: The reason why no call can be done any more.
         self.broken: str | None = None
         self.tell: Callable[[], None] = _tell_nobody
-        #: Called, under the lock, when there may be space; for who does not wait in a thread.
+        #: Called, under the lock, when there may be space; for callers that do not wait in a
+        #: thread.
         self.tell_fewer: Callable[[], None] = _tell_nobody
 
     def _make_lock(self) -> None:
@@ -92,16 +95,16 @@ class Client:
 
     @property
     def pending(self) -> int:
-        """How many futures are not done."""
+        """Return how many futures are not done."""
         return len(self._futures)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is left to wait for, and nothing can come."""
+        """Tell whether no call is left to wait for, and none can come."""
         return self._closed is not None and not self._futures
 
     def start(self) -> None:
-        """Begin to listen, and to send."""
+        """Start the threads that listen and send."""
         with self._lock:
             if self._threads:
                 return
@@ -171,7 +174,7 @@ class Client:
 
     @property
     def has_space(self) -> bool:
-        """Whether one more call may wait for a worker."""
+        """Tell whether one more call may wait for a worker."""
         return self._most is None or len(self._queued) < self._most
 
     def _have_fewer(self) -> None:
@@ -179,7 +182,7 @@ class Client:
         self.tell_fewer()
 
     def check_open(self) -> None:
-        """Raises ExecutorBroken, ExecutorShutDown."""
+        """Raise ExecutorBroken or ExecutorShutDown if no more calls are accepted."""
         if self.broken is not None:
             raise ExecutorBroken(
                 f"executor {self._queue.name!r} takes no more calls: {self.broken}"
@@ -188,13 +191,13 @@ class Client:
             raise ExecutorShutDown(f"cannot schedule new futures after {self._closed}")
 
     def failed(self, error: BaseException) -> Future[Any]:
-        """The future of a call that could not even be sent."""
+        """Return the future of a call that could not be sent."""
         future: Future[Any] = Future("", self)
         future.set_exception(error)
         return future
 
     def future_of(self, id: str) -> Future[Any]:
-        """The future of a call that somebody submitted."""
+        """Return the future of a call, whichever process submitted it."""
         with self._lock:
             self.check_open()
             found = self._futures.get(id)
@@ -209,7 +212,7 @@ class Client:
         return future
 
     def cancel(self, future: Future[Any]) -> bool:
-        """As of :class:`~.future.Keeper`."""
+        """See :class:`~.future.Keeper`."""
         if self.is_left:
             return False
         with self._cancelling:
@@ -222,48 +225,49 @@ class Client:
             future.is_leaving = True
             try:
                 if not is_unsent and not self._queue.withdraw(future.id):
-                    return False  # a worker has it, or had it: we hear of that
+                    return False  # a worker has it, or had it: a notice will come
                 if self._take_out(future.id) is not None:
-                    self._settle_removed(future)
+                    self._resolve_removed(future)
             finally:
                 future.is_leaving = False
             return future.cancelled()
 
     def is_taken(self, future: Future[Any]) -> bool:
-        """As of :class:`~.future.Keeper`."""
+        """See :class:`~.future.Keeper`."""
         with self._lock:
             if self.is_over or future.id in self._unsent or future.id in self._on_the_way:
                 return False
         return self._queue.is_taken(future.id)
 
-    def _settle_removed(self, future: Future[Any]) -> None:
-        """The broker gives the call to nobody: so it is cancelled, unless a worker had begun."""
+    def _resolve_removed(self, future: Future[Any]) -> None:
+        """Resolve the future of a removed call: cancelled, unless a worker had begun."""
         if not future._set_cancelled():
             where = f"call {future.id} of executor {self._queue.name!r}"
             future.set_exception(CallAborted(f"{where} was removed while a worker had it"))
 
     def cancel_queued(self) -> None:
-        """Cancel all that no worker has taken."""
+        """Cancel all calls that no worker has taken."""
         with self._lock:
             there = [self._futures[id] for id in self._queued]
         for future in reversed(there):
             future.cancel()
 
     def close(self, when: str) -> None:
-        """No more calls are taken after that."""
+        """Accept no more calls."""
         with self._lock:
             self._closed = self._closed or when
             self._have_fewer()
 
     def leave_to_parent(self) -> None:
-        """This process was forked: the calls are for its parent, and nothing here cancels them.
+        """Leave the calls to the parent, as this process was forked: nothing here cancels them.
         Threads that are greenlets run here too, and end."""
         self.is_left = self._is_ended = True
         self._make_lock()  # a thread of the parent may have had the other
         self._closed = "a fork: an executor is for the process that made it"
 
     def break_off(self, why: str) -> None:
-        """There is nobody to do the calls: all futures fail, and what nobody took is withdrawn."""
+        """Fail all futures, as no worker can do the calls, and withdraw the calls that no worker
+        took."""
         with self._lock:
             self.broken = why
             left = list(self._futures)
@@ -274,7 +278,7 @@ class Client:
                 self._break(future, why)
 
     def _break(self, future: Future[Any], why: str) -> None:
-        """One future fails; whatever goes wrong with it concerns no other."""
+        """Fail one future; an error in that concerns no other future."""
         try:
             try:
                 self._withdraw_quietly(future.id)
@@ -295,8 +299,8 @@ class Client:
             _log.warning("call %s of %r could not be withdrawn: %s", id, self._queue.name, error)
 
     def end(self) -> None:
-        """Nothing is left: the threads end. A second time, as when the interpreter ends, this only
-        waits for the first."""
+        """End the threads: nothing is left. A second call, as when the interpreter ends, only waits
+        for the first."""
         with self._ending:
             if not self._is_ended:
                 self._end()
@@ -308,7 +312,7 @@ class Client:
         if not self._threads:
             return
         try:
-            self._queue.inbox.watch([self._ids.of_none])  # it hears at once that there is none
+            self._queue.inbox.watch([self._ids.of_none])  # wakes the thread: no such call
             for thread in self._threads:
                 thread.join()
             self._queue.inbox.close()
@@ -316,7 +320,7 @@ class Client:
             _log.warning("executor %r could not close its inbox: %s", self._queue.name, error)
 
     def _take_out(self, id: str) -> Future[Any] | None:
-        """The future, for who settles it."""
+        """Take the future out of the table; the caller resolves it."""
         with self._lock:
             self._queued.discard(id)
             found = self._futures.pop(id, None)
@@ -327,10 +331,11 @@ class Client:
         return found
 
     def _run(self, work: Callable[[], None]) -> None:
-        """One of the threads. If it fails, all calls do, which would wait for it for ever."""
+        """Run one of the threads. If it fails, all futures fail, which would wait for it for
+        ever."""
         try:
             work()
-        except BaseException as error:  # such as: somebody deleted the queue
+        except BaseException as error:  # such as: the queue was deleted
             if self.is_left:
                 return
             _log.exception("executor %r hears no more of its calls", self._queue.name)
@@ -377,16 +382,16 @@ class Client:
                 _log.warning("executor %r does not hear of its calls: %s", self._queue.name, error)
                 continue
             while heard and not self.is_left:
-                self._settle(heard.popleft())
+                self._resolve(heard.popleft())
             pending = len(self._futures)
             if pending > _MANY:
                 time.sleep(min(pending * _PAUSE_FOR_EACH, _LONGEST_PAUSE))
             else:
-                os.sched_yield()  # who waited for a result goes on before this asks for the next
+                os.sched_yield()  # a waiter for a result goes on first
 
     def _listen_anew(self) -> None:
-        """This process did not ask for longer than the inbox's lease: it is there again, and is to
-        hear of all."""
+        """Have the inbox notified of all calls again: it was gone, as this process did not ask for
+        longer than its lease."""
         with self._lock:
             there = [id for id in self._futures if id not in self._unsent]
         try:
@@ -394,8 +399,8 @@ class Client:
         except PressureError as error:
             _log.warning("executor %r does not hear of its calls: %s", self._queue.name, error)
 
-    def _settle(self, heard: TaskEvent) -> None:
-        """What is heard of a call."""
+    def _resolve(self, heard: TaskEvent) -> None:
+        """Resolve a future from a notice of its call."""
         id = str(heard.id)
         if heard.event == TAKEN:
             self._take_note(id)
@@ -406,11 +411,11 @@ class Client:
         if heard.event == "killed":
             if heard.deliveries and not future.is_leaving:
                 future._set_running()
-            self._settle_removed(future)
+            self._resolve_removed(future)
             return
         try:
             value, error = self._read(id, heard)
-        except BaseException as problem:  # the future is in the table no more
+        except BaseException as problem:  # the future is no longer in the table
             value, error = None, problem
         if error is not None:
             future.set_exception(error)
@@ -418,7 +423,7 @@ class Client:
             future.set_result(value)
 
     def _take_note(self, id: str) -> None:
-        """A worker has it."""
+        """Note that a worker has the call."""
         with self._lock:
             self._queued.discard(id)
             future = self._futures.get(id)
@@ -428,7 +433,7 @@ class Client:
             future._set_running()
 
     def _read(self, id: str, heard: TaskEvent) -> tuple[Any, BaseException | None]:
-        """What came of a call that has ended."""
+        """Return the outcome of a call that has ended."""
         result = heard.result
         assert result is not None
         if heard.event == "processed":

@@ -1,4 +1,4 @@
-"""What an executor raises beside what the standard library's does."""
+"""The errors that an executor raises and the standard library's does not."""
 
 from __future__ import annotations
 

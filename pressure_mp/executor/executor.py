@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds for which what came of a call of a named executor is kept.
+#: Seconds for which the result of a call of a named executor is kept.
 RESULT_TTL = 86400.0
 
 _NO_OPTIONS = Options()
@@ -39,7 +39,7 @@ _NO_OPTIONS = Options()
 class Executor(Submitter, futures.Executor):
     """Runs calls in worker processes, here and on other machines, over a broker.
 
-    It is used like :class:`concurrent.futures.ProcessPoolExecutor`, and its futures are those of
+    It is used like :class:`concurrent.futures.ProcessPoolExecutor`, and its futures are futures of
     ``concurrent.futures``. One thing differs: if a worker dies, only its call is affected, or the
     several short calls that it has. A call is given to another worker, up to ``max_deliveries``
     times in all; then the future of this call raises :class:`WorkerLost`, and the executor stays
@@ -98,8 +98,8 @@ class Executor(Submitter, futures.Executor):
         also used for the functions and classes of ``__main__`` in a named executor or an
         interactive session, where workers may have another ``__main__``. Else it is an object with
         ``dumps`` whose bytes pickle can load, such as the modules ``pickle`` and ``cloudpickle``.
-        Results and exceptions are always encoded as with ``"pickle"``. The other options are those
-        of :class:`pressure_mp.Queue`.
+        Results and exceptions are always encoded as with ``"pickle"``. The other options mean the
+        same as for :class:`pressure_mp.Queue`.
 
         Blocks for the connection, as :class:`pressure_mp.TaskQueue` does, and raises what that
         raises. Where ProcessPoolExecutor raises ValueError or TypeError, this raises ArgumentError
@@ -137,8 +137,8 @@ class Executor(Submitter, futures.Executor):
     def attach(cls, name: str, max_workers: int = 0, **options: Any) -> Self:
         """Attach to the existing executor called ``name``; returns an executor.
 
-        It starts no workers of its own, unless ``max_workers`` is stated. The other options are
-        those of the class; ``max_deliveries`` and ``per_key`` are those that are stored. Raises
+        It starts no workers of its own, unless ``max_workers`` is stated. The other options mean
+        the same as for the class; ``max_deliveries`` and ``per_key`` have the stored values. Raises
         QueueDoesNotExistError; QueueMismatchError also for a queue that no executor made; and what
         the class raises.
         """
@@ -182,12 +182,12 @@ class Executor(Submitter, futures.Executor):
 
     @property
     def _broken(self) -> str | bool:
-        """Why the executor is broken; False if it is not. As of ProcessPoolExecutor."""
+        """The reason why the executor is broken; False if it is not. As in ProcessPoolExecutor."""
         return self._manager.client.broken or False
 
     @property
     def _processes(self) -> dict[int | None, Any]:
-        """Its workers here, by pid. As of ProcessPoolExecutor."""
+        """Its workers in this process, by pid. As in ProcessPoolExecutor."""
         return self._manager.workers.processes
 
     def _submit(
@@ -237,24 +237,22 @@ class Executor(Submitter, futures.Executor):
 
         For example ``ex.options(priority=-1).submit(f, x)``.
 
-        :param priority: an int or a float; the call with the lowest is taken first.
-        :param delay: seconds before a worker may take the call.
-        :param ttl: seconds within which a worker must take the call; else its future raises
-            CallDropped.
-        :param tube: a name; workers that were started with ``--tube`` for this tube take the call,
-            and so do workers without it, as those of an executor are.
-        :param key: a text for which calls take turns, such as a tenant: when a call of a key is
-            taken, the next call of this key goes to the end of the line. At most ``per_key`` calls
-            of a key run at the same time: the others wait, also while workers are idle.
-        :param block: with False, :meth:`submit` raises Full where it would block because of
-            ``max_pending``.
+        :param priority: an int or a float; the call with the lowest is taken first. :param delay:
+        seconds before a worker may take the call. :param ttl: seconds within which a worker must
+        take the call; else its future raises CallDropped. :param tube: a name; workers that were
+        started with ``--tube`` for this tube take the call, and so do workers without it, such as
+        an executor's own. :param key: a text for which calls take turns, such as a tenant: when a
+        call of a key is taken, the next call of this key goes to the end of the line. At most
+        ``per_key`` calls of a key run at the same time: the others wait, also while workers are
+        idle. :param block: with False, :meth:`submit` raises Full where it would block because of
+        ``max_pending``.
 
         Raises ArgumentError, ArgumentTypeError.
         """
         return _WithOptions(self, Options(priority, delay, ttl, tube, key).checked(), block)
 
     def future(self, id: str) -> Future[Any]:
-        """The future of a call by its ``id``, whichever process submitted the call.
+        """Return the future of a call by its ``id``, whichever process submitted the call.
 
         The result is available for ``result_ttl`` seconds after the call has ended. If the call
         does not exist, or its result is no longer kept, the future raises TaskNotFound or
@@ -270,9 +268,9 @@ class Executor(Submitter, futures.Executor):
 
         A call that no worker has taken is cancelled. For a call that is running, its worker process
         is killed: at once if this executor started it, within about a second elsewhere; then the
-        future raises CallAborted, and so does that of a call that was running and waits for another
-        worker. The effects that the call had until then are not undone. If the worker has other
-        calls, which are short, these run again in another.
+        future raises CallAborted, and so does the future of a call that was running and waits for
+        another worker. The effects that the call had until then are not undone. If the worker has
+        other calls, which are short, these run again in another worker.
 
         Blocks for a few round trips. Raises BrokerUnavailable.
         """
@@ -291,7 +289,7 @@ class Executor(Submitter, futures.Executor):
         the workers of this process have ended. With ``cancel_futures``, calls that no worker has
         taken are cancelled. This is called automatically when the executor is garbage-collected,
         and when the interpreter ends, which waits too, unless the executor has no workers of its
-        own. In a process that was forked from the one that made the executor, it does nothing.
+        own. In a forked child of the process that made the executor, it does nothing.
         (``concurrent.futures.Executor.shutdown``)
         """
         self._manager.close()
@@ -302,7 +300,7 @@ class Executor(Submitter, futures.Executor):
 
 
 class _WithOptions(Submitter):
-    """An executor, for calls with some options."""
+    """Submits calls to an executor, with some options."""
 
     def __init__(self, executor: Executor, options: Options, block: bool) -> None:
         self._executor = executor
@@ -358,7 +356,7 @@ def _processors() -> int:
 
 
 def _check_context(given: BaseContext | None, max_tasks_per_child: int | None) -> BaseContext:
-    """As ProcessPoolExecutor chooses it."""
+    """Choose the context as ProcessPoolExecutor does."""
     if max_tasks_per_child is not None:
         integer("max_tasks_per_child", max_tasks_per_child, 1, "an int or None")
     if given is None:

@@ -1,4 +1,4 @@
-"""The future of a call: one of the standard library's, that asks the broker before it is
+"""The future of a call: a future of the standard library, which asks the broker before it is
 cancelled."""
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 class Keeper(Protocol):
-    """What knows of calls, and withdraws them."""
+    """The client that has a future's call, and can withdraw it."""
 
     def is_taken(self, future: Future[T]) -> bool:
-        """Whether a worker has the call now."""
+        """Tell whether a worker has the call now."""
 
     def cancel(self, future: Future[T]) -> bool:
-        """Withdraw the call if no worker has it; whether the future is cancelled."""
+        """Withdraw the call if no worker has it; return whether the future is cancelled."""
 
 
 class Future(futures.Future[T]):
@@ -37,16 +37,16 @@ class Future(futures.Future[T]):
     def cancel(self) -> bool:
         """Withdraw the call; returns whether the future is cancelled.
 
-        That is not possible when a worker has taken the call, or it has ended; nor in a process
-        that was forked from the one that has the executor. Blocks for one round trip to the broker.
-        Raises BrokerUnavailable when the broker does not answer; then the future is not cancelled.
+        That is not possible when a worker has taken the call, or it has ended; nor in a forked
+        child of the executor's process. Blocks for one round trip to the broker. Raises
+        BrokerUnavailable when the broker does not answer; then the future is not cancelled.
         """
         if self.done():
             return self.cancelled()
         return not super().running() and self._keeper.cancel(self)
 
     def running(self) -> bool:
-        """Whether a worker has the call now, or had it and is known to have died since.
+        """Tell whether a worker has the call now, or had it and is known to have died since.
 
         Blocks for one round trip to the broker if this process does not know it yet. Raises
         BrokerUnavailable.
@@ -56,14 +56,14 @@ class Future(futures.Future[T]):
         return super().running()
 
     def _set_running(self) -> None:
-        """A worker has the call."""
+        """Note that a worker has the call."""
         with self._condition:
             if self._state == "PENDING":
                 self.set_running_or_notify_cancel()
 
     def _set_cancelled(self) -> bool:
-        """The broker will not give the call to anybody: who waits is told. Whether it is cancelled,
-        which it is not if it was running."""
+        """Cancel the future, as the broker will not give the call to any worker; return whether it
+        is cancelled, which it is not if it was running."""
         with self._condition:
             if super().cancel() and self._state == "CANCELLED":
                 self.set_running_or_notify_cancel()

@@ -1,4 +1,4 @@
-"""The thread of an executor that has workers when there are calls, and ends everything."""
+"""The thread of an executor that starts workers when there are calls, and ends everything."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger("pressure_mp")
 
 
 class Manager:
-    """What an executor consists of, without the executor: it may become garbage."""
+    """The parts of an executor, without the executor itself, which may become garbage."""
 
     def __init__(
         self, queue: CallQueue, client: Client, workers: WorkerProcesses, is_anonymous: bool
@@ -38,12 +38,12 @@ class Manager:
         _all.add(self)
 
     def start(self, wanted: int) -> None:
-        """Have workers, and listen for what comes of calls."""
+        """Start workers, and listen for the outcomes of calls."""
         with self._starting:
             if self._thread is not None:
                 return
             self.client.check_open()
-            self.workers.fill(wanted)  # before there are threads, which no fork takes along
+            self.workers.fill(wanted)  # before there are threads, which a fork does not copy
             self.client.start()
             self._thread = threading.Thread(
                 target=self._run, name=f"{self._queue.name} workers", daemon=True
@@ -51,13 +51,13 @@ class Manager:
             self._thread.start()
 
     def leave_to_parent(self) -> None:
-        """This process was forked: the executor is its parent's, and nothing here ends it."""
+        """Leave the executor to the parent, as this process was forked: nothing here ends it."""
         self._starting = threading.Lock()  # a thread of the parent may have had the other
         self.client.leave_to_parent()
         self.workers.leave_to_parent()
 
     def close(self, when: str = "shutdown") -> None:
-        """No more calls are taken; those that there are will be done."""
+        """Accept no more calls; accepted calls will be done."""
         if self.client.is_left:
             return
         self.client.close(when)
@@ -70,7 +70,7 @@ class Manager:
                 self.workers.close()  # it never had workers
 
     def join(self) -> None:
-        """Wait until all is done, and everything has ended."""
+        """Wait until all calls are done, and all threads and workers have ended."""
         if self.client.is_left:
             return
         with self._starting:
@@ -83,8 +83,8 @@ class Manager:
         return self._thread
 
     def leave(self) -> None:
-        """The interpreter ends. Who has workers waits until all calls are done; else they are at
-        the broker, and others do them."""
+        """Leave the executor as the interpreter ends. With workers here, wait until all calls are
+        done; else the calls stay at the broker, for workers elsewhere."""
         if self.workers.size:
             self.join()
         else:
@@ -112,7 +112,7 @@ class Manager:
     def _end(self) -> None:
         self.client.end()
         if self._is_anonymous:
-            self._say(self._queue.shutdown)  # its workers hear of that at once
+            self._say(self._queue.shutdown)  # its workers see that at once
         self.workers.stop()
         if self._is_anonymous:
             self._say(self._queue.delete)
@@ -129,7 +129,7 @@ class Manager:
 
 
 def _end_all() -> None:
-    """The interpreter ends."""
+    """Leave all executors as the interpreter ends."""
     global _interpreter_ends
     _interpreter_ends = True
     managers = list(_all)
@@ -140,7 +140,7 @@ def _end_all() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """The executors are their parent's; this process has none of their threads."""
+    """Leave the executors to the parent; this process has none of their threads."""
     for manager in list(_all):
         manager.leave_to_parent()
     _all.clear()

@@ -11,13 +11,13 @@ from typing import Any
 
 from ..numeric import integer
 
-#: What submits one call, as long as there is its executor, which an iterator that nobody finishes
-#: does not keep.
+#: Returns the function that submits one call, as long as the executor exists. An unfinished
+#: iterator does not keep the executor.
 Submit = Callable[[], "Callable[..., Future[Any]] | None"]
 
 
 def check(chunksize: int, buffersize: int | None) -> None:
-    """Raises ArgumentError, ArgumentTypeError, as the standard library raises ValueError and
+    """Raise ArgumentError, ArgumentTypeError, as the standard library raises ValueError and
     TypeError."""
     integer("chunksize", chunksize, 1)
     if buffersize is not None:
@@ -33,10 +33,10 @@ def results(
     buffersize: int | None,
     unordered: bool,
 ) -> Iterator[Any]:
-    """Submit the calls, all of them or the first ``buffersize``, at once; returns their results, as
-    an iterator that submits the rest.
+    """Submit the calls, all of them or the first ``buffersize``, at once; return an iterator of
+    their results, which submits the rest.
 
-    As in Python 3.14, a buffer of so many is counted in chunks when these are larger than 1.
+    As in Python 3.14, the buffer is counted in chunks when these are larger than 1.
     """
     end = None if timeout is None else timeout + time.monotonic()
     if chunksize == 1:
@@ -54,7 +54,7 @@ def results(
 
 
 def run_chunk(fn: Callable[..., Any], chunk: list[tuple[Any, ...]]) -> list[Any]:
-    """The calls of one chunk, one after the other; in a worker."""
+    """Do the calls of one chunk, one after the other; in a worker."""
     return [fn(*args) for args in chunk]
 
 
@@ -64,7 +64,8 @@ def _chunks(inputs: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple
 
 
 def _flat(chunks: Iterable[list[Any]]) -> Iterator[Any]:
-    """The results of each chunk; no reference is kept to what was handed out."""
+    """Iterate over the results of all chunks, without a reference to a result that was handed
+    out."""
     for chunk in chunks:
         chunk.reverse()
         while chunk:
@@ -75,7 +76,7 @@ def _ordered(
     submit: Submit, pending: deque[Future[Any]], rest: Iterator[tuple[Any, ...]], end: float | None
 ) -> Iterator[Any]:
     try:
-        pending.reverse()  # what is done is taken from its end, as the standard library does it
+        pending.reverse()  # done futures are taken from its end, as the standard library does
         while pending:
             _submit_next(submit, rest, pending.appendleft)
             yield _result(pending.pop(), end)
@@ -108,7 +109,7 @@ def _unordered(
 def _submit_next(
     submit: Submit, rest: Iterator[tuple[Any, ...]], add: Callable[[Future[Any]], None]
 ) -> None:
-    """For each result that is handed out one more call is submitted, while there are inputs."""
+    """Submit one more call for each result that is handed out, while there are inputs."""
     there = submit()
     if there is not None:
         for call in itertools.islice(rest, 1):
@@ -116,7 +117,7 @@ def _submit_next(
 
 
 def _result(future: Future[Any], end: float | None) -> Any:
-    """What a future has; no frame keeps the future."""
+    """Return the result of a future; no frame keeps the future."""
     try:
         try:
             return future.result(None if end is None else end - time.monotonic())
@@ -127,6 +128,6 @@ def _result(future: Future[Any], end: float | None) -> Any:
 
 
 def _cancel(futures: Iterable[Future[Any]]) -> None:
-    """Who iterates has had enough, or one of the calls failed."""
+    """Cancel the rest: the iterator was closed, or one of the calls failed."""
     for future in futures:
         future.cancel()

@@ -27,13 +27,13 @@ from .call_queue import CallQueue
 from .worker import Setup
 from .worker_processes import WorkerProcesses
 
-#: Exit codes: it was told to end, or the executor has ended; the broker does not answer; an
-#: argument cannot be used; its workers cannot start; calls were given back after the grace.
+#: Exit codes: told to end, or the executor has ended; the broker does not answer; an argument
+#: cannot be used; workers cannot start; calls were given back after the grace.
 ENDED, FAILED, USAGE, BROKEN, GAVE_BACK = 0, 1, 2, 3, 4
 
 DEFAULT_GRACE = 30.0
 
-#: Seconds from one look to the next: whether the executor is there, and still.
+#: Seconds from one check whether the executor is there to the next.
 _LOOK_FOR_IT = 1.0
 _LOOK = 5.0
 
@@ -50,7 +50,7 @@ _log = logging.getLogger("pressure_mp")
 
 
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m pressure_mp.worker") -> int:
-    """Run the program with these arguments; returns its exit code."""
+    """Run the program with these arguments; return its exit code."""
     asked = make_parser(prog).parse_args(arguments)
     begin_logging(asked.log_json)
     try:
@@ -72,7 +72,7 @@ def begin_logging(in_json: bool) -> None:
 
 
 def make_parser(prog: str) -> argparse.ArgumentParser:
-    """What reads its command line."""
+    """Make the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog,
         description="Do the calls of a named executor, until SIGTERM or SIGINT: then finish those "
@@ -151,7 +151,8 @@ def _seconds(text: str) -> float:
 
 
 def _check_writable(health_file: Path | None) -> None:
-    """Raise ArgumentError where it could not be touched. It is not touched before all is well."""
+    """Raise ArgumentError if the health file could not be touched. It is not touched before the
+    program serves."""
     if health_file is None:
         return
     there = health_file if os.path.exists(health_file) else health_file.parent
@@ -160,7 +161,7 @@ def _check_writable(health_file: Path | None) -> None:
 
 
 class Program:
-    """One run."""
+    """One run of the program."""
 
     def __init__(self, asked: argparse.Namespace) -> None:
         self._asked = asked
@@ -170,8 +171,8 @@ class Program:
         self._workers: WorkerProcesses | None = None
 
     def run(self) -> int:
-        """Serve until told to end; returns the exit code. Raises ArgumentError, and what the broker
-        does."""
+        """Serve until told to end; return the exit code. Raises ArgumentError, and the broker's
+        errors."""
         asked = self._asked
         check_tube(asked.tube)
         check_shared(asked.url)
@@ -195,7 +196,8 @@ class Program:
             return self._end(workers) or (BROKEN if broken else ENDED)
 
     def _find(self) -> CallQueue | None:
-        """The executor's queue, once there is one; None if this was told to end before."""
+        """Return the executor's queue, once it is there; None if the program was told to end
+        before."""
         waits = False
         options = {} if self._asked.url is None else {"url": self._asked.url}
         while not self._signals:
@@ -209,7 +211,7 @@ class Program:
         return None
 
     def _serve(self, queue: CallQueue, workers: WorkerProcesses) -> bool:
-        """Have workers, as long as there is anything to serve; whether they cannot start."""
+        """Have workers as long as the executor is there; return whether they cannot start."""
         looked = 0.0
         while not self._signals and workers.broken is None:
             workers.fill(self._asked.concurrency)
@@ -224,7 +226,7 @@ class Program:
         return workers.broken is not None
 
     def _is_there(self, queue: CallQueue) -> bool:
-        """Whether there is something to serve; says that all is well."""
+        """Tell whether the executor is there; touch the health file if it is."""
         try:
             if queue.is_shutdown:
                 return False
@@ -237,7 +239,7 @@ class Program:
         return True
 
     def _touch(self, health_file: Path | None) -> None:
-        """Say that all is well. Where that cannot be, the file gets old, and the work goes on."""
+        """Touch the health file. If that fails, the file gets old, and the work goes on."""
         if health_file is None:
             return
         try:
@@ -276,7 +278,7 @@ class Program:
 def prepare(
     preload: Sequence[str], main: str | None, initializer: str | None, log_json: bool
 ) -> None:
-    """What each worker does first."""
+    """Do the first work of each worker: imports, logging, the main module."""
     begin_logging(log_json)
     if main is not None:
         import_main(main)
@@ -293,7 +295,7 @@ def prepare(
 
 
 def import_main(main: str) -> None:
-    """Have a program's functions where its calls look for them: it is run under the name
+    """Make a program's functions available where its calls look for them: it is run under the name
     ``__mp_main__``, as :mod:`multiprocessing` does it, and stands for ``__main__`` too."""
     module = types.ModuleType("__mp_main__")
     if main.endswith(".py"):

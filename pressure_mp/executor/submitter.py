@@ -1,4 +1,4 @@
-"""What submits calls: an executor, or one with some options."""
+"""The interface that submits calls: an executor, or an executor with some options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Submitter:
-    """``submit`` and ``map``, as of :class:`concurrent.futures.Executor`."""
+    """``submit`` and ``map``, as in :class:`concurrent.futures.Executor`."""
 
     def _submit(
         self,
@@ -26,11 +26,11 @@ class Submitter:
         kwargs: dict[str, Any],
         id: str | None = None,
     ) -> Future[T]:
-        """Submit a call. ``id``: one that no call has; with None, it gets one."""
+        """Submit a call. ``id`` is an id that no call has; with None, the call gets one."""
         raise NotImplementedError
 
     def _weakly(self) -> mapping.Submit:
-        """Its ``submit``, as long as there is the executor."""
+        """Return its ``submit``, as long as the executor exists."""
         raise NotImplementedError
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -44,8 +44,8 @@ class Submitter:
         Blocks while ``max_pending`` calls wait for workers. On a named executor, and when no other
         call is pending, it also blocks for one round trip to the broker. Raises ExecutorShutDown (a
         RuntimeError), ExecutorBroken (a BrokenProcessPool), and Full with ``options(block=False)``
-        or in a callback of a future, where it must not wait for ``max_pending``.
-        On a named executor it also raises what :meth:`pressure_mp.TaskQueue.put` raises; on one
+        or in a callback of a future, where it must not wait for ``max_pending``. On a named
+        executor it also raises what :meth:`pressure_mp.TaskQueue.put` raises; on an executor
         without a name, the future has that error. (``concurrent.futures.Executor.submit``)
         """
         return self._submit(fn, args, kwargs)

@@ -1,4 +1,4 @@
-"""One worker: it takes calls, does them, and says what came of them, one after the other."""
+"""A worker: it takes calls, does them, and reports their outcomes, one after the other."""
 
 from __future__ import annotations
 
@@ -35,33 +35,33 @@ from . import calls
 from .call_queue import CallQueue
 from .hand import Hand
 
-#: The messages between a worker process and the one that started it.
+#: The messages between a worker process and its starter, the process that started it.
 READY, FAILED, STOP = "ready", "failed", "stop"
 
 #: The exit code of a worker whose call was removed.
 REMOVED = 79
 
-#: Seconds from one look to the next: after the process that started this one, and after the call.
+#: Seconds between two checks: whether the starter lives, and whether the worker still has its call.
 _LOOK = 1.0
 
 _log = logging.getLogger("pressure_mp")
 
 
 class Setup(NamedTuple):
-    """How workers begin, which calls they take, and when they end."""
+    """The settings of workers: how they begin, which calls they take, and when they end."""
 
     initializer: Callable[..., object] | None = None
     initargs: tuple[Any, ...] = ()
     max_calls: int | None = None
-    #: Signals that do nothing to a worker: the process that started it is told, and tells it.
+    #: Signals that a worker ignores: the starter gets them, and tells the worker.
     deaf_to: tuple[signal.Signals, ...] = ()
-    #: They take only calls of this tube; with None, all.
+    #: The workers take only calls of this tube; with None, all.
     tube: str | None = None
 
 
 class Watch:
-    """Ends this process while it does a call that it no longer has: it was removed, as by
-    ``Executor.abort``, or given to another."""
+    """Ends this process while it does a call that it no longer has: the call was removed, as by
+    ``Executor.abort``, or given to another worker."""
 
     def __init__(self, queue: CallQueue) -> None:
         self._queue = queue
@@ -70,7 +70,7 @@ class Watch:
         threading.Thread(target=self._look, name="watch", daemon=True).start()
 
     def note(self, task: Task[bytes] | None) -> None:
-        """That call begins; with None, it has ended."""
+        """Note that a call begins; with None, that it has ended."""
         self._task = task
 
     def _look(self) -> None:
@@ -93,7 +93,7 @@ class Watch:
 
 
 class Told:
-    """Whether this process is to end: it was told so, or the process that started it is gone."""
+    """Whether this process is to end: it was told so, or its starter is gone."""
 
     def __init__(self, wire: Connection, starter: str) -> None:
         self._starter = starter
@@ -103,7 +103,7 @@ class Told:
         self._watch_starter()
 
     def _watch_starter(self) -> None:
-        """Where the kernel can tell at once, it does."""
+        """Wait for the end of the starter, where the kernel can report it at once."""
         if not hasattr(os, "pidfd_open"):
             return
         parent = multiprocessing.parent_process()
@@ -111,7 +111,7 @@ class Told:
         try:
             self._poll.register(os.pidfd_open(parent.pid or 0), select.POLLIN)
         except OSError:
-            self._looked = 0.0  # it is gone, or this kernel is too old: the next look tells
+            self._looked = 0.0  # it is gone, or this kernel is too old: the next check tells
 
     def __call__(self) -> bool:
         if self._poll.poll(0):
@@ -124,7 +124,7 @@ class Told:
 
 
 def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None:
-    """The life of a worker process. Its first message says whether it is ready."""
+    """Run a worker process. Its first message says whether it is ready."""
     _be_of_no_pool()
     for number in setup.deaf_to:
         signal.signal(
@@ -134,7 +134,7 @@ def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None
         try:
             setup.initializer(*setup.initargs)
         except BaseException:
-            # Where the standard library's executor says it.
+            # The standard library's executor logs it there.
             logging.getLogger("concurrent.futures").critical(
                 "Exception in initializer:", exc_info=True
             )
@@ -144,12 +144,13 @@ def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None
     try:
         serve(queue, Told(wire, starter), setup.max_calls, Watch(queue).note, setup.tube)
     except KeyboardInterrupt:
-        pass  # who waits for calls has nothing to say of it
+        pass  # a worker that waits for calls has nothing to report
 
 
 def _be_of_no_pool() -> None:
-    """A fork in a thread of a ThreadPoolExecutor, as asyncio's, makes that the main thread here:
-    where the standard library ends its pools, it would wait for itself, and raise."""
+    """Remove this thread from the standard library's pools. After a fork in a pool's thread, such
+    as asyncio's, that thread is the main thread here: where the standard library ends its pools, it
+    would wait for itself, and raise."""
     there: Any = thread._threads_queues  # there is no public way
     there.pop(threading.current_thread(), None)
 
@@ -161,8 +162,8 @@ def serve(
     note: Callable[[Task[bytes] | None], None],
     tube: str | None = None,
 ) -> None:
-    """Do calls, with ``tube`` only those of this tube, until told to end, or the executor is shut
-    down, or so many were done. A call that has begun is done first; those that were taken and have
+    """Do calls, with ``tube`` only calls of this tube, until told to end, or the executor is shut
+    down, or so many were done. A call that has begun is done first; calls that were taken and have
     not begun are given back.
 
     ``note`` is told which call begins, and with None that it has ended.
@@ -171,7 +172,7 @@ def serve(
     number = 0
 
     def is_told_before_waiting() -> bool:
-        # Who hears of the call before may be in need of this processor.
+        # The process that waits for the outcome before may need this processor.
         os.sched_yield()
         return is_told()
 
@@ -183,8 +184,8 @@ def serve(
         except (WaitEnded, ShutDown, QueueDoesNotExistError):
             return
         except WrongServerError:
-            raise  # to try again would not help
-        except BrokerUnavailable as error:  # what is done is still to be told, when it is back
+            raise  # another try would not help
+        except BrokerUnavailable as error:  # outcomes are reported when it is back
             _log.warning("a worker of executor %r waits for the broker: %s", queue.name, error)
         except (DecodingError, AuthenticationError):
             _log.exception("a call of executor %r was buried", queue.name)
@@ -204,7 +205,7 @@ def serve(
     try:
         hand.finish()
     except QueueDoesNotExistError:
-        pass  # nobody wants to know
+        pass  # the queue is gone, and no process waits for outcomes
 
 
 def _ignore(number: int, frame: object) -> None:

@@ -1,5 +1,5 @@
-"""The worker processes that one process has started: begun when they are needed, replaced when they
-die, told to end."""
+"""The worker processes that one process has started: it starts them when they are needed, replaces
+them when they die, and tells them to end."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ from ..identity.processes import user
 from . import worker
 from .call_queue import CallQueue
 
-#: How many workers in a row may be killed before they are ready, until that is not chance any more.
+#: How many workers in a row may be killed before they are ready; after more, no workers are
+#: started.
 _MOST_KILLED_EARLY = 10
 
 _log = logging.getLogger("pressure_mp")
 
 
 class WorkerProcess:
-    """One worker process, as the process knows it that started it."""
+    """One worker process, seen from its starter."""
 
     def __init__(self, process: BaseProcess, wire: connection.Connection) -> None:
         self.process = process
         self.wire = wire
-        #: Who it is to the broker; None before it is ready.
+        #: Its name at the broker; None before it is ready.
         self.incarnation: str | None = None
-        #: Why its initializer failed, as soon as it has said so.
+        #: Why its initializer failed, once it has reported so.
         self.failure: str | None = None
         self.is_told = False
 
     def tell_to_end(self) -> None:
-        """It ends when what it has in hand is done."""
+        """Tell the worker to end after the calls that it has in hand."""
         self.is_told = True
         with contextlib.suppress(OSError):  # it has ended
             self.wire.send(worker.STOP)
 
     def how_it_ended(self) -> str:
-        """In words."""
+        """Say in words how it ended."""
         code = self.process.exitcode or 0
         if code == worker.REMOVED:
             return f"worker process {self.process.pid} ended: its call was removed"
@@ -78,19 +79,19 @@ class WorkerProcesses:
         self._wakes, self._woken = socket.socketpair()
         self._wakes.setblocking(False)
         self._woken.setblocking(False)
-        #: Whether a worker has ended since somebody asked.
+        #: Whether a worker has ended since the last question.
         self._has_lost_some = False
-        #: Why there can be no workers.
+        #: The reason why there can be no workers.
         self.broken: str | None = None
 
     @property
     def processes(self) -> dict[int | None, BaseProcess]:
-        """Those that live, by pid."""
+        """The living workers, by pid."""
         with self._lock:
             return {one.process.pid: one.process for one in self._workers.values()}
 
     def fill(self, wanted: int) -> None:
-        """Start workers, until there are so many, or as many as there may be."""
+        """Start workers, until there are ``wanted``, or as many as there may be."""
         with self._lock:
             while len(self._workers) < min(wanted, self.size) and not self._is_ending:
                 self._start()
@@ -107,18 +108,18 @@ class WorkerProcesses:
 
     @property
     def has_lost_some(self) -> bool:
-        """Whether a worker has ended since this was asked before."""
+        """Tell whether a worker has ended since the last call."""
         lost, self._has_lost_some = self._has_lost_some, False
         return lost
 
     def wake(self) -> None:
-        """Who waits in :meth:`wait` looks again. May be called anywhere, also by a finalizer."""
-        with contextlib.suppress(OSError):  # it is full, or closed: nobody need be woken
+        """Have a thread in :meth:`wait` look again. May be called anywhere, also by a finalizer."""
+        with contextlib.suppress(OSError):  # it is full, or closed: no thread need be woken
             self._wakes.send(b".")
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until woken, or something has become of a worker, and see to that. Raises WaitEnded
-        in a process that was forked meanwhile."""
+        """Wait until woken, or until a worker is ready or has ended, and handle that. Raises
+        WaitEnded in a process that was forked meanwhile."""
         with self._lock:
             members = dict(self._workers)
         starting = {one.wire: one for one in members.values() if one.incarnation is None}
@@ -136,7 +137,7 @@ class WorkerProcesses:
                 self._bury(members[sentinel], sentinel)
 
     def _hear(self, member: WorkerProcess) -> None:
-        """A worker's first message, if it sent one."""
+        """Read a worker's first message, if it sent one."""
         try:
             what, text = member.wire.recv() if member.wire.poll() else (None, "")
         except (EOFError, OSError):
@@ -148,7 +149,7 @@ class WorkerProcesses:
             member.failure = text
 
     def _bury(self, member: WorkerProcess, sentinel: int) -> None:
-        """A worker has ended."""
+        """Handle the end of a worker."""
         member.process.join()
         self._has_lost_some = True
         if member.incarnation is None:
@@ -163,7 +164,7 @@ class WorkerProcesses:
             if code or number:
                 _log.warning("%s; what it was doing is given to another", how)
         elif member.failure is not None:
-            # Only now: what it logged to a queue of multiprocessing is there once it has ended.
+            # Not before its end: then all that it logged to a queue of multiprocessing is there.
             self._break(f"the initializer of a worker process failed:\n{member.failure}")
         elif member.incarnation is None and not self._is_ending and self.broken is None:
             self._killed_early += 1
@@ -178,19 +179,18 @@ class WorkerProcesses:
             self.broken = why
 
     def _give_back(self, who: str, how: str) -> int:
-        """What a dead worker had in hand goes back to the queue at once; how many calls, as far as
-        is known."""
+        """Requeue the calls of a dead worker at once; return how many, as far as is known."""
         try:
             return self._queue.give_back(who, how)
         except QueueDoesNotExistError:
             pass  # nor do its calls
         except PressureError as error:
-            # Whoever takes calls next finds that it is dead.
+            # The next process that takes calls finds that it is dead.
             _log.warning("what a worker had could not be given back at once: %s", error)
         return 0
 
     def kill(self, incarnation: str) -> bool:
-        """Kill the worker that the broker knows as this; whether it is one of these."""
+        """Kill the worker with this incarnation; return whether it is one of these."""
         with self._lock:
             for member in self._workers.values():
                 if member.incarnation == incarnation:
@@ -201,9 +201,10 @@ class WorkerProcesses:
     def stop(
         self, grace: float | None = None, is_urgent: Callable[[], bool] = lambda: False
     ) -> int:
-        """End all workers: each does what it has in hand first, for ``grace`` seconds at most, None
-        is no limit, and not once it ``is_urgent``. The others are killed, and what they had is
-        given back; returns how many these are, without those that were not ready yet."""
+        """End all workers: each first does the calls that it has in hand, for ``grace`` seconds at
+        most, None is no limit, and not once it ``is_urgent``. The others are killed, and their
+        calls are given back; returns how many these are, without workers that were not ready
+        yet."""
         end = None if grace is None else time.monotonic() + grace
         self._is_ending = True
         killed: int | None = None
@@ -225,10 +226,10 @@ class WorkerProcesses:
             return sum(member.incarnation is not None for member in self._workers.values())
 
     def leave_to_parent(self) -> None:
-        """This process was forked: nothing here hears of the workers."""
+        """Leave the workers to the parent, as this process was forked."""
         self._is_left = True
 
     def close(self) -> None:
-        """Nobody waits any more."""
+        """Close the pipes: no thread waits any more."""
         self._wakes.close()
         self._woken.close()

@@ -1,1 +1,1 @@
-"""Who a client is, and which processes live. Imports nothing else of the package."""
+"""The identity of clients, and the processes that live. Imports nothing else of the package."""

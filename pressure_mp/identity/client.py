@@ -1,4 +1,4 @@
-"""Who a client is: ``host:pid:thread:incarnation``, and the number of each of its operations."""
+"""The id of a client, ``host:pid:thread:incarnation``, and the number of each of its operations."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _numbers = itertools.count(1)
 
 
 def client_id() -> str:
-    """The calling thread's id: hostname, process id, thread id, and an incarnation.
+    """Return the calling thread's id: hostname, process id, thread id, and an incarnation.
 
-    The incarnation is where that pid means one process, when the process was started, and 8 random
-    hex digits. Stays the same for the life of the thread; the child of a fork gets another
+    The incarnation is the :func:`~.processes.mark` of the host, the process's start, and 8 random
+    hex digits. The id stays the same for the life of the thread; the child of a fork gets another
     (specification: Clients).
     """
     return client_id_bytes().decode()
 
 
 def client_id_bytes() -> bytes:
-    """The same, as it is sent."""
+    """Return the calling thread's id as it is sent."""
     try:
         return _identity.raw  # type: ignore[no-any-return]
     except AttributeError:
@@ -45,13 +45,14 @@ def _identify() -> bytes:
 
 
 def process_prefix() -> str:
-    """What the ids of all threads of this process begin with."""
+    """Return the text that the ids of all threads of this process begin with."""
     me = client_id()
     return me[: me.index(":", len(os.uname().nodename) + 1) + 1]
 
 
 def ticket() -> str:
-    """A new name for one operation, unique over all clients: it marks what the operation holds.
+    """Return a new name for one operation, unique over all clients: it marks what the operation
+    holds.
 
     :func:`is_gone` can tell from it whether the process still lives.
     """
@@ -59,12 +60,13 @@ def ticket() -> str:
 
 
 def receiver() -> str:
-    """A :func:`ticket` of one who, while it waits for an item, is given that with the news."""
+    """Return a :func:`ticket` of a client that is given the item together with the wake-up while it
+    waits."""
     return f"{incarnation()}{_RECEIVER}{next(_numbers)}"
 
 
 def reader() -> str:
-    """A new name for what reserves items, unique over all clients."""
+    """Return a new name for a reader that reserves items, unique over all clients."""
     return f"{incarnation()}{_READER}{next(_numbers)}"
 
 
@@ -73,17 +75,17 @@ _READER = ":reader-"
 
 
 def is_reader(ticket: str) -> bool:
-    """Whether it names a :func:`reader`."""
+    """Tell whether a ticket names a :func:`reader`."""
     return _READER in ticket
 
 
 def process_of(ticket: str) -> str:
-    """What all tickets of one process have in common."""
+    """Return the part that all tickets of one process have in common."""
     return ticket.rpartition(":")[0]
 
 
 class Client(NamedTuple):
-    """What a client id says."""
+    """The parts of a client id."""
 
     host: str
     pid: int
@@ -91,15 +93,16 @@ class Client(NamedTuple):
 
 
 def parse_client(text: str) -> Client | None:
-    """The parts of a client id; None when another implementation chose it in another form."""
+    """Return the parts of a client id; None when another implementation chose it in another
+    form."""
     found = _CLIENT_ID.fullmatch(text)
     return Client(found[1], int(found[2]), int(found[3])) if found else None
 
 
 def is_gone(who: str) -> bool | None:
-    """Whether the process of a client id or of a ticket has ended; None when it is not known.
+    """Tell whether the process of a client id or of a ticket has ended; None when it is not known.
 
-    It is known of processes of this host only, and of those that the kernel shows to this one.
+    It is known only of processes of this host that the kernel shows to this process.
     """
     client = _CLIENT_ID.fullmatch(who)
     seen = state(f"{client[1]}-{client[4]}/{client[2]}/{client[5]}" if client else who)

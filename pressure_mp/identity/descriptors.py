@@ -15,7 +15,7 @@ _MAP_FIXED = 0x10
 
 
 class Descriptor:
-    """A descriptor that is kept, and the file that it was opened for."""
+    """A descriptor that is kept open, and the file that it was opened for."""
 
     __slots__ = ("_file", "number")
 
@@ -24,12 +24,12 @@ class Descriptor:
         self._file = _file(number)
 
     def is_same(self, other: Descriptor) -> bool:
-        """Whether both were opened for one file."""
+        """Tell whether both were opened for one file."""
         return self._file == other._file
 
     @property
     def is_open(self) -> bool:
-        """Whether the number is still that of the file."""
+        """Tell whether the number still belongs to the file."""
         try:
             return _file(self.number) == self._file
         except OSError:
@@ -56,7 +56,7 @@ else:
 
     def map_file(number: int, size: int) -> mmap.mmap:
         """Map the first bytes of a file that is open; the map keeps no descriptor."""
-        import ctypes  # which only programs need that map something
+        import ctypes  # only programs that map a file need it
 
         # Of a file, mmap.mmap would keep a descriptor of its own, and close it without a look.
         made = mmap.mmap(-1, size)

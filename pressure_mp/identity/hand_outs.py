@@ -1,8 +1,8 @@
-"""How many items a reader ever handed out, where other processes of the same user and host can see
-it when this one was killed.
+"""Count the items that a reader ever handed out, so that other processes of the same user and host
+can read the number after this process was killed.
 
-Each reader has a file of its own, in memory where there is such a place. Without one, others take
-it that nothing was handed out since the reader last told the broker.
+Each reader has a file of its own, in memory where the system has files in memory. Without a file,
+other processes assume that nothing was handed out since the reader last told the broker.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from .descriptors import map_file
 from .processes import is_there
 
 _COUNT = struct.Struct("=Q")
-#: Seconds for which what a killed process left is kept, if nobody takes its items over.
+#: Seconds for which the file of a killed process is kept, if no process takes its items over.
 _OLD = 3600
 
 
-#: Why a process cannot look now, though there is something to see.
+#: Why a process cannot look now, though the file is there.
 _FOR_NOW = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class HandOuts:
-    """Those of one reader. ``cell[0]`` is counted up with each item that is handed out: a step
+    """The count of one reader. ``cell[0]`` is increased with each item that is handed out: a step
     behind which no signal handler runs."""
 
     def __init__(self, reader: str) -> None:
@@ -42,7 +42,8 @@ class HandOuts:
             self._path = path
 
     def end(self) -> None:
-        """The reader has nothing any more. A forked child leaves its parent's file alone."""
+        """Remove the file: the reader has no items any more. A forked child leaves its parent's
+        file alone."""
         if self._path and self._process == os.getpid():
             with suppress(OSError):
                 os.unlink(self._path)
@@ -52,22 +53,22 @@ class HandOuts:
 
 
 def read(reader: str) -> int | None:
-    """How many items a reader ever handed out; None when that cannot be seen here. Raises OSError
-    when this process cannot look now."""
+    """Return how many items a reader ever handed out; None when that cannot be seen here. Raises
+    OSError when this process cannot look now."""
     try:
         with open(_path(shared_folder.find(), reader), "rb") as file:
             (number,) = _COUNT.unpack(file.read())
     except OSError as error:
         if error.errno in _FOR_NOW:
             raise
-        return None  # it is elsewhere
-    except struct.error:  # it is just being made
+        return None  # the reader is on another host
+    except struct.error:  # the file is just being made
         return None
     return int(number)
 
 
 def forget(reader: str) -> None:
-    """What that reader had, which has ended, is for others now."""
+    """Remove the file of a reader that has ended: other processes have its items now."""
     with suppress(OSError):
         os.unlink(_path(shared_folder.find(), reader))
 
@@ -75,8 +76,8 @@ def forget(reader: str) -> None:
 def _map(path: str) -> mmap.mmap:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        # All of it is there before it is mapped: to write to memory for which there is no place
-        # ends the process.
+        # All of it is there before it is mapped: to write to a map without space behind it ends the
+        # process.
         if os.write(fd, bytes(_COUNT.size)) < _COUNT.size:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         return map_file(fd, _COUNT.size)

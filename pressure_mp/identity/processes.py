@@ -1,8 +1,8 @@
 """Processes, as other processes of the same host can know them.
 
-Whether one lives is decided by what the kernel says of its pid and of its start, and by nothing
-that moves with a clock. What the kernel does not show, as with ``/proc`` mounted ``hidepid``, is
-not known: only a pid that does not exist has ended for sure.
+Whether a process lives is decided by what the kernel says of its pid and of its start, and by
+nothing that moves with a clock. If the kernel does not show a process, as with ``/proc`` mounted
+``hidepid``, its state is not known: only a pid that does not exist has ended for sure.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from .. import lifecycle
 
 State = Literal["alive", "stopped", "dead", "unknown"]
 
-#: What follows the host in a user id, and in all that begins with one: pid and start.
+#: The part behind the host in a user id, and in all names that begin with one: pid and start.
 _PROCESS = re.compile(r"/(\d{1,9})/(\d*)(?:/.*)?", re.DOTALL)
 
-#: Whether two starts that differ are those of two processes. Linux counts the ticks since boot;
+#: Whether two different starts always mean two processes. Linux counts the ticks since boot;
 #: elsewhere the start is a time, which may be told differently after a correction of the clock.
 _STARTS_NEVER_MOVE = sys.platform == "linux"
 
-#: Where the threads of one that is no longer shown as running are counted, and where its start
-#: is, behind the name in ``/proc/pid/stat``. proc_pid_stat(5) has them as fields 20 and 22.
+#: The places of the number of threads and of the start, counted behind the name in
+#: ``/proc/pid/stat``. proc_pid_stat(5) has them as fields 20 and 22.
 _THREADS, _START = 17, 19
 
 
 def is_pool_worker() -> bool:
-    """Whether this is a worker of a ``multiprocessing.Pool``, which ends it with a signal as soon
-    as the results are there, whatever it is at. Its name is how the standard library marks it."""
+    """Tell whether this is a worker of a ``multiprocessing.Pool``, which ends its workers with a
+    signal as soon as the results are there. The standard library marks a worker by its name."""
     module = sys.modules.get("multiprocessing.process")
     return module is not None and "PoolWorker" in module.current_process().name
 
@@ -48,16 +48,17 @@ def _drawn_once(what: str, draw: Callable[[], str]) -> str:
 
 
 def mark() -> str:
-    """Where a pid means one process: this boot of this machine, this pid and time namespace.
+    """Return a text for where a pid means one process: this boot of this machine, this pid and time
+    namespace.
 
-    Where that cannot be read, each process has a mark of its own: it then knows nothing of any
-    other, instead of taking another machine's processes for its host's.
+    Where that cannot be read, each process has a mark of its own. Then it knows nothing of any
+    other process, and does not take processes of another machine for its own host's.
     """
     return _drawn_once("mark", _mark)
 
 
 def _mark() -> str:
-    import hashlib  # which loads OpenSSL: so not when this package is imported
+    import hashlib  # it loads OpenSSL, so not when this package is imported
 
     try:
         return hashlib.sha256(_boot().encode()).hexdigest()[:12]
@@ -66,7 +67,7 @@ def _mark() -> str:
 
 
 def _boot() -> str:
-    """What this boot and these namespaces have for themselves. Raises OSError."""
+    """Return a text that only this boot and these namespaces have. Raises OSError."""
     if sys.platform == "darwin":
         return _boot_session()
     boot = _read("/proc/sys/kernel/random/boot_id").decode().strip()
@@ -95,33 +96,37 @@ def _boot_session() -> str:
 
 @functools.cache
 def host() -> str:
-    """This machine's name and :func:`mark`: processes of the same host can know of each other."""
+    """Return this machine's name and :func:`mark`: processes of the same host can know of each
+    other."""
     return f"{os.uname().nodename}-{mark()}"
 
 
 @functools.cache
 def user() -> str:
-    """This process: host, pid, and when it was started, since a pid is used again."""
+    """Return the name of this process: host, pid, and when it was started, since a pid is used
+    again."""
     return f"{host()}/{os.getpid()}/{start()}"
 
 
 @functools.cache
 def start() -> str:
-    """When this process was started, as :func:`state` compares it; empty when that is not known."""
+    """Return when this process was started, as :func:`state` compares it; empty when it is not
+    known."""
     seen = _see(None)
     return seen.start if seen else ""
 
 
 def incarnation() -> str:
-    """This process, as no other was or will be: its user id, and 8 random hex digits."""
+    """Return a name of this process that no other had or will have: its user id, and 8 random hex
+    digits."""
     return _drawn_once("incarnation", lambda: f"{user()}/{os.urandom(4).hex()}")
 
 
 def state(who: str) -> State:
-    """Whether a process lives, as far as this one can know it. Stopped is one that got SIGSTOP.
+    """Return whether a process lives, as far as this process can know. ``stopped``: it got SIGSTOP.
 
     ``who`` is a user id or begins with one, as an incarnation or a ticket does. ``dead`` is known
-    for sure. ``unknown`` is a process of another host, and one that this one is not shown.
+    for sure. ``unknown`` is a process of another host, or one hidden from this process.
     """
     if who == user() or who.startswith(user() + "/"):
         return "alive"
@@ -138,36 +143,36 @@ def state(who: str) -> State:
 
 
 def is_lost(seen: State, until: int, now: int) -> bool:
-    """Whether what a process holds goes back: it has ended; or its lease has, ``until`` being when,
+    """Tell whether the items of a process go back: it has ended; or its lease has, at ``until``,
     and it is not seen to run.
 
-    A process of this host that is seen to run keeps what it has, with or without a lease: a call
-    into C that holds Python's lock keeps its lease from being renewed, and loses nothing.
+    A process of this host that is seen to run keeps its items, with or without a lease: a call into
+    C that holds Python's lock keeps its lease from being renewed, and loses nothing.
     """
     return seen == "dead" or (seen != "alive" and until < now)
 
 
 def is_there(who: str) -> bool | None:
-    """Whether any process has the pid of ``who``, which takes far less time than :func:`state`;
-    None for a process of another host."""
+    """Tell whether any process has the pid of ``who``, which takes far less time than
+    :func:`state`; None for a process of another host."""
     named = _named(who)
     return None if named is None else _exists(named[0])
 
 
 def _named(who: str) -> tuple[int, str] | None:
-    """Pid and start of a process of this host."""
+    """Return the pid and start of a process of this host."""
     here = host()
     found = _PROCESS.fullmatch(who, len(here)) if who.startswith(here) else None
     return (int(found[1]), found[2]) if found else None
 
 
 def _exists(pid: int) -> bool:
-    """Whether a process has that pid, shown or not. False is certain."""
+    """Tell whether a process has that pid, shown or not. False is certain."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is another user's
+    except OSError:  # a process of another user
         pass
     return True
 
@@ -209,12 +214,12 @@ if sys.platform == "linux":
         return _Seen(fields[_START], state)
 
     def _shows_our_pids() -> bool:
-        """Whether the numbers in /proc are pids of our namespace: it may be mounted of another."""
+        """Tell whether the numbers in /proc are pids of our namespace: /proc may show another."""
         try:
             status = _read("/proc/self/status")
         except OSError:
             return False
-        # One number for each namespace, from that of /proc down to that of this process.
+        # One number for each namespace, from /proc's down to this process's.
         ours = status.partition(b"\nNSpid:")[2].partition(b"\n")[0]
         return ours.split() == [str(os.getpid()).encode()]
 

@@ -12,13 +12,13 @@ from contextlib import suppress
 #: Where files are in memory, on Linux.
 MEMORY = "/dev/shm"
 
-#: In which process each kind of file was last swept.
+#: The process in which each kind of file was last swept.
 _swept: dict[Callable[[str], None], int] = {}
 
 
 def find(make: bool = False) -> str:
-    """Where it is: in memory, where there is such a place. Raises OSError when it is not this
-    user's alone."""
+    """Return the path of the folder: in memory, where the system has files in memory. Raises
+    OSError when it is not this user's alone."""
     above = MEMORY if os.path.isdir(MEMORY) else tempfile.gettempdir()
     path = os.path.join(above, f"pressure_mp-{os.geteuid()}")
     if make:
@@ -31,8 +31,8 @@ def find(make: bool = False) -> str:
 
 
 def sweep(folder: str, seconds: float, remove: Callable[[str], None]) -> None:
-    """Once in a process, give each file that was written so long ago to ``remove``, which removes
-    those of its kind that killed processes left; what is given an OSError stays."""
+    """Call ``remove``, once in a process, for each file that was written so long ago. It removes
+    files of its kind that killed processes left; a file for which it raises OSError stays."""
     if _swept.get(remove) == os.getpid():
         return
     _swept[remove] = os.getpid()

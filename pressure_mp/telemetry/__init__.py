@@ -1,1 +1,1 @@
-"""What monitoring systems are told of queues."""
+"""Report queues to monitoring systems."""

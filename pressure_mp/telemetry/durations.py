@@ -1,5 +1,5 @@
-"""How long items and tasks are in their queues, and handlers take, for Prometheus
-(``pip install 'pressure_mp[metrics]'``)."""
+"""Measure how long items and tasks are in their queues, and handlers take, for Prometheus (``pip
+install 'pressure_mp[metrics]'``)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..events import Destination, Message
 
 #: The header that says when an item was put, in seconds since the epoch.
 _PUT_AT = "pressure-put-at"
-#: From what a lively queue and a quick handler take to what a night's backlog does.
+#: From the times of a lively queue and a quick handler to the times of a night's backlog.
 _BUCKETS = (0.001, 0.005, 0.02, 0.1, 0.5, 1, 5, 20, 60, 300, 1800, 7200, 43200)
 
 
@@ -62,15 +62,15 @@ class Durations:
 
     @contextmanager
     def sending(self, to: Destination, number: int) -> Iterator[Mapping[str, str]]:
-        """As of :class:`.events.Listener`."""
+        """See :class:`.events.Listener`."""
         yield self.created(to)
 
     def created(self, to: Destination) -> Mapping[str, str]:
-        """As of :class:`.events.Listener`."""
+        """See :class:`.events.Listener`."""
         return {} if to.discipline == "tasks" else {_PUT_AT: f"{time.time():.3f}"}
 
     def received(self, source: Destination, messages: Sequence[Message], since: int) -> None:
-        """As of :class:`.events.Listener`."""
+        """See :class:`.events.Listener`."""
         wait, now = self._wait.labels(*self._labels(source)), time.time()
         for message in messages:
             waited = message.waited
@@ -78,18 +78,18 @@ class Durations:
                 try:
                     waited = max(now - float(message.headers[_PUT_AT]), 0.0)
                 except ValueError:
-                    continue  # somebody else wrote it
+                    continue  # another program wrote it
             if waited is not None:
                 wait.observe(waited)
 
     def settled(
         self, source: Destination, verb: str, messages: Sequence[Message], since: int
     ) -> None:
-        """As of :class:`.events.Listener`."""
+        """See :class:`.events.Listener`."""
 
     @contextmanager
     def processing(self, source: Destination, message: Message) -> Iterator[None]:
-        """As of :class:`.events.Listener`."""
+        """See :class:`.events.Listener`."""
         begun, outcome = time.perf_counter(), "raised"
         try:
             yield

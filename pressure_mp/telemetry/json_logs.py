@@ -1,4 +1,4 @@
-"""Log records as JSON, one object in a line, for programs that collect logs."""
+"""Write log records as JSON, one object in a line, for programs that collect logs."""
 
 from __future__ import annotations
 

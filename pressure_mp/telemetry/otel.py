@@ -1,8 +1,8 @@
 """Traces for OpenTelemetry (``pip install 'pressure_mp[otel]'``).
 
 After :func:`instrument` each put makes a span. Each get and take makes a span too, with a link to
-the span of the put. A worker's handler runs in a span that is a child of the put's span. Names are
-those of the semantic conventions for messaging
+the span of the put. A worker's handler runs in a span that is a child of the put's span. Names come
+from the semantic conventions for messaging
 (https://opentelemetry.io/docs/specs/semconv/messaging/messaging-spans/).
 """
 
@@ -40,7 +40,7 @@ def instrument(
         the global one, by default ``traceparent``, ``tracestate`` and baggage (W3C).
 
     Headers are sent with an item, in an envelope that consumers with this package remove, whether
-    they trace or not. Items of a :class:`pressure_mp.PressureQueue` have no headers; nor have those
+    they trace or not. Items of a :class:`pressure_mp.PressureQueue` have no headers; nor have items
     of a first-in, first-out queue that is not signed and has another serializer than pickle,
     because programs in other languages may get them.
 
@@ -80,7 +80,7 @@ def processing() -> Iterator[None]:
 
 
 class _Tracing:
-    """What :mod:`.events` tells, as spans."""
+    """Makes spans of what :mod:`.events` tells."""
 
     def __init__(self, tracer: trace.Tracer, propagator: TextMapPropagator) -> None:
         self._tracer = tracer
@@ -88,7 +88,7 @@ class _Tracing:
 
     @contextmanager
     def sending(self, to: Destination, number: int) -> Iterator[Mapping[str, str]]:
-        """The span of a put. It is not the current one: nothing of the program runs in it."""
+        """Make the span of a put. It is not the current one: no code of the program runs in it."""
         span = self._start(SpanKind.PRODUCER, "put", "send", to, number)
         try:
             yield self._headers(span)
@@ -100,13 +100,13 @@ class _Tracing:
             span.end()
 
     def created(self, to: Destination) -> Mapping[str, str]:
-        """The span of an item that is sent later, by a thread that sends many together."""
+        """Make the span of an item that is sent later, by a thread that sends many together."""
         span = self._start(SpanKind.PRODUCER, "put", "create", to, 1)
         span.end()
         return self._headers(span)
 
     def received(self, source: Destination, messages: Sequence[Message], since: int) -> None:
-        """The span of what came; it began when it was asked for."""
+        """Make the span of messages; it began when they were asked for."""
         _received.set((source, messages))
         name = "take" if source.discipline == "tasks" else "get"
         self._start(
@@ -119,7 +119,7 @@ class _Tracing:
     def settled(
         self, source: Destination, verb: str, messages: Sequence[Message], since: int
     ) -> None:
-        """The span of an acknowledgement, or of what else became of tasks."""
+        """Make the span of an acknowledgement, release or burial."""
         self._start(
             *(SpanKind.CLIENT, verb, "settle", source, len(messages)),
             links=self._links(messages),
@@ -129,13 +129,14 @@ class _Tracing:
 
     @contextmanager
     def processing(self, source: Destination, message: Message) -> Iterator[None]:
-        """The span of a handler, which is the current one while it runs."""
+        """Make the span of a handler, which is the current one while it runs."""
         with self.process(source, [message]):
             yield
 
     @contextmanager
     def process(self, source: Destination, messages: Sequence[Message]) -> Iterator[None]:
-        """The same, for several messages. With one, its context is that of the work on it."""
+        """Make the span of work on several messages. With one, the span's context is the
+        message's."""
         one = messages[0] if len(messages) == 1 else None
         outer = self._propagator.extract(one.headers) if one else context.get_current()
         token = context.attach(outer)
@@ -188,13 +189,13 @@ class _Tracing:
         )
 
     def _headers(self, span: Span) -> dict[str, str]:
-        """What the consumers of a put need to know of its span."""
+        """Return the headers that tell consumers of a put of its span."""
         headers: dict[str, str] = {}
         self._propagator.inject(headers, trace.set_span_in_context(span))
         return headers
 
     def _links(self, messages: Sequence[Message]) -> list[Link]:
-        """To the spans that put these, each once."""
+        """Return links to the spans that put these messages, each once."""
         found: dict[tuple[int, int], Link] = {}
         for message in messages:
             if message.headers:

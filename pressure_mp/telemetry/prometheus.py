@@ -19,7 +19,7 @@ from ..sync.brokers import list_queues
 
 
 class _Sum(NamedTuple):
-    """A number that is summed up over queues: its name, what it is, and how much of it one has."""
+    """A number that is summed up over queues: its name, its help, and its value for one queue."""
 
     name: str
     help: str
@@ -55,7 +55,7 @@ _TASKS = "pressure_tasks", "Tasks by their state."
 class QueueCollector(Collector):
     """A collector of metrics of all queues at a broker; it counts whenever it is asked.
 
-    ``REGISTRY.register(QueueCollector(url=...))`` adds the metrics to those of a program. They are
+    ``REGISTRY.register(QueueCollector(url=...))`` adds the metrics to a program's own. They are
     sums over all queues of a discipline, so their number does not depend on the number of queues.
     Each queue whose name matches ``per_queue``, such as ``"jobs-*"``, also has metrics of its own,
     with its name as a label. The sums are over queues that exist now, and go down when a queue is
@@ -65,8 +65,8 @@ class QueueCollector(Collector):
     The collector computes this from the second collection on, from earlier counts: the true age is
     at least the value, and longer by at most the time between two collections.
 
-    ``url`` and ``prefix`` are those of :class:`pressure_mp.Queue`. Collecting blocks for round
-    trips to the broker, and raises what :func:`pressure_mp.list_queues` raises.
+    ``url`` and ``prefix`` mean the same as for :class:`pressure_mp.Queue`. Collecting blocks for
+    round trips to the broker, and raises what :func:`pressure_mp.list_queues` raises.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class QueueCollector(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics of this moment."""
+        """Return the metrics of this moment."""
         found: dict[str, list[QueueSummary]] = {}
         there = list(list_queues(url=self._url, prefix=self._prefix))
         for queue in self._ages.observe(there, time.monotonic()):
@@ -96,8 +96,8 @@ class QueueCollector(Collector):
 
 
 class _Total:
-    """All queues of a discipline. There may be very many: so no step is one for each that need not
-    be."""
+    """The sums over all queues of a discipline. There may be very many queues, so as few steps as
+    possible are done for each."""
 
     def __init__(self, queues: list[QueueSummary]) -> None:
         self.queues = len(queues)

@@ -140,7 +140,7 @@ def test_unsigned_items_and_those_set_aside_are_named(call, valkey, name):
         ("not_full", "The key that says that there is space is missing", [2, 3]),
         ("data", "3 items were put into it, 1 were got and 0 are queued", []),
         ("produced_messages", "0 items were put into it, 1 were got and 2 are queued", [2, 3]),
-        ("producer_free", "The key that says who may put is missing", [2, 3]),
+        ("producer_free", "The key that lets a client put is missing", [2, 3]),
     ],
 )
 def test_a_missing_key_is_named_and_what_is_left_can_be_used(
@@ -185,7 +185,7 @@ def test_what_is_kept_of_a_former_queue_is_named_and_removed_when_asked(call, va
         }
 
     aside = ("1 item is set aside.", False)
-    kept = "What is kept beside its items (th"
+    kept = "The data beside its items (items "
     assert look() == look() == {"queue 'jobs'": (kept, False), "queue 'mine'": aside}
     assert look("--fix") == {"queue 'jobs'": (kept, True), "queue 'mine'": aside}
     assert look() == {"queue 'mine'": aside}

@@ -226,7 +226,7 @@ def test_nobody_has_waited_for_longer_than_since_another_one_was_served():
     queue = QueueSummary(**counts)
     watched = Watched(queue, 1.0)
     for now, produced, consumed in [(2.0, 0, 0), (3.0, 1, 0), (4.0, 1, 1), (5.0, 1, 1)]:
-        watched.look(queue._replace(produced=produced, consumed=consumed), now)
+        watched.update(queue._replace(produced=produced, consumed=consumed), now)
     assert (watched.putting_since, watched.getting_since) == (3.0, 4.0)
 
 

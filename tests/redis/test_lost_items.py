@@ -70,7 +70,7 @@ def test_who_gets_an_item_that_is_lost_is_told_so_and_nothing_is_removed(
     with pytest.raises(IncompleteQueueError):
         q.peek()
     (found,) = look()
-    assert found["problem"].startswith("Items are missing of which the order is there")
+    assert found["problem"].startswith("Items are missing whose order is there")
     assert found["loses_data"]
     assert "`pressure-mp doctor` says what to do" in call("why", name)
     call("purge", name, "--yes")
@@ -100,7 +100,7 @@ def test_a_queue_that_lost_its_kind_is_named_and_whole_when_its_class_opens_it(
     KINDS[kind](name, server.url).put_many([1, 2, 3])
     remove("{}:meta")
     (found,) = look()
-    assert found["problem"].startswith("What says of which kind it is is missing")
+    assert found["problem"].startswith("The key that says its discipline is missing")
     assert name not in call("ls", "--json")
     assert "doctor" in call("info", name, status=statuses.FAILED)
     for other, make in KINDS.items():
