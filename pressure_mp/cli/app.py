@@ -1,4 +1,4 @@
-"""What the command consists of: each subcommand is registered here."""
+"""The command: each subcommand is registered here."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .._version import __version__
 from ..exceptions import PressureError
 from . import bash, statuses
 
-__all__ = ["app", "bash"]  # the latter is only to be there
+__all__ = ["app", "bash"]  # bash only has to be imported
 
-#: Every subcommand, in the order of the help: the module that has it, imported when it is needed,
-#: and what it is called there.
+#: Every subcommand, in the order of the help: its module, imported when it is needed, and its name
+#: there.
 COMMANDS = {
     "put": "put_get:put",
     "get": "put_get:get",
@@ -52,7 +52,7 @@ COMMANDS = {
 }
 
 
-#: Columns of the help, whatever the terminal has.
+#: The fewest and the most columns of the help.
 _NARROWEST, _WIDEST = 30, 80
 
 
@@ -74,8 +74,7 @@ class _Context(click.Context):
 
 
 class App(click.Group):
-    """Imports the subcommand that is asked for, and turns what it may raise into a message and an
-    exit status."""
+    """Imports a subcommand, and turns its exceptions into a message and an exit status."""
 
     context_class = _Context
 
@@ -124,7 +123,7 @@ class App(click.Group):
     def main(self, *args: Any, **settings: Any) -> Any:
         try:
             return super().main(*args, **settings)
-        except OSError as error:  # of what is written before a subcommand runs, as by --help
+        except OSError as error:  # from output before a subcommand runs, as by --help
             failure = _failure(error)
             failure.show()
             sys.exit(failure.exit_code)
@@ -144,7 +143,7 @@ class _Failure(click.ClickException):
 
 
 def _failure(error: OSError) -> click.ClickException:
-    """What to say when a file cannot be used, or the standard output."""
+    """Make the message for a file, or the standard output, that cannot be used."""
     if error.filename is not None:
         return click.ClickException(f"{error.filename}: {error.strerror or error}")
     _drop_output()
@@ -152,7 +151,7 @@ def _failure(error: OSError) -> click.ClickException:
 
 
 def _drop_output() -> None:
-    """What could not be written would be tried again when the interpreter ends."""
+    """Drop output that could not be written: the interpreter would try it again at its end."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 

@@ -1,4 +1,4 @@
-"""Completion in bash, of words that have a colon in them, as a URL has, or ``--option=value``."""
+"""Complete words with a colon in them, as a URL has, or ``--option=value``, in bash."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 
 @add_completion_class
 class ColonComplete(BashComplete):
-    """Bash begins a word before and behind each colon and equals sign; here it is one word again,
-    where that sign is behind an option."""
+    """Joins the parts of a word that bash has split before and behind each colon; and each equals
+    sign behind an option."""
 
-    #: What is before the last colon of the word that is completed: bash keeps that.
+    #: The part of the completed word up to its last colon: bash keeps that.
     _kept = ""
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the one that is completed, and that one."""
+        """Return the words before the completed one, and that one."""
         before, incomplete = super().get_completion_args()
         words: list[str] = []
         for word in [*before, incomplete]:
@@ -28,12 +28,12 @@ class ColonComplete(BashComplete):
         return words[:-1], words[-1]
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """What bash puts in the place of what is behind the last colon."""
+        """Return the text that bash puts behind the last colon."""
         return f"{item.type},{item.value.removeprefix(self._kept)}"
 
 
 def _belongs(before: str, word: str) -> bool:
-    """Whether a word goes on where the one before ends."""
+    """Tell whether a word goes on where the word before it ends."""
     if before.startswith("--") and (word.startswith("=") or before.endswith("=")):
         return True
     return word.startswith(":") or before.endswith(":")

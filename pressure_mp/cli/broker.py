@@ -19,7 +19,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def broker_options(command: Command) -> Command:
-    """The options that say where the broker is, which every command has."""
+    """Add the options that say where the broker is, which every command has."""
     for option in (
         click.option(
             "--prefix",
@@ -51,7 +51,7 @@ class Broker(broker.Broker):
             raise click.UsageError(str(error)) from error
 
     def check(self, address: Address) -> None:
-        """Refuse one that is in memory, and a private server that this process would start."""
+        """Refuse a broker in memory, and a private server that this process would start."""
         if address.capabilities.private:
             raise click.UsageError(
                 f"{address.url} is private to one program, so this command would find nothing "

@@ -1,4 +1,4 @@
-"""What a shell offers for the name of a queue."""
+"""Complete the name of a queue in a shell."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .broker import Broker
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: Seconds for which somebody who presses Tab is kept waiting at most.
+#: The most seconds that a completion waits for the broker.
 _LIMIT = 1.0
 
 
 def queue_name(param: str = "name", **settings: Any) -> Callable[[Command], Command]:
-    """The argument that names a queue, which a shell can complete."""
+    """Add the argument that names a queue, which a shell can complete."""
     return click.argument(param, shell_complete=_names, callback=_not_empty, **settings)
 
 
@@ -33,8 +33,8 @@ def _not_empty(ctx: click.Context, param: click.Parameter, name: str | None) -> 
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The queues at the broker that the command line names; those that it told of when the time
-    was up, and none where nobody answers: a shell shows no errors."""
+    """Return the queues at the broker that the command line names: as many as it sent in time, and
+    none if it does not answer. A shell shows no errors."""
     url, prefix = ctx.params.get("url"), ctx.params.get("prefix")
     if param.name == "target":
         url = ctx.params.get("to_url") or url
@@ -63,5 +63,6 @@ def _collect(broker: Broker, begin: str, found: set[str]) -> None:
 
 
 def _can_be_inserted(name: str, begin: str) -> bool:
-    """Whether a name goes on like this, and means itself to a shell, which quotes nothing here."""
+    """Tell whether a name begins with ``begin``, and has no character that a shell would need
+    quoted."""
     return name.startswith(begin) and shlex.quote(name) == name

@@ -25,7 +25,7 @@ from .broker import Broker, broker_options
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="The address to listen at; one that other machines can reach needs a token.",
+    help="The address to listen at; an address that other machines can reach needs a token.",
 )
 @click.option(
     "--token",
@@ -68,8 +68,8 @@ def dashboard(
 ) -> None:
     """Serve pages about every queue to browsers, until Ctrl-C.
 
-    They show what is queued, who waits for whom, tasks and their errors, workers, the slowest
-    stage of a pipeline, and what loses data.
+    They show the queued items, which clients wait for which, tasks and their errors, workers, the
+    slowest stage of a pipeline, and what loses data.
     """
     try:
         from ..dashboard.app import make_app
@@ -88,14 +88,15 @@ def dashboard(
         click.echo(f"The token is {token}", err=True)
     if not is_loopback(bind) and not token:
         raise click.UsageError(
-            "everyone who can connect could see every queue: give a --token, or bind to 127.0.0.1"
+            "every browser that can connect could see every queue: give a --token, or bind to "
+            "127.0.0.1"
         )
     try:
         settings = Settings(token, allow_actions, show_content, hosts, interval)
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
     warnings.simplefilter("ignore", EvictionWarning)
-    Broker(url, prefix)  # refuses what no other process can have
+    Broker(url, prefix)  # refuses a broker that other processes cannot reach
     app = make_app(url, prefix, settings)
     try:
         serve(app, bind, port, lambda where: click.echo(f"Dashboard at {where}", err=True))

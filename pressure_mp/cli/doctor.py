@@ -1,4 +1,4 @@
-"""The commands that look for what is wrong: doctor, gc."""
+"""The commands that look for faults: doctor, gc."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
     """Look for problems at the server and in every queue: lost data, and queues that are blocked.
 
     Found are server settings that lose data; missing keys of queues; roles, items and tasks of
-    processes that have ended; anonymous queues that nobody uses; items that were set aside; and
+    processes that have ended; anonymous queues without users; items that were set aside; and
     unsigned items among signed ones. --fix gives back the items and tasks of ended processes of
-    this host, makes again what can be known of missing keys, and removes anonymous queues of ended
-    processes and the data of former queues. Exit status 5: something loses data.
+    this host, makes missing keys again as far as they are known, and removes anonymous queues of
+    ended processes and the data of former queues. Exit status 5: something loses data.
     """
-    # A server that removes keys is looked at as well: to say so is what this is for.
+    # A server that removes keys is examined too: doctor has to report it.
     warnings.simplefilter("ignore", EvictionWarning)
     broker = Broker(url, prefix, {**os.environ, "PRESSURE_ALLOW_EVICTION": "1"})
     found, fixed, loses = 0, 0, False
@@ -92,5 +92,5 @@ def gc(
 
 
 def _is_of(user: str, host_name: str | None) -> bool:
-    """Whether a process is of the host of that name, and nothing else is known of it."""
+    """Tell whether a process is of the host of that name, and it is not known whether it lives."""
     return is_gone(user) is None and user.partition("/")[0].rpartition("-")[0] == host_name

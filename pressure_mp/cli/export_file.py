@@ -1,5 +1,5 @@
-"""The file of an exported queue: a line of JSON for the queue, one for each item, and a last one
-with their number and a checksum."""
+"""Read and write the file of an exported queue: a line of JSON for the queue, one for each item,
+and a last line with their number and a checksum."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import IO, Any, NamedTuple
 
 import click
 
-#: What the first line says.
+#: The format in the first line.
 _FORMAT = "pressure_mp queue 1"
 
 
 class Exported(NamedTuple):
-    """A whole file: what it says of its queue, how many items it has, and its checksum."""
+    """A whole file: its first line, how many items it has, and its checksum."""
 
     head: dict[str, Any]
     items: int
@@ -24,7 +24,7 @@ class Exported(NamedTuple):
 
 
 def write(out: IO[bytes], head: dict[str, Any], items: Iterable[Any]) -> int:
-    """Write such a file; returns how many items it has."""
+    """Write such a file; return how many items it has."""
     digest, number = hashlib.sha256(), 0
 
     def line(value: dict[str, Any]) -> None:
@@ -41,7 +41,7 @@ def write(out: IO[bytes], head: dict[str, Any], items: Iterable[Any]) -> int:
 
 
 def check(file: Path) -> Exported:
-    """What a whole file says. Raises click.ClickException for one that is not whole."""
+    """Read a whole file. Raises click.ClickException for a file that is not whole."""
     digest, last = hashlib.sha256(), b""
     with file.open("rb") as lines:
         first = lines.readline()
@@ -61,7 +61,7 @@ def check(file: Path) -> Exported:
 
 
 def read(file: Path, skip: int) -> Iterator[dict[str, Any]]:
-    """The items of a whole file, without the first ones."""
+    """Iterate over the items of a whole file, without the first ``skip``."""
     with file.open("rb") as lines:
         lines.readline()
         for place, line in enumerate(lines):

@@ -1,7 +1,7 @@
-"""How far an import is, in a file beside the imported one: so that one that was killed can go on.
+"""Note how far an import is, in a file beside the imported one, so that a killed import can go on.
 
 A note is written before each batch is put. Behind the items that it counts, at most one batch is in
-the queue. How much of that is, the queue's own count of what was put tells, as long as nobody else
+the queue. The queue's own count of puts tells how much of the batch is there, if no other producer
 puts into it.
 """
 
@@ -26,11 +26,12 @@ BATCH = 100
 
 @dataclass(frozen=True)
 class Note:
-    """What is certain: the first ``done`` items of the file with that checksum are in the queue,
-    and of the ``trying`` behind them there may be any number.
+    """The certain facts: the first ``done`` items of the file with that checksum are in the queue,
+    and any number of the ``trying`` items behind them.
 
     ``produced`` is how many items were ever put into the queue before these, None of a queue of
-    tasks; ``producer`` is who puts them. ``alone`` is False if somebody else was seen to put.
+    tasks; ``producer`` is the client that puts them. ``alone`` is False if another producer was
+    seen.
     """
 
     sha256: str
@@ -42,7 +43,7 @@ class Note:
 
 
 class Progress:
-    """The note of one import: of a file, into one queue."""
+    """The note of one import of a file into one queue."""
 
     def __init__(self, file: Path, exported: Exported, queue: Named) -> None:
         # The same queue has the same note, however its broker's URL is spelled.
@@ -55,8 +56,8 @@ class Progress:
         self._note: Note | None = None
 
     def find_start(self, skip: int | None, resume: bool) -> int:
-        """How many items to leave out. Raises click.ClickException where that is for the user to
-        say."""
+        """Return how many items to leave out. Raises click.ClickException if the user has to
+        decide."""
         if skip is not None:
             return skip
         note = self._read()
@@ -70,20 +71,19 @@ class Progress:
         if note.sha256 != self._exported.sha256:
             raise click.ClickException(
                 f"{self._path} belongs to an interrupted import of another {self._file}: remove "
-                "it, "
-                "or say with --skip N after how many items to begin"
+                "it, or say with --skip N after how many items to begin"
             )
         if not resume:
             raise click.ClickException(
                 f"an import of {self._file} into {self._queue.name!r} was interrupted, or is still "
-                f"running: {_certain(note)}. --resume continues after what is there; "
+                f"running: {_certain(note)}. --resume continues after the items that are there; "
                 "--skip N begins after N items, --skip 0 with the first one"
             )
         return note.done + self._count(note)
 
     def begin(self, done: int) -> int:
-        """The first ``done`` items are in the queue, and others follow: write that down. Returns
-        how many may be put before the next note."""
+        """Write down that the first ``done`` items are in the queue, and that others follow.
+        Returns how many may be put before the next note."""
         exported, before = self._exported, self._note
         produced = self._produced()
         alone = before is None or (
@@ -96,23 +96,23 @@ class Progress:
         return trying
 
     def end(self) -> None:
-        """All of the file is in the queue."""
+        """Remove the note: the whole file is in the queue."""
         self._path.unlink(missing_ok=True)
 
     def _produced(self) -> int | None:
         return None if self._queue.has_tasks else self._queue.stats().produced_messages
 
     def _count(self, note: Note) -> int:
-        """How many of the items that a note does not know of are in the queue."""
+        """Return how many items behind the note's ``done`` are in the queue."""
         if note.produced is None:
-            return 0  # tasks that are there already stay as they are
+            return 0  # tasks that are in the queue already stay as they are
         stats = self._queue.stats()
         number = stats.produced_messages - note.produced
         is_ours = number == 0 or (note.alone and stats.producer == note.producer)
         if is_ours and 0 <= number <= note.trying:
             return number
         raise click.ClickException(
-            f"{_certain(note)}, and the queue does not tell which: somebody else put into "
+            f"{_certain(note)}, and the queue does not tell which: another producer put into "
             f"{self._queue.name!r} meanwhile, or it lost its count. --skip {note.done} puts none "
             f"too few, and up to {note.trying} twice; --skip {note.done + note.trying} puts none "
             f"twice, and up to {note.trying} not at all"
@@ -130,8 +130,8 @@ class Progress:
             ) from error
 
     def _write(self, note: Note) -> None:
-        """From now on this note is there, even if this machine fails: the one before does not know
-        of the items that are put next."""
+        """Write the note so that it is there even if this machine fails: the note before does not
+        count the items that are put next."""
         partial = self._path.with_name(f"{self._path.name}.part")
         with partial.open("wb") as out:
             out.write(json.dumps(asdict(note)).encode())

@@ -1,4 +1,4 @@
-"""The commands that look: ls, info, peek, why."""
+"""The commands that show queues: ls, info, peek, why."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .output import Column, as_json, duration, number, write_json, write_pairs, 
 
 
 class _Row(NamedTuple):
-    """A queue, and how many items a second came and went since it was looked at before."""
+    """A queue, and how many items a second came and went since the update before."""
 
     queue: QueueSummary
     puts: float | None = None
@@ -182,7 +182,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return duration(value)  # the only ones are times
+        return duration(value)  # all floats are times
     return "none" if value is None else str(value)
 
 
@@ -236,7 +236,7 @@ def why(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
 
 
 def _nested(value: Any) -> Any:
-    """Records as dicts, for JSON."""
+    """Convert records to dicts, for JSON."""
     if hasattr(value, "_asdict"):
         return {key: _nested(of) for key, of in value._asdict().items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The command metrics: what a monitoring system is told."""
+"""The command metrics: write metrics of all queues, or serve them."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def metrics(
         raise click.ClickException(
             "metrics needs prometheus_client: pip install 'pressure_mp[metrics]'"
         ) from None
-    Broker(url, prefix)  # refuses what no other process can have
+    Broker(url, prefix)  # refuses a broker that other processes cannot reach
     registry = CollectorRegistry()
     registry.register(QueueCollector(url, prefix, per_queue))
     if listen is None:
-        gc.disable()  # it would go through all queues again and again, and they are kept to the end
+        gc.disable()  # it would visit all queues again and again, and none becomes garbage
         click.echo(generate_latest(registry), nl=False)
         return
     try:

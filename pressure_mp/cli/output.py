@@ -1,4 +1,4 @@
-"""How results are written: for a terminal in columns as wide as it is, for a program in lines."""
+"""Write results: for a terminal in columns of its width, for a program in lines."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ as_json = click.option(
 
 #: A long text is not cut to less.
 _LEAST = 8
-#: About as wide are the cells of a column at least, and those of a long one.
+#: The least width that a column's cells usually have, and a long column's.
 _USUAL, _USUAL_LONG = 6, 16
 
 
 class Column(NamedTuple):
-    """A column: its head, what it shows of a row, whether that is a number, when it is left out
-    where there is little room (0: never; of the others the greatest first), and whether it is cut
-    where there is too little."""
+    """A column: its head, its cell for a row, whether that is a number, when the column is left out
+    in a narrow terminal (0: never; of the others the greatest first), and whether it may be cut."""
 
     head: str
     cell: Callable[[Any], str]
@@ -39,12 +38,12 @@ class Column(NamedTuple):
 
 
 def write_json(value: Any) -> None:
-    """One value, on a line of its own."""
+    """Write a value on a line of its own."""
     click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def write_count(number: int, done: str, in_json: bool, err: bool = False) -> None:
-    """How many were dealt with, and how: as JSON ``{"put_back":2}``."""
+    """Write how many were dealt with, and how: as JSON ``{"put_back":2}``."""
     if in_json:
         text = json.dumps({done.replace(" ", "_"): number}, separators=(",", ":"))
     else:
@@ -53,7 +52,7 @@ def write_count(number: int, done: str, in_json: bool, err: bool = False) -> Non
 
 
 def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True) -> None:
-    """Rows of a table. Without a terminal: with tabs between the cells, and no head."""
+    """Write the rows of a table. Without a terminal: with tabs between the cells, and no head."""
     if not sys.stdout.isatty():
         for row in rows:
             click.echo("\t".join(printable(column.cell(row)) for column in columns))
@@ -72,8 +71,8 @@ def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True
 
 
 def fitting(columns: Sequence[Column], room: int) -> list[Column]:
-    """The columns that a terminal has room for. What the rows have does not matter, so that it is
-    the same for all pages of a table."""
+    """Return the columns that a terminal has room for. This does not depend on the rows, so that it
+    is the same for all pages of a table."""
     shown = list(columns)
     while (last := max(one.leaves for one in shown)) and _needed(shown) > room:
         shown = [one for one in shown if one.leaves < last]
@@ -88,7 +87,7 @@ def _needed(columns: Sequence[Column]) -> int:
 def column_widths(
     columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int
 ) -> list[int]:
-    """How wide each column is: as its widest cell, but long ones share what is left."""
+    """Return the width of each column: of its widest cell, but long columns share the rest."""
     widths = [
         max(cell_len(text) for text in (column.head, *(row[place] for row in cells)))
         for place, column in enumerate(columns)
@@ -105,7 +104,7 @@ def column_widths(
 
 
 def write_pairs(pairs: Iterable[tuple[str, str]]) -> None:
-    """A thing and what it is, one below the other."""
+    """Write names and values, one pair below the other."""
     found = list(pairs)
     width = max((len(what) for what, _ in found), default=0)
     for what, value in found:
@@ -113,10 +112,10 @@ def write_pairs(pairs: Iterable[tuple[str, str]]) -> None:
 
 
 def number(value: float) -> str:
-    """A count; without a terminal without anything between its digits."""
+    """Write a count; without a terminal only its digits."""
     return f"{value:,.0f}" if sys.stdout.isatty() else f"{value:.0f}"
 
 
 def duration(seconds: float | None) -> str:
-    """A time that passed, in one unit; nothing where it is not known."""
+    """Write a time that passed, in one unit; an empty text where it is not known."""
     return "" if seconds is None else phrases.duration(seconds)

@@ -1,4 +1,4 @@
-"""The program that reads the output, which can end while there is nothing to write."""
+"""Watch the program that reads the output: it can end while there is nothing to write."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from . import statuses
 
 
 class Reader:
-    """Who reads the standard output, if that is a pipe."""
+    """The program that reads the standard output, if that is a pipe."""
 
     def __init__(self, output: int) -> None:
         self._output = output
         self._lock = threading.Lock()
         self._is_over = False
         self._is_gone = False
-        #: While something is written, nothing ends the command: a write tells it by itself, and
-        #: what was written has to be counted.
+        #: While items are written, no signal ends the command: the write itself fails, and the
+        #: written items have to be counted.
         self._is_writing = False
 
     def begin_writing(self) -> None:
-        """From now on the end of the reader is not told, until :meth:`check`."""
+        """Ignore the end of the reader until :meth:`check`."""
         self._is_writing = True
 
     def check(self) -> None:
@@ -37,10 +37,10 @@ class Reader:
         self._end_command()
 
     def watch(self) -> None:
-        """Wait until the reader has ended, and tell the main thread by a signal, which also ends a
+        """Wait until the reader has ended; then send the main thread a signal, which also ends a
         wait for the broker."""
         poll = select.poll()
-        poll.register(self._output, 0)  # an error is told whether it is asked for or not
+        poll.register(self._output, 0)  # errors are reported even if they are not asked for
         poll.poll()
         with self._lock:
             if not self._is_over:
@@ -48,7 +48,7 @@ class Reader:
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGPIPE)
 
     def stop(self) -> None:
-        """No signal comes from now on."""
+        """Send no signal from now on."""
         with self._lock:
             self._is_over = True
 
@@ -59,8 +59,8 @@ class Reader:
 
     @contextmanager
     def ends_command(self) -> Iterator[None]:
-        """In this block, in the main thread, the command ends when nobody reads the pipe any more.
-        A write alone would find that out only with the next item."""
+        """In this block, in the main thread, end the command when no program reads the pipe any
+        more. A write alone would find that out only with the next item."""
         before = signal.signal(signal.SIGPIPE, self._end_command)
         threading.Thread(target=self.watch, daemon=True).start()
         try:
@@ -72,7 +72,7 @@ class Reader:
 
 @contextmanager
 def reader_of_output() -> Iterator[Reader]:
-    """The reader of the standard output; when it ends, so does the command in this block."""
+    """In this block, end the command when the reader of the standard output ends."""
     output = sys.stdout.fileno()
     reader = Reader(output)
     if stat.S_ISFIFO(os.fstat(output).st_mode):

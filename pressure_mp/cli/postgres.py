@@ -31,12 +31,12 @@ def _schema(default: str | None, text: str) -> Callable[[Command], Command]:
 
 
 def _of_text(command: Command) -> Command:
-    """The option that says how the schema is called in what is printed."""
+    """Add the option for the schema's name in the printed SQL."""
     return _schema(DEFAULT_SCHEMA, f"The name of the schema; else {DEFAULT_SCHEMA}.")(command)
 
 
 def _in_database(command: Command) -> Command:
-    """The options that say which schema of which database."""
+    """Add the options for the database and its schema."""
     url = click.option(
         "--url",
         default=None,
@@ -72,7 +72,7 @@ unlogged = click.option(
 def install(url: str | None, schema: str | None, unlogged: bool) -> None:
     """Create the schema, or upgrade an existing one."""
     address = _address(url, schema)
-    from ..engines.postgres import installing  # which needs psycopg, as the address says
+    from ..engines.postgres import installing  # needs psycopg, as the address says
 
     installing.install(address, unlogged)
     click.echo(f"The schema {address.schema} is installed.")
@@ -93,7 +93,7 @@ def upgrade(url: str | None, schema: str | None) -> None:
 @_in_database
 @yes
 def uninstall(url: str | None, schema: str | None, yes: bool) -> None:
-    """Remove the schema, with all queues and what is in them."""
+    """Remove the schema, with all queues and their items and tasks."""
     address = _address(url, schema)
     confirm(f"Remove the schema {address.schema} and all queues in it?", yes)
     from ..engines.postgres import installing

@@ -1,4 +1,4 @@
-"""The commands that are the ends of pipes: put and get."""
+"""The commands put and get, which stand at the ends of pipes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from .broker import Broker, Named, broker_options
 from .completion import queue_name
 from .output_reader import Reader, reader_of_output
 
-#: Bytes that are read, and written, at once; items that are put at once.
+#: Bytes that one read or write has at most; items that one put has.
 _READ = 1 << 18
 _WRITE = 1 << 18
 _BATCH = 1000
-#: Seconds between two looks for a queue, and after which it is told that there is none.
+#: Seconds between two tries to find a queue, and before a message says that there is none.
 _LOOK, _QUIET = 0.1, 1.0
 _KINDS = {FIFO: Queue, "lifo": LifoQueue}
 
@@ -117,7 +117,7 @@ def _open_to_put(broker: Broker, name: str, maxsize: int | None) -> Queue[bytes]
 
 
 def _lines(end: bytes) -> Iterator[list[bytes]]:
-    """What is there of the input, line by line, as soon as it is there."""
+    """Read the lines of the input as soon as they are there."""
     rest = b""
     while read := os.read(sys.stdin.fileno(), _READ):
         *whole, rest = (rest + read).split(end)
@@ -143,11 +143,11 @@ def _in_batches(items: list[bytes]) -> Iterator[list[bytes]]:
 
 
 class _NotJson(Exception):
-    """A line is not what was promised."""
+    """A line is not JSON."""
 
 
 def _only_json(batches: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
-    """The lines that come before one that is not JSON; then raises _NotJson."""
+    """Iterate over the lines before a line that is not JSON; then raise _NotJson."""
     import json
 
     before = 0
@@ -170,7 +170,7 @@ def _only_json(batches: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
     type=click.FloatRange(min=0),
     metavar="SECONDS",
     help="End with status 3 when no item came for this time, with 4 when there was no queue. 0 "
-    "takes what is queued now. Without it, wait without limit.",
+    "takes the items that are queued now. Without it, wait without limit.",
 )
 @click.option(
     "-0", "null", is_flag=True, help="End each item with a zero byte, not with a newline."
@@ -220,7 +220,7 @@ def _write_items(
 
 
 def _wait_for(broker: Broker, name: str, timeout: float | None) -> Named:
-    """The queue of that name, when it is there. Raises QueueDoesNotExistError."""
+    """Wait for the queue of that name. Raises QueueDoesNotExistError."""
     began = time.monotonic()
     is_told = False
     while True:
@@ -237,7 +237,7 @@ def _wait_for(broker: Broker, name: str, timeout: float | None) -> Named:
 
 
 class _Writer:
-    """Writes items to the standard output, and knows how many it has written."""
+    """Writes items to the standard output, and counts them."""
 
     def __init__(self, source: Passing, end: bytes, reader: Reader) -> None:
         self._source = source
@@ -248,7 +248,7 @@ class _Writer:
         self.number = 0
 
     def write(self, items: list[bytes]) -> int:
-        """Write some; returns how many are written to the end."""
+        """Write items; return how many are written to the end."""
         self._reader.begin_writing()
         lines = items if self._source.are_plain(items) else self._read(items)
         written = self._write_all(lines)
@@ -256,7 +256,7 @@ class _Writer:
         return written
 
     def _read(self, items: list[bytes]) -> list[bytes]:
-        """The lines of the first items, up to one that cannot be written."""
+        """Return the lines of the first items, up to an item that cannot be written."""
         lines: list[bytes] = []
         try:
             for item in items:
@@ -279,8 +279,8 @@ class _Writer:
         return content_of(payload).line
 
     def _write_all(self, lines: list[bytes]) -> int:
-        """How many of the lines are written: also when the reader goes away, or an interrupt comes,
-        in the midst of it."""
+        """Write lines; return how many are written, also if the reader ends or an interrupt comes
+        meanwhile."""
         text = memoryview(self._end.join([*lines, b""]))
         at = 0
         try:
@@ -291,7 +291,7 @@ class _Writer:
         return len(lines) if at == len(text) else _number_of(lines, len(self._end), at)
 
     def check(self) -> None:
-        """Raise what went wrong with the last items."""
+        """Raise the error of the last items."""
         problem, self._problem = self._problem, None
         if isinstance(problem, BrokenPipeError):
             sys.exit(statuses.READER_GONE)
@@ -301,7 +301,7 @@ class _Writer:
 
 
 def _number_of(lines: list[bytes], end: int, size: int) -> int:
-    """How many lines, each with its end, are whole in so many bytes."""
+    """Count the lines, each with its end, that are whole in so many bytes."""
     for number, line in enumerate(lines):
         size -= len(line) + end
         if size < 0:

@@ -1,4 +1,5 @@
-"""The commands that put right: unlock, requeue, drop, purge, drain, shutdown, delete."""
+"""The commands that repair and change queues: unlock, requeue, drop, purge, drain, shutdown,
+delete."""
 
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ time_limit = click.option(
     help="How long to wait while a client of another implementation of the protocol uses the "
     "queue; then end with status 3.",
 )
-#: Seconds between two looks whether all is done, and after which it is said what is left.
+#: Seconds between two checks whether all is done, and before a message says what is left.
 _LOOK, _QUIET = 0.2, 1.0
 
 
 def confirm(question: str, is_sure: bool) -> None:
-    """Ask, unless that was answered on the command line. Ends the command unless the answer is yes;
-    without a terminal nobody can answer."""
+    """Ask, unless the command line has the answer. Ends the command unless the answer is yes;
+    without a terminal there is no answer."""
     if is_sure:
         return
     if not sys.stdin.isatty():
@@ -81,7 +82,9 @@ _which = (
         "--all", "everything", is_flag=True, help="All items or tasks that were set aside."
     ),
     click.option(
-        "--match", metavar="TEXT", help="Only those whose content, or error, contains TEXT."
+        "--match",
+        metavar="TEXT",
+        help="Only items whose content, or tasks whose error, contains TEXT.",
     ),
 )
 
@@ -107,8 +110,8 @@ def requeue(
 ) -> None:
     """Put the items that were set aside back into the queue NAME, or make buried tasks ready.
 
-    State IDs, --match or --all. An ID is that of a task; or, in a queue of items, the place of an
-    item in what `peek --rejected` shows, 1 for the oldest. Items go to the end of the queue. For a
+    State IDs, --match or --all. An ID is a task's id; or, in a queue of items, the number of an
+    item as `peek --rejected` lists them, 1 for the oldest. Items go to the end of the queue. For a
     priority or fair queue this is refused.
     """
     queue = Broker(url, prefix).find(name)
@@ -182,8 +185,8 @@ def _buried(queue: Named, ids: tuple[str, ...], everything: bool, match: str | N
 
 
 def _find_id(queue: Named, text: str) -> bytes:
-    """The id of the task that a command line names: 2 is the number, or a text if only that is
-    there."""
+    """Return the id of the task that a command line names: 2 is the number, or a text if only that
+    is there."""
     if text.isdecimal():
         number = encode_id(int(text))
         try:
@@ -231,7 +234,7 @@ def shutdown(
 ) -> None:
     """Shut the queue NAME down, for all clients and for good.
 
-    Nothing more can be put. Consumers can still get what is queued; then they get ShutDown.
+    Nothing more can be put. Consumers can still get the queued items; then they get ShutDown.
     """
     queue = Broker(url, prefix).find(name)
     if queue.has_tasks and immediate:
@@ -297,12 +300,12 @@ def _are_left(queue: Named, number: int) -> str:
 
 
 def _left(queue: Named) -> int:
-    """How many are still to be dealt with."""
+    """Return how many are still to be dealt with."""
     try:
         if queue.has_tasks:
             counts = queue.run(queue.tasks.stats()).counts
             return sum(counts[state] for state in (READY, WAITING, TAKEN))
         stats = queue.stats()
     except QueueDoesNotExistError:
-        return 0  # whoever got the last one deleted it
+        return 0  # the client that got the last item deleted it
     return stats.length + stats.in_flight

@@ -1,4 +1,4 @@
-"""The command serve: a server of one's own, in the foreground."""
+"""The command serve: run a private server in the foreground."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from ..engines.embedded.serving import become_server
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="The address to listen at; 0.0.0.0 for all. One that other machines can reach needs a "
-    "password.",
+    help="The address to listen at; 0.0.0.0 for all. An address that other machines can reach "
+    "needs a password.",
 )
 @click.option(
     "--password",
@@ -50,7 +50,7 @@ def serve(directory: Path | None, port: int, bind: str, password: str | None) ->
         click.echo(f"The password is {password}", err=True)
     if bind not in ("127.0.0.1", "::1", "localhost") and not password:
         raise click.UsageError(
-            "everyone who can connect could run code in your consumers: give a --password"
+            "every program that can connect could run code in your consumers: give a --password"
         )
     login = ":PASSWORD@" if password else ""
     host = f"[{bind}]" if ":" in bind else bind

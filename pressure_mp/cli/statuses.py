@@ -1,4 +1,4 @@
-"""How the command ends. docs/command.md lists these."""
+"""The exit statuses of the command. docs/command.md lists these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..exceptions import (
     TaskNotFound,
 )
 
-#: What was asked for could not be done.
+#: The command failed.
 FAILED = 1
 #: The command line cannot be understood. It is click's own.
 USAGE = 2
@@ -21,13 +21,13 @@ TIME_IS_UP = 3
 MISSING = 4
 #: ``doctor`` found something that loses data.
 FOUND = 5
-#: As a shell reports a program that Ctrl-C ended, and one whose reader went away.
+#: As a shell reports a program that Ctrl-C ended, and a program whose reader ended.
 INTERRUPTED = 130
 READER_GONE = 141
 
 
 def of(error: PressureError) -> int:
-    """The status for an error of the package."""
+    """Return the status for an error of the package."""
     if isinstance(error, (QueueDoesNotExistError, TaskNotFound)):
         return MISSING
     if isinstance(error, (Empty, Full, QueueInUseError)):

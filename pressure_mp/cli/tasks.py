@@ -1,4 +1,4 @@
-"""The commands that show tasks, and who works."""
+"""The commands that show tasks and workers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def tasks(
 
 
 def read_state(text: str) -> str:
-    """The letter of a state."""
+    """Return the letter of a state."""
     try:
         state = named(text)
     except KeyError:

@@ -1,4 +1,4 @@
-"""The command top: all queues, again and again."""
+"""The command top: show all queues, again and again."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def top(
 
 @contextmanager
 def _keys() -> Iterator[_Keys]:
-    """Keys are read as they are pressed."""
+    """Read keys as they are pressed, in this block."""
     before = termios.tcgetattr(sys.stdin)
     try:
         tty.setcbreak(sys.stdin)
@@ -93,7 +93,7 @@ class _Keys:
         self._pressed: deque[str] = deque()
 
     def next(self, seconds: float) -> str:
-        """The key that is pressed within so many seconds, or nothing."""
+        """Return the key that is pressed within so many seconds, or nothing."""
         if not self._pressed:
             keyboard = sys.stdin.fileno()
             ready, _, _ = select.select([keyboard], [], [], max(seconds, 0.0))
@@ -103,7 +103,7 @@ class _Keys:
 
 
 class _Screen:
-    """What is shown."""
+    """The picture that top shows."""
 
     def __init__(self, watch: Watch, pattern: str, sort: str) -> None:
         self._watch = watch
@@ -114,7 +114,7 @@ class _Screen:
         self._typed: str | None = None
 
     def write_looks(self, interval: float, limit: int | None, in_json: bool) -> None:
-        """Without a terminal: a table for each look; or a line of JSON for each queue."""
+        """Write a table at each update, without a terminal; or a line of JSON for each queue."""
         looks = 0
         while True:
             self._watch.update()
@@ -145,7 +145,7 @@ class _Screen:
     def run(
         self, live: Live, console: Console, keys: _Keys, interval: float, limit: int | None
     ) -> None:
-        """In a terminal, until it is ended."""
+        """Show the queues in a terminal, until top is ended."""
         looks, next_look = 0, time.monotonic()
         while True:
             if time.monotonic() >= next_look and not self._is_paused:
@@ -160,7 +160,7 @@ class _Screen:
                 return
 
     def _press(self, key: str) -> bool:
-        """Whether it goes on."""
+        """Handle a key; return whether top goes on."""
         if self._typed is not None:
             self._type(key)
         elif key == "q":
@@ -232,7 +232,7 @@ class _Screen:
         text = (
             f"{some(shown, 'queue')}, sorted by {self._sort}{', paused' if self._is_paused else ''}"
         )
-        return f"{text}; the slow consumers are those of {', '.join(slow)}" if slow else text
+        return f"{text}; the consumers of {', '.join(slow)} are slow" if slow else text
 
 
 def _columns(watch: Watch, now: float) -> list[Column]:

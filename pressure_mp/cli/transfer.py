@@ -1,4 +1,4 @@
-"""Items on their way from one queue to another, or to a file: with their content, signed anew."""
+"""Carry items from one queue to another, or to a file: with their content, signed anew."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from ..operations.large import fetch
 from ..sync.passing import NextIsLarge, Passing
 from .broker import Broker, Named
 
-#: In these an item alone says where it is put.
+#: Disciplines in which an item goes to the end.
 _PLACELESS = (FIFO, "lifo")
-#: Items that are looked at, and put, at once.
+#: Items that one call peeks or puts.
 _BATCH = 100
-#: So often in a row another item is the next one than was looked at, before a move gives up.
+#: How often in a row another item than was peeked may be next before a move gives up.
 _MOST_MISSES = 1000
 
 
 @dataclass(frozen=True)
 class Carried:
     """An item as it was queued; the segments of its content, if that was kept apart; and where it
-    belongs, in a discipline that wants to know."""
+    belongs, in a discipline that needs to know."""
 
     item: bytes
     content: Sequence[bytes | bytearray] | None = None
     sort_key: bytes = b""
 
     def as_json(self) -> dict[str, Any]:
-        """For a line of a file."""
+        """Return the item for a line of a file."""
         found: dict[str, Any] = {"item": to_text(self.item)}
         if self.content is not None:
             found["content"] = [to_text(segment) for segment in self.content]
@@ -50,7 +50,7 @@ class Carried:
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> Carried:
-        """From a line of a file."""
+        """Read an item from a line of a file."""
         content = value.get("content")
         return cls(
             to_bytes(value["item"]),
@@ -60,35 +60,35 @@ class Carried:
 
 
 def to_text(data: bytes | bytearray) -> str:
-    """Bytes in a file of text."""
+    """Write bytes as text."""
     return base64.b64encode(data).decode()
 
 
 def to_bytes(text: str) -> bytes:
-    """And back."""
+    """Read bytes from their text."""
     return base64.b64decode(text)
 
 
 def _with_manifest(item: bytes, content: Sequence[bytes | bytearray]) -> Large:
-    """A large item that keeps its manifest, and so its signature."""
+    """Make a large item that keeps its manifest, and so its signature."""
     large = Large([memoryview(segment) for segment in content], bytes, False)
     large.manifest, large.token = item, read_unchecked(item).token
     return large
 
 
 class Translator:
-    """From what is right in one queue to what is right in another: the signature of an item is for
-    the queue that it was put into."""
+    """Signs the items of one queue anew for another: a signature is for the queue that an item was
+    put into."""
 
     def __init__(self, source: tuple[str, str], target: tuple[str, str]) -> None:
-        """Each is a prefix and a name."""
+        """Make a translator between two queues, each given by prefix and name."""
         self._is_same = source == target
         keys = signing.gather(None, False, os.environ)
         self._source = signing.Signer(keys, *source) if keys else None
         self._target = signing.Signer(keys, *target) if keys else None
 
     def translate(self, carried: Carried) -> bytes | Large:
-        """The item for the target. Raises click.ClickException without the key, and
+        """Return the item for the target. Raises click.ClickException without the key, and
         AuthenticationError for an item that was forged."""
         item, content = carried.item, carried.content
         signed = item[HEAD_SIZE:] if content is not None else item
@@ -111,14 +111,14 @@ class Translator:
 
 
 def context_of(queue: Named) -> tuple[str, str]:
-    """What the signatures of a queue's items are for."""
+    """Return the prefix and name that the signatures of a queue's items are made for."""
     return queue.broker.address.prefix, queue.name
 
 
-def look_at_all(queue: Named) -> Iterator[Carried]:
-    """Every item of a queue, which stays, in the order in which they are to be put again. What
-    comes and goes meanwhile may be among them or not."""
-    if queue.discipline == "lifo":  # what is next was put last
+def carry_all(queue: Named) -> Iterator[Carried]:
+    """Iterate over the items of a queue, which stay, in the order in which they are to be put
+    again. Items that come or go meanwhile may be among them or not."""
+    if queue.discipline == "lifo":  # the next item was put last
         for item in reversed(queue.run(queue.items.peek_items(queue.stats().length or 1))):
             yield _with_content(queue, Placed(item, b""))
         return
@@ -130,30 +130,30 @@ def look_at_all(queue: Named) -> Iterator[Carried]:
 
 
 def _with_content(queue: Named, placed: Placed) -> Carried:
-    """An item that stays in its queue, and its content."""
+    """Return an item that stays in its queue, with its content."""
     item, sort_key = placed
     if not is_manifest(item):
         return Carried(item, None, sort_key)
     try:
         manifest = read_unchecked(item)
     except ValueError:
-        return Carried(item, None, sort_key)  # it only looks like one
+        return Carried(item, None, sort_key)  # it only looks like a manifest
     content = queue.run(fetch(manifest))
     if content is None:
         raise click.ClickException(
-            f"the content of an item of {manifest.size} bytes is gone: somebody has just got it"
+            f"the content of an item of {manifest.size} bytes is gone: a consumer has just got it"
         )
     return Carried(item, content, sort_key)
 
 
 def settings_of(queue: Named) -> dict[str, Any]:
-    """With what a queue like it is created."""
+    """Return the settings to create a queue like it."""
     return {"maxsize": queue.stats().maxsize}
 
 
 def open_target(broker: Broker, name: str, discipline: str, settings: Mapping[str, Any]) -> Named:
-    """The queue that items of a queue of that discipline are put into, which is created if it is
-    not there. Raises click.ClickException if these items have no place in it."""
+    """Open the queue to put items of that discipline into, and create it if it is not there. Raises
+    click.ClickException if these items cannot be put into it."""
     if not broker.exists(name):
         queue = broker.named(name, discipline)
         queue.run(queue.items.open(How.CREATE, settings["maxsize"]))
@@ -175,7 +175,7 @@ class Loader:
         self.number = 0
 
     def load_all(self, items: Iterable[Carried]) -> None:
-        """Put all of them, in order; waits while the queue is full."""
+        """Put all items, in order; waits while the queue is full."""
         batch: list[Carried] = []
         for carried in items:
             batch.append(carried)
@@ -186,7 +186,7 @@ class Loader:
             self.load(batch)
 
     def load(self, batch: Sequence[Carried]) -> None:
-        """Put some. After an error ``number`` counts those that are in the queue."""
+        """Put items. After an error ``number`` counts the items that are in the queue."""
         items = [self._translator.translate(carried) for carried in batch]
         is_placed = self._target.discipline not in _PLACELESS
         places = [carried.sort_key for carried in batch] if is_placed else []
@@ -199,8 +199,8 @@ class Loader:
 
 
 def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
-    """Move what is queued, at most ``limit`` items: each leaves its queue when it is in the other
-    one. The items that a killed move had in flight are moved first."""
+    """Move the queued items, at most ``limit``: each leaves its queue when it is in the other one.
+    The items that a killed move had in flight are moved first."""
     return_lost(queue)
     with Passing(queue.name, queue.discipline, queue.broker.options) as passing:
         mover = _Mover(queue, passing, loader)
@@ -217,19 +217,19 @@ def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
 
 
 class _Mover:
-    """Puts what is passed on."""
+    """Puts the items that are passed on."""
 
     def __init__(self, queue: Named, passing: Passing, loader: Loader) -> None:
         self._queue = queue
         self._passing = passing
         self._loader = loader
         self._problem: BaseException | None = None
-        #: The items whose turn is next, where an item alone does not say where it belongs.
+        #: The next items and where they belong, in a discipline that needs to know.
         self._next: deque[Placed] = deque()
         self._misses = 0
 
     def load(self, items: list[bytes]) -> int:
-        """Put some; returns how many are there."""
+        """Put items; return how many are in the queue."""
         before = self._loader.number
         try:
             if self._queue.discipline in _PLACELESS:
@@ -241,8 +241,8 @@ class _Mover:
         return self._loader.number - before
 
     def _load_placed(self, item: bytes) -> None:
-        """Put one where it belongs. It was looked at before it was taken: unless somebody else got
-        that one, or an item with a better place came in between, it is the next."""
+        """Put an item where it belongs. It was peeked before it was taken: it is the next, unless
+        another client got the peeked item, or an item that goes before it came in between."""
         found = self._next.popleft() if self._next else None
         if found is not None and found.item == item:
             self._misses = 0
@@ -261,7 +261,7 @@ class _Mover:
         return Carried(item, content, sort_key)
 
     def check(self) -> None:
-        """Raise what went wrong; look at what is next."""
+        """Raise the error of the last items; peek the next ones."""
         if self._problem is not None:
             raise self._problem
         if not self._next and self._queue.discipline not in _PLACELESS:

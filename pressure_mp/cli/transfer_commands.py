@@ -47,7 +47,7 @@ def copy(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Put a copy of all that is queued in the queue SOURCE into the queue TARGET.
+    """Put a copy of all items or tasks of the queue SOURCE into the queue TARGET.
 
     TARGET may be at another broker, of any kind. It is created like SOURCE if it does not exist.
     Signed items need PRESSURE_AUTHKEY: they are signed anew for TARGET. Items of a priority or
@@ -58,12 +58,12 @@ def copy(
     go on. Tasks can be copied again.
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
-    loader.load_all(_ways(queue.discipline).look_at_all(queue))
+    loader.load_all(_ways(queue.discipline).carry_all(queue))
     write_count(loader.number, "copied", in_json)
 
 
 def _ways(discipline: str) -> Any:
-    """How what is in a queue is carried."""
+    """Return the module that carries items, or tasks."""
     return transfer_tasks if discipline == TASKS else transfer
 
 
@@ -102,13 +102,13 @@ def move(
     url: str | None,
     prefix: str | None,
 ) -> None:
-    """Move all that is queued in the queue SOURCE into the queue TARGET.
+    """Move all items or tasks of the queue SOURCE into the queue TARGET.
 
     As copy, but each item is removed from SOURCE when it is in TARGET. The next item of SOURCE is
     put first, so a lifo queue has the reverse order afterwards. A task that a worker takes
     meanwhile stays in SOURCE. If the command is killed, no item is lost: call it again, and it goes
-    on. Of the items that it had fetched, up to 1,000, those that were put come a second time; from
-    a priority or fair queue that is one item, and of tasks none does.
+    on. It had fetched up to 1,000 items, and the ones that it had put come a second time; from a
+    priority or fair queue that is at most one item, and of tasks none.
     """
     queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     _ways(queue.discipline).move_all(queue, loader, limit)
@@ -124,7 +124,7 @@ def move(
 def export(
     name: str, file: Path, rejected: bool, in_json: bool, url: str | None, prefix: str | None
 ) -> None:
-    """Write all that is queued in the queue NAME to FILE; '-' is the standard output.
+    """Write all items or tasks of the queue NAME to FILE; '-' is the standard output.
 
     The items stay in the queue. FILE has a line of JSON for each item, and a last line with their
     number and a checksum. It appears under its name only when it is complete. The number of items
@@ -137,9 +137,9 @@ def export(
     head |= ways.settings_of(queue)
     if rejected:
         items = map(Carried, queue.run(queue.items.rejected(queue.stats().rejected)))
-        head["discipline"] = FIFO  # where they belonged is not kept
+        head["discipline"] = FIFO  # the places of rejected items are not kept
     else:
-        items = ways.look_at_all(queue)
+        items = ways.carry_all(queue)
     if str(file) == "-":
         number = export_file.write(sys.stdout.buffer, head, items)
     else:
@@ -181,9 +181,9 @@ def import_(
 
     Beside FILE the command keeps a note of how far it is, and removes it at the end. If the note of
     an interrupted import is there, the command ends with status 1 and says which items are in the
-    queue; --resume goes on. No item is put twice, and none is lost, if nobody else has put into the
-    queue meanwhile; if somebody has, --resume says so, and --skip has to be given. A task is put
-    again if it was done, and is gone, before the import went on.
+    queue; --resume goes on. No item is put twice, and none is lost, if no other producer has put
+    into the queue meanwhile; if one has, --resume says so, and --skip has to be given. A task is
+    put again if it was done, and is gone, before the import went on.
     """
     if resume and skip is not None:
         raise click.UsageError("use only one of --resume and --skip")
@@ -205,8 +205,8 @@ def import_(
     except transfer_tasks.OtherData as error:
         place = start + loader.number + 1
         raise click.ClickException(
-            f"{error}: to keep the one that is there, go on behind it with --skip {place}; to have "
-            f"the other one, `pressure-mp drop {queue.name} {error.id!s}` and then --resume"
+            f"{error}: to keep the task that is there, go on behind it with --skip {place}; to "
+            f"have the other one, `pressure-mp drop {queue.name} {error.id!s}` and then --resume"
         ) from error
     except ShutDown as error:
         raise click.ClickException(str(error)) from error

@@ -1,5 +1,5 @@
-"""Tasks on their way from one queue to another, or to a file: with their ids, data, priorities,
-tubes and times, signed anew. What happened to them before is not carried."""
+"""Carry tasks from one queue to another, or to a file: with their ids, data, priorities, tubes and
+times, signed anew. Their history is not carried."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .transfer import Carried, Translator, to_bytes, to_text
 
 #: The states in which a task is carried.
 _CARRIED = READY, WAITING, BURIED
-#: Milliseconds for which nobody can take a task that is to be buried.
+#: Milliseconds for which no worker can take a task that is to be buried.
 _HELD = 3_600_000
 
 
 class OtherData(click.ClickException):
-    """A task of that id is there already, with other data."""
+    """A task of that id is in the queue already, with other data."""
 
     def __init__(self, id: int | str, message: str) -> None:
         super().__init__(message)
@@ -34,8 +34,8 @@ class OtherData(click.ClickException):
 
 
 class CarriedTask(NamedTuple):
-    """A task. ``delay`` says for how many milliseconds it still waits, and ``ttl`` for how many it
-    is still ready, None for the queue's own time."""
+    """A task. ``delay`` is for how many milliseconds it still waits, and ``ttl`` for how many it is
+    still ready, None for the queue's own time."""
 
     id: int | str
     data: bytes
@@ -48,7 +48,7 @@ class CarriedTask(NamedTuple):
 
     @classmethod
     def of(cls, task: DecodedTask, now: int) -> CarriedTask:
-        """One that is in a queue, at the broker's time ``now``."""
+        """Make it of a task in a queue, at the broker's time ``now``."""
         id, record, data = task
         if data is LOST_DATA:
             raise click.ClickException(
@@ -62,20 +62,20 @@ class CarriedTask(NamedTuple):
         return cls(decode_id(id), data, str(record.state), *where, delay, ttl)
 
     def as_json(self) -> dict[str, Any]:
-        """For a line of a file."""
+        """Return the task for a line of a file."""
         found = self._asdict()
         return {"item": to_text(found.pop("data")), **found}
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> CarriedTask:
-        """From a line of a file."""
+        """Read a task from a line of a file."""
         fields = dict(value)
         return cls(data=to_bytes(fields.pop("item")), **fields)
 
 
-def look_at_all(queue: Named) -> Iterator[CarriedTask]:
-    """Every task that is ready, waits or is buried, in the order in which they are next; they
-    stay."""
+def carry_all(queue: Named) -> Iterator[CarriedTask]:
+    """Iterate over the tasks that are ready, wait or are buried, in the order in which they are
+    next; they stay."""
     stats = queue.run(queue.tasks.stats())
     for state in _CARRIED:
         for task in queue.run(queue.tasks.list(state, "", stats.counts[state] or 1)):
@@ -83,12 +83,12 @@ def look_at_all(queue: Named) -> Iterator[CarriedTask]:
 
 
 def settings_of(queue: Named) -> dict[str, Any]:
-    """With what a queue like it is created."""
+    """Return the settings to create a queue like it."""
     return {"settings": asdict(_attach(queue))}
 
 
 def open_target(broker: Broker, name: str, discipline: str, settings: Mapping[str, Any]) -> Named:
-    """The queue that tasks are put into, which is created if it is not there."""
+    """Open the queue to put tasks into, and create it if it is not there."""
     if not broker.exists(name):
         queue = broker.named(name, TASKS)
         queue.run(queue.tasks.open(How.CREATE, TaskSettings(**settings["settings"])))
@@ -102,8 +102,8 @@ def _attach(queue: Named) -> TaskSettings:
 
 
 class Loader:
-    """Puts tasks into a queue, and counts them. One that is there already, with the same data, is
-    left as it is: so what was interrupted can be done again."""
+    """Puts tasks into a queue, and counts them. A task that is there already, with the same data,
+    stays as it is: so an interrupted load can be done again."""
 
     def __init__(self, target: Named, translator: Translator) -> None:
         self._target = target
@@ -111,12 +111,12 @@ class Loader:
         self.number = 0
 
     def load_all(self, tasks: Iterable[CarriedTask]) -> None:
-        """Put all of them, in order."""
+        """Put all tasks, in order."""
         for _, some in itertools.groupby(tasks, lambda task: task[2:]):
             self.load([*some])
 
     def load(self, tasks: list[CarriedTask]) -> None:
-        """Put some that have all but their id and data in common."""
+        """Put tasks that differ only in their id and data."""
         operations, first = self._target.tasks, tasks[0]
         data = [self._translate(task) for task in tasks]
         options = (first.delay, first.ttl, first.priority, first.tube, 0, "", first.key)
@@ -124,7 +124,7 @@ class Loader:
             self._target.run(operations.put_many(data, [task.id for task in tasks], options))
         except TaskExists as error:
             if len(tasks) > 1:
-                for task in tasks:  # those that were put now are among those that are there
+                for task in tasks:  # the tasks put now are in the queue as well
                     self.load([task])
                 return
             self._check_same(error, first, data[0])
@@ -135,7 +135,7 @@ class Loader:
 
     def _translate(self, task: CarriedTask) -> bytes:
         translated = self._translator.translate(Carried(task.data))
-        assert isinstance(translated, bytes)  # it has no content elsewhere
+        assert isinstance(translated, bytes)  # a task has no content elsewhere
         return translated
 
     def _check_same(self, error: TaskExists, task: CarriedTask, data: bytes) -> None:
@@ -149,15 +149,15 @@ class Loader:
             self._target.run(operations.change("switch", id, str(BURIED)))
 
     def take_out(self, task: CarriedTask) -> None:
-        """One that was put is not to be there."""
+        """Remove a task that was put, and must not be there."""
         if self._target.run(self._target.tasks.remove_from(encode_id(task.id), "".join(_CARRIED))):
             self.number -= 1
 
 
 def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
-    """Move the tasks, at most ``limit`` of them: each leaves its queue when it is in the other
-    one. One that a worker takes meanwhile stays where it is."""
-    for task in itertools.islice(look_at_all(queue), limit):
+    """Move the tasks, at most ``limit``: each leaves its queue when it is in the other one. A task
+    that a worker takes meanwhile stays where it is."""
+    for task in itertools.islice(carry_all(queue), limit):
         loader.load([task])
         if not queue.run(queue.tasks.remove_from(encode_id(task.id), task.state)):
             loader.take_out(task)

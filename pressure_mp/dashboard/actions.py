@@ -1,4 +1,4 @@
-"""What forms ask for: to change a queue."""
+"""Change queues, as forms ask for it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PATIENCE = 5.0
 
 
 def do(context: Context) -> str:
-    """Do what the form in ``context.query`` says; returns where to go then.
+    """Do the change of the form in ``context.query``; return the address of the next page.
 
-    Raises ArgumentError for what cannot be done, and what the broker does.
+    Raises ArgumentError for a change that is not possible, and the broker's errors.
     """
     asked = context.query
     queue = queue_page.find(context)
@@ -44,7 +44,7 @@ def _drop(queue: Named, id: str) -> int:
 
 
 def _chosen(queue: Named, id: str) -> list[bytes]:
-    """Those that were set aside, or buried; or the one that was chosen."""
+    """Return the items that were set aside, or the buried tasks; or the chosen one."""
     if queue.has_tasks:
         return [_read_id(id)] if id else [task.id for task in repair.buried(queue)]
     there = queue.stats().rejected

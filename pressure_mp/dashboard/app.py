@@ -31,7 +31,7 @@ from .pages.layout import Context
 from .security import Guard, Sessions
 from .settings import Settings
 
-#: Bytes of a form that is read.
+#: The most bytes of a form.
 _LARGEST_FORM = 1 << 16
 _STATIC = {
     "dashboard.css": "text/css; charset=utf-8",
@@ -43,13 +43,14 @@ _STATIC = {
 def make_app(
     url: str | None = None, prefix: str | None = None, settings: Settings | None = None
 ) -> ASGIApp:
-    """The dashboard of a broker, for any ASGI server; of ``memory://`` in the program's own.
+    """Make the dashboard of a broker, for any ASGI server; with ``memory://`` for the queues of the
+    server's own program.
 
-    ``url`` and ``prefix`` are as of :class:`pressure_mp.Queue`. It may be mounted below a path,
-    with a slash at its end. Nothing is asked of the broker before the application starts, or its
-    first page is asked for; what is wrong then is said on the pages. Raises AddressError.
+    ``url`` and ``prefix`` mean the same as for :class:`pressure_mp.Queue`. It may be mounted below
+    a path, with a slash at its end. No request goes to the broker before the application starts, or
+    its first page is requested; the pages show later errors. Raises AddressError.
     """
-    # A server that removes keys is looked at as well: to say so is what the dashboard is for.
+    # A server that removes keys is shown too: the dashboard has to report it.
     broker = Broker(url, prefix, {**os.environ, "PRESSURE_ALLOW_EVICTION": "1"})
     shown = registry.resolve(url, prefix=prefix).url
     chosen = settings or Settings()
@@ -93,7 +94,7 @@ class _App:
             await run_in_threadpool(self._monitor.stop)
 
     def _page(self, make: Callable[[Context], str]) -> Callable[[Request], Response]:
-        def answer(request: Request) -> Response:  # in a thread, as it asks the broker
+        def answer(request: Request) -> Response:  # in a thread, as it calls the broker
             response = HTMLResponse()
             session = self._sessions.of(request)
             if session is None:
@@ -102,7 +103,7 @@ class _App:
             try:
                 response.body = response.render(make(context))
             except PressureError as error:
-                # An address that names what this broker cannot have is one of no page.
+                # An address with a name that this broker cannot have leads to no page.
                 response.status_code = 404 if isinstance(error, ArgumentError) else _status(error)
                 response.body = response.render(_error(context, error))
             response.headers["Content-Length"] = str(len(response.body))
@@ -115,7 +116,7 @@ class _App:
         return Context(self._monitor, self._url, self._settings, query, form_token)
 
     async def _act(self, request: Request) -> Response:
-        """Do what a form asks for."""
+        """Do the change that a form asks for."""
         if not self._settings.allow_actions:
             return PlainTextResponse("Start the dashboard with --allow-actions.\n", 403)
         form = await _read_form(request)
@@ -149,7 +150,7 @@ class _App:
 
 
 async def _read_form(request: Request) -> dict[str, str]:
-    """What a form says; nothing if it is too long, or of another kind."""
+    """Read the fields of a form; none if it is too long, or of another kind."""
     if not request.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
         return {}
     body = b""

@@ -1,4 +1,4 @@
-"""Lines and bars, as SVG."""
+"""Draw lines and bars, as SVG."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _GAP = 3 * EVERY / 1000
 
 
 class Curve(NamedTuple):
-    """Values at times, and how the line is called in the style sheet."""
+    """Values at times, and the line's class in the style sheet."""
 
     style: str
     points: Sequence[tuple[float, float]]
 
 
 def bar(part: float, whole: float) -> Markup:
-    """How much of something is used."""
+    """Draw the part of something that is used."""
     share = 100 * min(max(part / whole, 0.0), 1.0) if whole else 0.0
     filled = element(
         "rect", width=f"{share:.1f}", height=8, class_="full" if share >= 100 else None
@@ -39,13 +39,13 @@ def bar(part: float, whole: float) -> Markup:
 
 
 def spark(values: Sequence[float], top: float) -> Markup:
-    """A small line of the last looks, without axes."""
+    """Draw a small line of the last depths, without axes."""
     top = top or max(values, default=0) or 1
     step = 100 / max(len(values) - 1, 1)
     points = " ".join(
         f"{place * step:.1f},{18 - 16 * min(value / top, 1):.1f}"
         for place, value in enumerate(values)
-        # What is on a level line needs no point: most queues are at rest.
+        # A level line needs no points between its ends: most queues are at rest.
         if not 0 < place < len(values) - 1 or len({*values[place - 1 : place + 2]}) > 1
     )
     return element(
@@ -59,7 +59,8 @@ def spark(values: Sequence[float], top: float) -> Markup:
 
 
 def chart(lines: Sequence[Curve], text: str, bound: float = 0) -> Markup:
-    """Lines over time, from the first point to the last one. ``text`` says the same in words."""
+    """Draw lines over time, from the first point to the last one. ``text`` describes them in
+    words."""
     times = [time for line in lines for time, _ in line.points]
     values = [value for line in lines for _, value in line.points]
     first, last = min(times, default=0.0), max(times, default=1.0)
@@ -94,7 +95,7 @@ def chart(lines: Sequence[Curve], text: str, bound: float = 0) -> Markup:
 
 
 def _unbroken(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
-    """The parts of a line between which nobody looked."""
+    """Split a line where no samples were taken."""
     parts: list[list[tuple[float, float]]] = []
     for point in points:
         if not parts or point[0] - parts[-1][-1][0] > _GAP:
@@ -104,15 +105,15 @@ def _unbroken(points: Sequence[tuple[float, float]]) -> list[list[tuple[float, f
 
 
 def ago(seconds: float) -> str:
-    """A time that has passed, as the beginning of a chart says it."""
+    """Write a time that has passed, for the beginning of a chart."""
     if seconds < 90:
         return f"{seconds:.0f} s ago"
     return f"{seconds / 60:.0f} min ago" if seconds < 5400 else f"{seconds / 3600:.1f} h ago"
 
 
 def rates(points: Sequence[Point], which: str) -> list[tuple[float, float]]:
-    """How many items a second came (``produced``) or went (``consumed``) between the points. A
-    queue that was deleted and made again counts from 0."""
+    """Return how many items a second came (``produced``) or went (``consumed``) between the points.
+    A queue that was deleted and made again counts from 0."""
     found = []
     for before, after in pairwise(points):
         passed = after.time - before.time

@@ -1,5 +1,4 @@
-"""What is in an item, as a page shows it: nothing is unpickled, and nothing is longer than a
-screen."""
+"""Show an item on a page: nothing is unpickled, and nothing is longer than a screen."""
 
 from __future__ import annotations
 
@@ -8,17 +7,17 @@ import hashlib
 from ..encoding.display import content_of, opcodes_of
 from .markup import Markup, element
 
-#: Bytes of an item that is looked into, characters and opcodes that are shown of it.
+#: The most bytes of an item that is read, and the most characters and opcodes that are shown.
 _LARGEST, _LONGEST, _MOST_OPCODES = 1 << 18, 2_000, 200
 
 
 def mark_of(item: bytes) -> str:
-    """What tells an item that was set aside from others."""
+    """Return a text that tells an item that was set aside from others."""
     return hashlib.sha256(item).hexdigest()
 
 
 def show(item: bytes, is_shown: bool) -> Markup:
-    """An item; unless it ``is_shown``, only how large it is."""
+    """Show an item; unless it ``is_shown``, only its size."""
     if not is_shown:
         return element("span", f"{len(item):,} bytes, hidden", class_="note")
     if len(item) > _LARGEST:

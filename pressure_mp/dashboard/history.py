@@ -1,7 +1,8 @@
-"""How queues went in the last hours, as it is kept at the broker.
+"""The counts of queues in the last hours, as the broker keeps them.
 
-A sample is what :func:`write` makes of a list of queues: a JSON array in a line for each, packed by
-zlib. Whoever can write to the broker can write another one: what cannot be read is left out.
+A sample is made by :func:`write` from a list of queues: a JSON array in a line for each, packed by
+zlib. Any program that can write to the broker can write other bytes: a sample that cannot be read
+is left out.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from ..operations.brokers import append_sample, read_samples
 
 #: Milliseconds between two samples, how many are kept, and for how long after the last one.
 EVERY, KEPT, ENDS = 60_000, 360, 86_400_000
-#: Queues in a sample, those first that have the most to show; and bytes of one that is unpacked.
+#: The most queues in a sample, the deepest first; and the most bytes of an unpacked sample.
 _MOST_QUEUES, _MOST_BYTES = 2_000, 4 << 20
-#: Queues whose points are kept here.
+#: The most queues whose points are kept here.
 _MOST_SERIES = 32
 
 Key = tuple[str, str]
@@ -39,7 +40,7 @@ class Point(NamedTuple):
 
 
 def write(queues: Iterable[QueueSummary]) -> bytes:
-    """A sample of these queues."""
+    """Make a sample of these queues."""
     chosen = sorted(queues, key=lambda one: (-one.length, -one.produced - one.consumed))
     lines = (
         json.dumps(
@@ -52,7 +53,7 @@ def write(queues: Iterable[QueueSummary]) -> bytes:
 
 
 def read(sample: Sample, queue: Key) -> Point | None:
-    """What a sample says of a queue; None where it says nothing that can be read."""
+    """Read the counts of a queue from a sample; None if it has none that can be read."""
     begin = f"\n{json.dumps(queue, separators=(',', ':'))[:-1]},".encode()
     try:
         text = zlib.decompressobj().decompress(sample.data, _MOST_BYTES)
@@ -68,7 +69,7 @@ def read(sample: Sample, queue: Key) -> Point | None:
 
 @dataclass
 class _Series:
-    """The points of one queue, as far as samples were read for it."""
+    """The points of one queue, up to the last sample that was read for it."""
 
     points: deque[Point] = field(default_factory=lambda: deque(maxlen=KEPT))
     read_to: int = 0
@@ -84,13 +85,15 @@ class History:
         self._series: OrderedDict[Key, _Series] = OrderedDict()
 
     def note(self, queues: Iterable[QueueSummary]) -> None:
-        """Keep a sample, unless another dashboard did so a short time ago. Raises what the broker
-        does."""
-        # Two of them are a whole number of looks apart, so mostly a little less than asked.
+        """Keep a sample, unless another dashboard did so a short time ago. Raises the broker's
+        errors."""
+        # The time between two samples is a multiple of the interval, so often a little less than
+        # EVERY.
         self._broker.run(append_sample(write(queues), EVERY - EVERY // 10, KEPT, ENDS))
 
     def points(self, queue: Key) -> list[Point]:
-        """A queue in the last hours, oldest first. Raises what the broker does."""
+        """Return the points of a queue in the last hours, oldest first. Raises the broker's
+        errors."""
         with self._lock:
             newest = self._samples[-1].time if self._samples else 0
             self._samples.extend(self._broker.run(read_samples(newest)))

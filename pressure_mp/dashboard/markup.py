@@ -1,4 +1,4 @@
-"""HTML, put together so that every text in it is escaped."""
+"""Build HTML so that every text in it is escaped."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ class Markup(str):
     __slots__ = ()
 
 
-#: What can stand in an element. A text is escaped; ``None`` and ``False`` are left out.
+#: The children of an element. A text is escaped; ``None`` and ``False`` are left out.
 Child = str | int | None | Iterable["Child"]
 
 
 def element(tag: str, *children: Child, **attributes: str | int | float | bool | None) -> Markup:
-    """An element. An attribute that is ``True`` has no value, and one that is ``None`` or ``False``
-    is left out; ``class_`` is ``class``, and other underscores are hyphens."""
+    """Make an element. An attribute that is ``True`` has no value, and an attribute that is
+    ``None`` or ``False`` is left out; ``class_`` is ``class``, and other underscores are
+    hyphens."""
     shown = "".join(
         f" {_attribute(name)}" if value is True else f' {_attribute(name)}="{escape(str(value))}"'
         for name, value in attributes.items()
@@ -34,7 +35,7 @@ def element(tag: str, *children: Child, **attributes: str | int | float | bool |
 
 
 def join(children: Child) -> Markup:
-    """Several, one behind the other."""
+    """Join children, one behind the other."""
     if children is None or children is False:
         return Markup()
     if isinstance(children, Markup):
@@ -49,7 +50,7 @@ def _attribute(name: str) -> str:
 
 
 def link_to(page: str, /, **query: str | int | None) -> str:
-    """The address of a page, as seen from each other one: all are beside each other."""
+    """Return the address of a page, relative to any other page: all are beside each other."""
     given = {name: value for name, value in query.items() if value not in (None, "")}
-    # Of a name that is no valid text the characters that are none are replaced.
+    # In a name that is no valid text, the invalid characters are replaced.
     return f"{page}?{urlencode(given, errors='replace')}" if given else page

@@ -1,4 +1,4 @@
-"""What looks at all queues again and again, for every page."""
+"""Read all queues again and again, for every page."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from .survey import Survey, survey
 
 _log = logging.getLogger(__name__)
 
-#: Seconds for which somebody counts as looking after a page was made.
+#: Seconds after a page was made for which a browser counts as looking at it.
 _WATCHED_FOR = 15.0
-#: Looks take no more than this part of the time.
+#: Updates take no more than this part of the time.
 _SHARE = 0.2
-#: Seconds for which a page waits for a look.
+#: Seconds for which a page waits for an update.
 _PATIENCE = 8.0
 
 
 @dataclass(frozen=True)
 class View:
-    """All queues, as they were at the last look."""
+    """All queues, as they were at the last update."""
 
     queues: dict[Key, Watched] = field(default_factory=dict)
-    #: The names of those whose consumers hold others up.
+    #: The names of the queues whose consumers hold others up.
     slow: frozenset[str] = frozenset()
-    #: When that was, on the monotonic clock; 0 for never.
+    #: When that update began, on the monotonic clock; 0 for never.
     at: float = 0.0
-    #: What was wrong since.
+    #: The error of a later update.
     error: str = ""
 
 
 class Monitor:
-    """A thread that looks every ``interval`` seconds while somebody looks at pages, and else as
-    often as history wants it."""
+    """A thread that reads the queues every ``interval`` seconds while a browser shows a page, and
+    else as often as the history needs it."""
 
     def __init__(self, broker: Broker, interval: float) -> None:
         self.broker = broker
@@ -57,7 +57,7 @@ class Monitor:
         self._survey: tuple[float, Survey] | None = None
 
     def start(self) -> None:
-        """Begin to look, if it does not yet."""
+        """Start the thread, unless it runs."""
         with self._changed:
             if self._thread is None:
                 self._is_stopped = False
@@ -67,7 +67,7 @@ class Monitor:
                 self._thread.start()
 
     def stop(self) -> None:
-        """End. Waits for a look that is under way."""
+        """End the thread. Waits for an update that is under way."""
         with self._changed:
             thread, self._thread = self._thread, None
             self._is_stopped = True
@@ -76,7 +76,7 @@ class Monitor:
             thread.join()
 
     def view(self) -> View:
-        """The last look. Waits for one if nobody has looked for some time."""
+        """Return the last view. Waits for an update if no page was made for some time."""
         self.start()
         with self._changed:
             now = time.monotonic()
@@ -89,7 +89,8 @@ class Monitor:
             return self._view
 
     def survey(self) -> Survey:
-        """Who is at work, at most some seconds ago. Raises what the broker does."""
+        """Return the processes that use queues, as they were at most some seconds ago. Raises the
+        broker's errors."""
         view = self.view()
         with self._surveying:
             if self._survey is None or time.monotonic() - self._survey[0] > self._interval:
@@ -104,7 +105,7 @@ class Monitor:
             is_noted = started >= next_note
             if is_noted:
                 next_note = started + history.EVERY / 1000
-            view = self._look(started, is_noted)
+            view = self._update(started, is_noted)
             took = time.monotonic() - started
             with self._changed:
                 self._view = view
@@ -112,8 +113,8 @@ class Monitor:
                 self._changed.notify_all()
                 self._rest(started + max(self._interval, took / _SHARE), next_note)
 
-    def _look(self, started: float, is_noted: bool) -> View:
-        """The queues as they are; after an error as they were, and what is wrong."""
+    def _update(self, started: float, is_noted: bool) -> View:
+        """Return the queues as they are; after an error the last view, with the error."""
         try:
             self._watch.update()
             view = View(dict(self._watch.queues), frozenset(self._watch.slow), started)
@@ -122,13 +123,13 @@ class Monitor:
         except PressureError as error:
             _log.warning("the queues could not be read: %s", error)
             return replace(self._view, error=str(error))
-        except Exception as error:  # without this thread pages would show for ever what is old
+        except Exception as error:  # without this thread pages would never change
             _log.exception("the queues could not be read")
             return replace(self._view, error=repr(error))
         return view
 
     def _rest(self, next_look: float, next_note: float) -> None:
-        """Wait until it is time for the next look."""
+        """Wait until it is time for the next update."""
         while not self._is_stopped:
             now = time.monotonic()
             end = next_look if now - self._wanted <= _WATCHED_FOR else next_note
@@ -138,8 +139,7 @@ class Monitor:
 
 
 def by_waiting(queues: Iterable[Watched]) -> list[Watched]:
-    """Those first for which the most wait, of these the one that somebody has waited for longest;
-    then by depth and name."""
+    """Sort queues: by how many clients wait, then by who waits longest, then by depth and name."""
     return sorted(
         queues,
         key=lambda one: (

@@ -1,4 +1,4 @@
-"""Who may see the pages, and whose requests are done.
+"""Access to the pages: logins, forms, and the requests that are refused.
 
 Against other sites that the same browser shows: the cookie is ``SameSite=Lax``, each form has a
 token that belongs to it, and the ``Origin`` of a request must be the dashboard itself. Against
@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .settings import Settings
 
-#: Seconds after which who logged in has to do so again.
+#: Seconds after which a browser has to log in again.
 _LOGGED_IN_FOR = 12 * 3600
 _HEADERS = {
     "Content-Security-Policy": (
@@ -40,26 +40,26 @@ _HEADERS = {
 
 
 class Sessions:
-    """Browsers, by a signed cookie: but for those who logged out nothing is kept here, so nobody
-    can fill it up. The key is made anew each time, so a restart ends all sessions."""
+    """Browsers, by a signed cookie. Only ended sessions are kept here, so requests cannot fill the
+    memory. The key is made anew each time, so a restart ends all sessions."""
 
     def __init__(self, token: str | None) -> None:
         self._key = secrets.token_bytes(32)
         self._token = None if token is None else _digest(token)
-        #: Those who logged out, and when their cookies count no longer.
+        #: The sessions that have logged out, and when their cookies end.
         self._ended: dict[str, int] = {}
 
     @property
     def wants_login(self) -> bool:
-        """Whether there is a token that everyone has to say."""
+        """Whether there is a token, so that each browser has to log in."""
         return self._token is not None
 
     def is_token(self, said: str) -> bool:
-        """Whether that is the token; takes as long if it is not."""
+        """Tell whether ``said`` is the token; takes the same time for every text."""
         return self._token is not None and hmac.compare_digest(_digest(said), self._token)
 
     def of(self, request: Request) -> str | None:
-        """The id of the browser's session, if its cookie is one of ours and still counts."""
+        """Return the id of the browser's session, if its cookie is valid and has not ended."""
         id, _, rest = request.cookies.get(_cookie_name(request), "").partition(".")
         ends, _, signature = rest.partition(".")
         if not ends.isdecimal() or len(ends) > 12 or int(ends) < time.time():
@@ -68,7 +68,7 @@ class Sessions:
         return id if is_ours and id not in self._ended else None
 
     def begin(self, request: Request, response: Response) -> str:
-        """Give the browser a new session; returns its id."""
+        """Give the browser a new session; return its id."""
         id, ends = secrets.token_urlsafe(16), int(time.time()) + _LOGGED_IN_FOR
         value = f"{id}.{ends}.{self._sign(f'{id}.{ends}')}"
         response.set_cookie(
@@ -90,19 +90,19 @@ class Sessions:
         response.delete_cookie(_cookie_name(request), httponly=True, samesite="lax")
 
     def form_token(self, id: str) -> str:
-        """What the forms of a session say, so that no other site's can."""
+        """Return the token of a session's forms, which another site cannot know."""
         return self._sign(f"form {id}")
 
     def is_form_token(self, id: str, said: str) -> bool:
-        """Whether a form has said that."""
+        """Tell whether a form has the session's token."""
         return hmac.compare_digest(said.encode(), self.form_token(id).encode())
 
     def may_see(self, request: Request) -> bool:
-        """Whether a request may be answered with what is in the queues."""
+        """Tell whether the reply to a request may show queues."""
         return not self.wants_login or self.has_header(request) or self.of(request) is not None
 
     def has_header(self, request: Request) -> bool:
-        """Whether a program said the token, in the header ``Authorization``."""
+        """Tell whether a program sent the token, in the header ``Authorization``."""
         scheme, _, said = request.headers.get("authorization", "").partition(" ")
         return scheme.lower() == "bearer" and self.is_token(said)
 
@@ -115,14 +115,15 @@ def _digest(token: str) -> bytes:
 
 
 def _cookie_name(request: Request) -> str:
-    """Cookies know no ports: of two dashboards on one host each has its own name."""
+    """Return the cookie's name. Cookies know no ports: each dashboard of a host has its own
+    name."""
     port = urlsplit(f"//{request.headers.get('host', '')}").port or 0
     return f"pressure_mp_{port}"
 
 
 class Guard:
-    """Refuses requests before anything is done for them, and says with each reply what a browser
-    may do with it."""
+    """Refuses requests before anything is done for them, and adds headers that limit what a browser
+    may do with a reply."""
 
     def __init__(self, app: ASGIApp, settings: Settings, sessions: Sessions) -> None:
         self._app = app
@@ -171,7 +172,7 @@ class Guard:
             return False
         if host in self._hosts:
             return True
-        try:  # no other site's name can be made to lead here by an address in digits
+        try:  # an address in digits cannot be another site's name
             ipaddress.ip_address(host)
         except ValueError:
             return False
@@ -179,7 +180,7 @@ class Guard:
 
 
 def _is_from_here(request: Request) -> bool:
-    """Whether a browser says that its page is one of this dashboard."""
+    """Tell whether the browser says that the request comes from a page of this dashboard."""
     origin = request.headers.get("origin", "")
     site = request.headers.get("sec-fetch-site", "same-origin")
     host = request.headers.get("host", "")

@@ -1,4 +1,4 @@
-"""A server of its own for the dashboard."""
+"""Serve the dashboard with a server of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can connect to what listens there."""
+    """Tell whether only this machine can connect to that address."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
@@ -19,8 +19,8 @@ def is_loopback(address: str) -> bool:
 
 
 def serve(app: ASGIApp, address: str, port: int, tell: Callable[[str], None]) -> None:
-    """Serve until Ctrl-C or SIGTERM. ``tell`` is told the URL. With port 0 it is a free one. Raises
-    OSError where nobody can listen."""
+    """Serve until Ctrl-C or SIGTERM. ``tell`` is called with the URL. With port 0 the port is a
+    free one. Raises OSError where listening is not possible."""
     config = uvicorn.Config(
         app,
         log_level="warning",

@@ -1,4 +1,4 @@
-"""How a dashboard is to be."""
+"""The settings of a dashboard."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 from ..exceptions import ArgumentError
 
-#: Characters of a token, at least: a shorter one can be guessed.
+#: The fewest characters of a token: a shorter one can be guessed.
 SHORTEST_TOKEN = 16
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a dashboard shows, and to whom.
+    """The settings of a dashboard.
 
-    ``token`` is the secret that everyone must give first, 16 characters or more; without it,
-    everyone who can connect sees everything. ``allow_actions`` lets the pages change queues.
+    ``token`` is the secret that a browser must send first, 16 characters or more; without it, every
+    browser that can connect sees everything. ``allow_actions`` lets the pages change queues.
     ``show_content`` lets them show the content of items. ``hosts`` are the names under which it is
-    reached, beside ``localhost`` and addresses in digits: requests for another one are refused.
-    Queues are looked at every ``interval`` seconds, while somebody looks at a page.
+    reached, beside ``localhost`` and addresses in digits: requests for another name are refused.
+    The queues are read every ``interval`` seconds, while a browser shows a page.
 
     Raises ArgumentError for a token that is too short, and an interval that is not more than 0.
     """
@@ -34,7 +34,7 @@ class Settings:
         if self.token is not None and len(self.token) < SHORTEST_TOKEN:
             raise ArgumentError(
                 f"a token of {len(self.token)} characters can be guessed: give one of "
-                f"{SHORTEST_TOKEN} or more, as of secrets.token_urlsafe()"
+                f"{SHORTEST_TOKEN} or more, such as from secrets.token_urlsafe()"
             )
         if not self.interval > 0:
             raise ArgumentError(f"interval={self.interval!r} is not more than 0 seconds")

@@ -1,4 +1,4 @@
-"""Which processes are at work, on which queues, and which queue leads to which."""
+"""Find the processes that use queues, and the queues that lead to others."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..administration.clients import diagnose, known_clients
 from ..administration.watch import Key, Watched
 from ..exceptions import PressureError
 
-#: Of so many queues it is asked who uses them: of those first where the most happens.
+#: The most queues whose clients are asked for, the busiest first.
 MOST_QUEUES = 100
 
 
 @dataclass
 class Use:
-    """What a process has to do with a queue: its role, for how many seconds it has waited, how many
-    tasks it has."""
+    """The use of a queue by a process: its role, for how many seconds it has waited, how many tasks
+    it has."""
 
     queue: Key
     role: str
@@ -27,7 +27,7 @@ class Use:
 
 @dataclass
 class Worker:
-    """A process, by what is known of it. ``alive`` is None where that cannot be known."""
+    """The known facts of a process. ``alive`` is None where that cannot be known."""
 
     id: str
     host: str | None
@@ -38,18 +38,18 @@ class Worker:
 
 @dataclass(frozen=True)
 class Survey:
-    """Those who were found, the plain sentence of each queue that was asked, and which queues their
-    consumers put into."""
+    """The processes, the sentence of each queue that was asked, and the queues that the consumers
+    of each queue put into."""
 
     workers: list[Worker]
     sentences: dict[Key, str]
     leads_to: dict[Key, list[Key]]
-    #: Queues that were not asked.
+    #: How many queues were not asked.
     left_out: int
 
 
 def survey(broker: Broker, queues: Iterable[Watched]) -> Survey:
-    """Ask who uses the queues. One that is gone, or cannot be asked, is left out."""
+    """Ask for the clients of the queues. A queue that is gone, or cannot be asked, is left out."""
     in_use = sorted(queues, key=_business, reverse=True)
     workers: dict[str, Worker] = {}
     sentences: dict[Key, str] = {}
@@ -82,7 +82,7 @@ def _business(watched: Watched) -> tuple[float, ...]:
 
 
 def _add(workers: dict[str, Worker], queue: Key, row: dict[str, object]) -> None:
-    """Note what a row of :func:`known_clients` says. Threads of one process are one worker."""
+    """Note a row of :func:`known_clients`. Threads of one process are one worker."""
     host, pid, id = row["host"], row["pid"], str(row["id"])
     name = id if host is None else f"{host}:{pid}"
     worker = workers.get(name)
@@ -100,7 +100,7 @@ def _add(workers: dict[str, Worker], queue: Key, row: dict[str, object]) -> None
 
 
 def _ways(workers: Iterable[Worker]) -> dict[Key, list[Key]]:
-    """From each queue to those that its consumers put into."""
+    """Map each queue to the queues that its consumers put into."""
     found: dict[Key, dict[Key, None]] = {}
     for worker in workers:
         targets = [use.queue for use in worker.uses if use.role == "producer"]
@@ -112,8 +112,8 @@ def _ways(workers: Iterable[Worker]) -> dict[Key, list[Key]]:
 
 
 def in_order(queues: Iterable[Key], leads_to: dict[Key, list[Key]]) -> list[Key]:
-    """The queues, each behind those that lead to it, and behind one of these at once where that can
-    be; in a circle, by name."""
+    """Sort the queues: each behind the queues that lead to it, and directly behind one of these
+    where that is possible; in a circle, by name."""
     left = sorted(set(queues))
     found: list[Key] = []
     while left:

@@ -174,7 +174,7 @@ def test_an_import_beside_which_others_put_does_not_guess_where_it_ended(run, ca
     queue.maxsize = 5000
     queue.put("of somebody else")
     refusal = call("import", file, "jobs", "--resume", status=statuses.FAILED)
-    assert "somebody else put into 'jobs' meanwhile" in refusal
+    assert "another producer put into 'jobs' meanwhile" in refusal
     assert "--skip 200" in refusal
     assert "--skip 300" in refusal
     assert queue.qsize() == 251

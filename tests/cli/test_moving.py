@@ -169,7 +169,7 @@ def test_the_advice_where_a_task_has_other_data_leads_to_either(places, tmp_path
     other = TaskQueue("other", **here)
     other.put("theirs", id="2")
     refusal = call("import", file, "other", *options(here), status=1)
-    assert "to keep the one that is there, go on behind it with --skip 2" in refusal
+    assert "to keep the task that is there, go on behind it with --skip 2" in refusal
     assert "`pressure-mp drop other 2` and then --resume" in refusal
     if keep == "ours":
         call("drop", "other", "2", "--yes", *options(here))

@@ -81,7 +81,7 @@ def test_top_shows_who_holds_a_queue_up_and_hears_its_keys(spawn, valkey, name):
     putting = Background(queue.put, "y")
     until(lambda: queue.why_blocked().put.holder)
     terminal = spawn(100, "top", "--interval", "0.1")
-    terminal.expect("2 queues, sorted by waiting; the slow consumers are those of full")
+    terminal.expect("2 queues, sorted by waiting; the consumers of full are slow")
     terminal.expect(r"full\s+1\s+1\s+\S*█\s+0\s+0\s+1 put \S+ s\s+its consumers are slow")
     terminal.send("s")
     terminal.expect("2 queues, sorted by depth")

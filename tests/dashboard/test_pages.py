@@ -85,7 +85,7 @@ def test_the_pipeline_is_shown_in_order_with_the_queue_whose_consumers_hold_it_u
     with serving(**options) as dashboard, ThreadPoolExecutor() as threads:
         try:
             puts = threads.submit(first.put_many, list(range(9)))
-            held_up = "The slow consumers are those of a-last . "
+            held_up = "The consumers of a-last are slow."
             row = "z-first 2 of 2 0 0 a-last 1 The queue is full (2 of 2)"
 
             def settled():

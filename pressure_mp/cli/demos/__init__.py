@@ -1,1 +1,1 @@
-"""What ``pressure-mp demo`` can show."""
+"""The demos of ``pressure-mp demo``."""

@@ -21,20 +21,20 @@ from .processes import ProcessFailed, attended, without_interrupts
 ORDERS, DEPTH = 16, 5
 #: The order at which its consumer is killed.
 FATAL = 4
-#: Seconds that a consumer works on an order; and on the one at which it is killed.
+#: Seconds that a consumer works on an order; and on the order at which it is killed.
 WORK, LONG = 0.2, 3600.0
-#: Seconds for which the sentence of ``why`` is shown before anything else happens.
+#: Seconds for which the sentence of ``why`` is shown before the next step.
 READING = 2.0
-#: Seconds after which it is clear that something does not happen.
+#: Seconds to wait for an event before the demo fails.
 PATIENCE = 60.0
 #: Seconds between two looks.
 LOOK = 0.05
-#: The processes are as those of two machines: they know a name and an address.
+#: The processes stand for two machines: they know only a name and an address.
 NORTH, SOUTH = "north", "south"
 
 
 class Event(NamedTuple):
-    """What a consumer tells: that it works on an order, or has done it."""
+    """A report of a consumer: it works on an order, or has done it."""
 
     pid: int
     order: int
@@ -49,7 +49,8 @@ def produce(name: str, url: str) -> None:
 
 
 def consume(name: str, url: str, events: Queue[Event], fatal: int) -> None:
-    """Work on orders until this process is killed; it is while it works on the fatal one."""
+    """Work on orders until this process is killed; that happens while it works on the fatal
+    order."""
     with JoinableQueue[int].attach(name, url=url) as orders:
         while True:
             order = orders.get()
@@ -61,7 +62,7 @@ def consume(name: str, url: str, events: Queue[Event], fatal: int) -> None:
 
 class Crash:
     """The act, and the view of it. ``show`` is called with it again and again, ``tell`` with each
-    thing that happened."""
+    event."""
 
     def __init__(self, url: str, tell: Callable[[str], Any]) -> None:
         self._url = url
@@ -73,7 +74,7 @@ class Crash:
         self._length = 0
 
     def run(self, show: Callable[[Crash], None]) -> None:
-        """From the first process to the last order. Raises ProcessFailed."""
+        """Run from the first process to the last order. Raises ProcessFailed."""
         self._show = show
         name = f"demo-orders-{os.getpid()}"
         with (
@@ -136,7 +137,7 @@ class Crash:
         self._tell_line(line)
 
     def _watch_until(self, is_it: Callable[[Event], bool]) -> None:
-        """Note what the consumers tell, up to such an event."""
+        """Note what the consumers report, up to an event of this kind."""
 
         def look() -> bool:
             try:
@@ -162,11 +163,11 @@ class Crash:
             time.sleep(LOOK)
 
     def line(self) -> str:
-        """As one line of text."""
+        """Write it as one line of text."""
         return f"{len(self._done)} of {ORDERS} orders done; {self._length} of {DEPTH} queued"
 
     def picture(self) -> RenderableType:
-        """For a terminal."""
+        """Draw it for a terminal."""
         grid = Table.grid(padding=(0, 2))
         for pid, (machine, doing) in self._doing.items():
             style = "red" if doing.startswith("killed") else ""

@@ -48,7 +48,7 @@ def fair(url: str, jobs: int) -> None:
 
 
 def run(queue: Queue[tenants.Job], url: str, jobs: int) -> tenants.Delays:
-    """The delays of all tenants' jobs through that queue. Raises ProcessFailed."""
+    """Measure the delays of all tenants' jobs through that queue. Raises ProcessFailed."""
     processes = Processes()
     with queue, Queue[tenants.Delays](1, url=url) as reports:
         tenants.submit(queue, HOG, jobs)

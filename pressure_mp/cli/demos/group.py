@@ -13,7 +13,7 @@ from .tour import tour
 
 
 class Demos(click.Group):
-    """Runs the first demo when the first argument does not name one: it is the demo's own."""
+    """Runs the first demo when the first argument names no demo: the argument is the demo's own."""
 
     def __init__(self, first: click.Command, **settings: Any) -> None:
         super().__init__(**settings)

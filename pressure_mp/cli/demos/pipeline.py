@@ -1,4 +1,4 @@
-"""Counts the identifiers of Python programs with a pipeline of processes, twice.
+"""Count the identifiers of Python programs with a pipeline of processes, twice.
 
 Once on pressure_mp's queues and once on multiprocessing's; the results have to be equal.
 """
@@ -29,7 +29,7 @@ AQueue = TypeVar("AQueue", bound=AnyQueue)
 
 
 def _check_url(ctx: click.Context, option: click.Parameter, url: str) -> str:
-    """Refuse a URL that no broker for several processes can have."""
+    """Refuse a URL of a broker that several processes cannot share."""
     try:
         capabilities = registry.parse(url).capabilities
     except AddressError as error:
@@ -98,13 +98,13 @@ def pipeline(ctx: click.Context, directory: Path | None, url: str, workers: int)
 
 
 def commonest(totals: Totals, number: int) -> list[tuple[str, int]]:
-    """The first identifiers by how often they occur, then by the alphabet."""
+    """Return the first identifiers by how often they occur, then by the alphabet."""
     order = sorted(totals.identifiers.items(), key=lambda item: (-item[1], item[0]))
     return order[:number]
 
 
 def python_files(root: Path, skip: tuple[str, ...]) -> list[Path]:
-    """Every ``.py`` file below ``root``, but not in directories of the names in ``skip``."""
+    """Return every ``.py`` file below ``root``, but not in directories of the names in ``skip``."""
     found = []
     for directory, subdirectories, files in os.walk(root):
         subdirectories[:] = [name for name in subdirectories if name not in skip]
@@ -115,14 +115,14 @@ def python_files(root: Path, skip: tuple[str, ...]) -> list[Path]:
 def on_pressure_queues(
     url: str, files: list[list[Path]], workers: int, console: Console
 ) -> tuple[Totals, float]:
-    """The totals, and the seconds it took, with pressure_mp's queues."""
+    """Count with pressure_mp's queues; return the totals, and the seconds it took."""
 
     def make(maxsize: int) -> Queue[Any]:
         return Queue(maxsize, url=url)
 
     def watch(sources: Queue[Any], counts: Queue[Any], _: Counted) -> Callable[[], Flow]:
         click.echo(f"pressure_mp.Queue at {sources.url}")
-        return Flow(len(files), sources, counts).look
+        return Flow(len(files), sources, counts).update
 
     with showing(console) as show:
         return run(make, files, workers, watch, show)
@@ -131,7 +131,7 @@ def on_pressure_queues(
 def on_standard_queues(
     files: list[list[Path]], workers: int, console: Console
 ) -> tuple[Totals, float]:
-    """The totals, and the seconds it took, with the standard library's queues."""
+    """Count with the standard library's queues; return the totals, and the seconds it took."""
     stopwatch = Stopwatch("multiprocessing.Queue")
     with showing(console) as show:
         return run(multiprocessing.Queue, files, workers, lambda *_: lambda: stopwatch, show)
@@ -145,11 +145,11 @@ def run(
     show: Callable[[View], None],
     how: Stages = CONTENTS,
 ) -> tuple[Totals, float]:
-    """Join the stages with queues that ``make`` makes of their bound; run them to the end. Each
+    """Join the stages with queues, which ``make`` makes for a bound; run them to the end. Each
     batch of ``files`` is one item.
 
-    ``watch`` is given both queues and the number of files that are counted, and returns what makes
-    the view that is shown. Raises ProcessFailed when one of the processes fails.
+    ``watch`` gets both queues and the number of counted files, and returns a function that makes
+    the view. Raises ProcessFailed when one of the processes fails.
     """
     sources, counts, totals = make(DEPTH), make(how.depth), make(1)
     counted: Counted = RawValue("L")
@@ -168,7 +168,7 @@ def run(
 
 
 def differences(ours: Totals, theirs: Totals) -> list[str]:
-    """What is not the same in both, in words."""
+    """Name the differences between both, in words."""
     found = [
         f"{what}: {getattr(ours, what):,} and {getattr(theirs, what):,}"
         for what in ("files", "skipped", "tokens")

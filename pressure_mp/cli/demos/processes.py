@@ -28,13 +28,13 @@ class Processes:
         self._processes: list[Process] = []
 
     def add(self, name: str, stage: Callable[..., None], *args: Any) -> None:
-        """A process that is to call ``stage(*args)``."""
+        """Add a process that will call ``stage(*args)``."""
         process = Process(target=attended, args=(stage, *args), name=name)
         self._processes.append(process)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """The processes run meanwhile; when the block raises, they are killed."""
+        """Run the processes in this block; when the block raises, kill them."""
         try:
             with without_interrupts():
                 for process in self._processes:
@@ -52,9 +52,9 @@ class Processes:
                     process.join()
 
     def wait_for(self, results: AnyQueue, glance: Callable[[], None]) -> Any:
-        """Get one item; calls ``glance`` every now and then meanwhile.
+        """Get one item; call ``glance`` every now and then meanwhile.
 
-        Raises ProcessFailed as soon as one of the processes has failed: then none may come.
+        Raises ProcessFailed as soon as one of the processes has failed: then no item may come.
         """
         while True:
             try:
@@ -80,9 +80,10 @@ def _fate(exitcode: int) -> str:
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Processes that start now never see Ctrl-C: it goes to all of them, but one is to act."""
+    """Keep Ctrl-C from processes that start in this block: it goes to all processes, but only one
+    is to act."""
     if get_start_method() != "fork":
-        # Started only with the first process, it would unblock the signal.
+        # If it were started with the first process, it would unblock the signal.
         resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:

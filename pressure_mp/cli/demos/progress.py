@@ -1,4 +1,4 @@
-"""What a demo shows while it runs: a live display on a terminal, else a line now and then."""
+"""Show a demo while it runs: a live display on a terminal, else a line now and then."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ SECOND = 1.0
 
 
 class View(Protocol):
-    """Something that goes on, as it is at the moment."""
+    """The present state of something that goes on."""
 
     def line(self) -> str:
-        """As one line of text."""
+        """Write it as one line of text."""
 
     def picture(self) -> RenderableType:
-        """For a terminal."""
+        """Draw it for a terminal."""
 
 
 @contextmanager
 def showing(console: Console) -> Iterator[Callable[[View], None]]:
-    """Gives a function that shows a view; the last one that it was given stays to be seen."""
+    """Give a function that shows a view, in this block; the last view stays on the screen."""
     if console.is_interactive:
         # No refreshing thread: the demo forks, and a fork must not find a lock held.
         with Live(console=console, auto_refresh=False) as live:
@@ -62,7 +62,7 @@ class _Lines:
 
 
 class Stopwatch:
-    """A view of something that can only be timed."""
+    """A view of work that can only be timed."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -82,10 +82,10 @@ class Gauge:
         self.title = title
         self._queue = queue
         self._samples = deque([(time.monotonic(), 0)])
-        self.look()
+        self.update()
 
-    def look(self) -> None:
-        """Ask the broker how the queue is now."""
+    def update(self) -> None:
+        """Ask the broker for the queue's counts."""
         self.stats: Stats = self._queue.stats()
         now = time.monotonic()
         self._samples.append((now, self.stats.consumed_messages))
@@ -112,10 +112,10 @@ class Flow:
         self._sources = Gauge("sources", sources)
         self._counts = Gauge("counts", counts)
 
-    def look(self) -> Flow:
-        """Ask the broker how the queues are now."""
-        self._sources.look()
-        self._counts.look()
+    def update(self) -> Flow:
+        """Ask the broker for the queues' counts."""
+        self._sources.update()
+        self._counts.update()
         return self
 
     def _steps(self) -> dict[str, int]:

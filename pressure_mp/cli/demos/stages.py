@@ -21,7 +21,7 @@ DEPTH = 16
 
 
 class AnyQueue(Protocol):
-    """What the stages need of a queue."""
+    """The methods of a queue that the stages need."""
 
     def put(self, item: Any, /) -> None: ...
 
@@ -36,7 +36,7 @@ class Counted(Protocol):
 
 @dataclass
 class Totals:
-    """What was counted; ``skipped`` of the ``files`` could not be read or tokenised."""
+    """The counts; ``skipped`` of the ``files`` could not be read or tokenised."""
 
     files: int = 0
     skipped: int = 0
@@ -44,7 +44,7 @@ class Totals:
     identifiers: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Totals) -> None:
-        """Those of other files too."""
+        """Add the counts of other files."""
         self.files += other.files
         self.skipped += other.skipped
         self.tokens += other.tokens
@@ -55,7 +55,7 @@ _SKIPPED = Totals(files=1, skipped=1)
 
 
 def batches(paths: list[Path], size: int) -> list[list[Path]]:
-    """The files, ``size`` of them in each batch."""
+    """Split the files into batches of ``size``."""
     return [paths[first : first + size] for first in range(0, len(paths), size)]
 
 
@@ -77,7 +77,7 @@ def _put_all(items: Iterable[Any], sources: AnyQueue, workers: int) -> None:
 
 
 def tokenise(sources: AnyQueue, counts: AnyQueue) -> None:
-    """Put what each batch contributes to the totals, until the end, and then that."""
+    """Put what each batch contributes to the totals, until the end; then put an end."""
     while (batch := sources.get()) is not END:
         counted = Totals()
         for source in batch:
@@ -87,8 +87,8 @@ def tokenise(sources: AnyQueue, counts: AnyQueue) -> None:
 
 
 def tokenise_named(sources: AnyQueue, counts: AnyQueue) -> None:
-    """As :func:`tokenise`, for the names of files; of each file put every identifier with its
-    number, and then the rest."""
+    """Tokenise as :func:`tokenise` does, for the names of files; for each file put every identifier
+    with its number, and then the rest."""
     while (batch := sources.get()) is not END:
         for counted in [_count(_contents(path)) for path in batch]:
             for identifier in counted.identifiers.items():
@@ -106,14 +106,14 @@ class Stages(NamedTuple):
     depth: int
 
 
-#: The contents of files go through the queues, and what was counted in them.
+#: The contents of files go through the queues, and the counts of a batch.
 CONTENTS = Stages(read, tokenise, DEPTH)
-#: The names of files do, and each identifier by itself: many small items.
+#: The names of files go through the queues, and each identifier by itself: many small items.
 NAMES = Stages(name, tokenise_named, 0)
 
 
 def total(counts: AnyQueue, totals: AnyQueue, workers: int, files: Counted) -> None:
-    """Add up what all workers counted; put the result. ``files`` is how many they were."""
+    """Add up the counts of all workers; put the result. ``files`` is how many files there were."""
     result = Totals()
     working = workers
     while working:
@@ -130,7 +130,7 @@ def total(counts: AnyQueue, totals: AnyQueue, workers: int, files: Counted) -> N
 
 
 def _contents(path: Path) -> bytes | None:
-    """The file, if it can be read."""
+    """Read the file, if that is possible."""
     try:
         return path.read_bytes()
     except OSError:
@@ -138,7 +138,7 @@ def _contents(path: Path) -> bytes | None:
 
 
 def _count(source: bytes | None) -> Totals:
-    """How many tokens one file has, and which identifiers how often."""
+    """Count the tokens of one file, and its identifiers."""
     if source is None:
         return _SKIPPED
     counted = Totals(files=1)

@@ -1,4 +1,4 @@
-"""What the processes of the demo ``fair`` do: tenants that put jobs, and one that works on them."""
+"""The processes of the demo ``fair``: tenants put jobs, and a worker does them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from .stages import AnyQueue
 
-#: A job: whose it is.
+#: A job: the name of its tenant.
 Job = tuple[str]
 #: Seconds that all jobs of each tenant waited until they were done, from when work began.
 Delays = dict[str, list[float]]
@@ -21,7 +21,7 @@ class Countable(AnyQueue, Protocol):
 
 
 def tenant(job: Job) -> str:
-    """A job's key."""
+    """Return a job's key."""
     return job[0]
 
 
@@ -34,7 +34,7 @@ def submit(jobs: AnyQueue, name: str, number: int) -> None:
 def work(jobs: Countable, reports: AnyQueue, number: int, seconds: float) -> None:
     """Do so many jobs, each of which takes so many seconds; put the delays at the end.
 
-    Begins when all are queued, however slowly processes start here.
+    Begins when all jobs are queued, however slowly processes start here.
     """
     while jobs.qsize() < number:
         time.sleep(seconds)
@@ -48,7 +48,7 @@ def work(jobs: Countable, reports: AnyQueue, number: int, seconds: float) -> Non
 
 
 def bars(rows: list[tuple[str, str, float]], width: int, show: Callable[[str], Any]) -> None:
-    """A plot: a title, a label and a bar for each row, and its value in milliseconds."""
+    """Draw a plot: a title, a label and a bar for each row, and its value in milliseconds."""
     longest = max(value for _, _, value in rows)
     for title, label, value in rows:
         bar = "█" * max(round(width * value / longest), 1)

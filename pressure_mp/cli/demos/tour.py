@@ -1,4 +1,5 @@
-"""``pressure-mp demo``: a consumer dies and its item comes back; then what that costs a program."""
+"""``pressure-mp demo``: a consumer dies and its item comes back; then the cost of that for a
+program."""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ from .progress import showing
 from .stages import NAMES, Counted, batches
 
 OURS, THEIRS = "pressure_mp.Queue", "multiprocessing.Queue"
-#: Each runs twice, in an order that favours none.
+#: Each kind runs twice, in an order that favours none.
 TURNS = (OURS, THEIRS, THEIRS, OURS)
 WORKERS = 2
-#: Of the standard library's files every eighth one is counted; so many of them are one item.
+#: Every eighth file of the standard library is counted; so many files are one item.
 EACH, BATCH = 8, 16
 DIFF = """\
 -from multiprocessing import JoinableQueue, Queue
@@ -75,7 +76,8 @@ def tour(ctx: click.Context, url: str) -> None:
 
 @dataclass
 class Lap:
-    """One run: on which queues, how many files were counted, since when, and how long it took."""
+    """One run: on which queues, how many files were counted, when it began, and how long it
+    took."""
 
     title: str
     counted: Counted
@@ -84,7 +86,7 @@ class Lap:
 
     @property
     def seconds(self) -> float:
-        """How long it runs, or ran."""
+        """Return how long it runs, or ran."""
         return time.perf_counter() - self.began if self.took is None else self.took
 
 
@@ -96,23 +98,23 @@ class Race:
         self._laps: list[Lap] = []
 
     def start(self, title: str, sources: Any, counts: Any, counted: Counted) -> Callable[[], Race]:
-        """The next run."""
+        """Begin the next run."""
         self._laps.append(Lap(title, counted, time.perf_counter()))
         return lambda: self
 
     def finish(self, seconds: float) -> None:
-        """It took so long."""
+        """Note how long the run took."""
         self._laps[-1].took = seconds
 
     def line(self) -> str:
-        """As one line of text: the run that goes on."""
+        """Write the present run as one line of text."""
         lap = self._laps[-1]
         done = lap.counted.value
         turn = f"{len(self._laps)} of {len(TURNS)}, {lap.title}"
         return f"{turn}: {done} of {self._files} files, {lap.seconds:.1f} s"
 
     def picture(self) -> RenderableType:
-        """For a terminal."""
+        """Draw it for a terminal."""
         grid = Table.grid(padding=(0, 2))
         for lap in self._laps:
             done = lap.counted.value
@@ -121,7 +123,7 @@ class Race:
         return grid
 
     def result(self) -> str:
-        """What all took."""
+        """Return the times of all runs."""
         took = {
             title: " + ".join(f"{lap.seconds:.2f}" for lap in self._laps if lap.title == title)
             for title in (OURS, THEIRS)

@@ -1,1 +1,1 @@
-"""What the dashboard shows: a module for each page."""
+"""The pages of the dashboard: a module for each page."""

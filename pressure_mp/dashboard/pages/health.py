@@ -1,4 +1,4 @@
-"""The page of what loses data, or holds queues up."""
+"""The page of troubles: what loses data, or holds queues up."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..markup import Markup, element
 from . import layout
 from .layout import Context
 
-#: Things that are shown; and seconds for which they are believed, and nobody looks anew.
+#: The most troubles that are shown; and seconds for which they are shown before a new search.
 _MOST = 200
 _FRESH = 30.0
-#: Seconds for which a page waits for a look: each queue is asked, and there may be many.
+#: Seconds for which a page waits for a search: each queue is asked, and there may be many.
 _PATIENCE = 2.0
 
 
 class Doctor:
-    """Looks for troubles, in a thread and at most every half minute: it asks the server and each
+    """Searches for troubles, in a thread and at most every half minute: it asks the server and each
     queue."""
 
     def __init__(self, broker: Broker) -> None:
@@ -31,7 +31,8 @@ class Doctor:
         self._found: list[Trouble] | PressureError | None = None
 
     def troubles(self) -> list[Trouble] | None:
-        """What was found last; None while nobody knows yet. Raises what the broker does."""
+        """Return the troubles that were found last; None before the first search has ended. Raises
+        the broker's errors."""
         with self._changed:
             if not self._is_looking and time.monotonic() - self._looked >= _FRESH:
                 self._is_looking = True
@@ -56,7 +57,7 @@ class Doctor:
 
 
 def make(context: Context, doctor: Doctor) -> str:
-    """The page."""
+    """Make the page."""
     found = doctor.troubles()
     shown = element("p", "Each queue is being asked …", class_="note")
     if found is not None:

@@ -1,4 +1,4 @@
-"""What all pages have: the head, the ways to the others, the keys."""
+"""The parts of all pages: the head, the links to the other pages, the keys."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ..markup import Child, Markup, element, link_to
 from ..monitor import Monitor
 from ..settings import Settings
 
-#: What stands in a cell of which there is nothing to say.
+#: The text of an empty cell.
 NOTHING = "–"
-#: The pages about all queues: where they are, what they are called, and their key after `g`.
+#: The pages about all queues: their address, their title, and their key after `g`.
 _PAGES = (
     ("./", "Queues", "q"),
     ("pipeline", "Pipeline", "p"),
@@ -36,8 +36,8 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class Context:
-    """What a page is made of: the queues, the broker's URL, how the dashboard is to be, what was
-    asked, and what its forms say so that they are believed."""
+    """The input of a page: the queues, the broker's URL, the settings, the query, and the token of
+    its forms."""
 
     monitor: Monitor
     url: str
@@ -51,13 +51,13 @@ class Context:
         return self.monitor.broker
 
     def number(self, name: str, default: int, most: int) -> int:
-        """A number that was asked for."""
+        """Return a number of the query."""
         asked = self.query.get(name, "")
         return min(int(asked), most) if asked.isdecimal() and len(asked) < 9 else default
 
 
 def page(context: Context, title: str, *body: Child, here: str = "") -> str:
-    """A whole page."""
+    """Make a whole page."""
     ways = [
         element("a", name, href=where, aria_current="page" if where == here else None)
         for where, name, _ in _PAGES
@@ -82,13 +82,13 @@ def page(context: Context, title: str, *body: Child, here: str = "") -> str:
         ),
         element("main", body, id="content", tabindex=-1),
         _keys(),
-        element("noscript", element("p", "Scripts are off: reload the page to see what is new.")),
+        element("noscript", element("p", "Scripts are off: reload the page to see changes.")),
         interval=context.settings.interval,
     )
 
 
 def document(title: str, *body: Child, interval: float | None = None) -> str:
-    """The page around a body; with ``interval`` one that is renewed so often, in seconds."""
+    """Make the page around a body; with ``interval`` the page is renewed so often, in seconds."""
     head = element(
         "head",
         element("meta", charset="utf-8"),
@@ -104,7 +104,7 @@ def document(title: str, *body: Child, interval: float | None = None) -> str:
 
 
 def live(id: str, *children: Child) -> Markup:
-    """A part of a page that the script renews."""
+    """Make a part of a page that the script renews."""
     return element("div", children, id=id, data_live=True)
 
 
@@ -123,7 +123,7 @@ def _keys() -> Markup:
 
 
 def table(heads: list[str], rows: list[Markup], empty: str, **attributes: str) -> Markup:
-    """A table of rows that :func:`row` made; in its place a sentence if there are none."""
+    """Make a table of rows from :func:`row`; without rows the sentence ``empty`` instead."""
     if not rows:
         return element("p", empty, class_="note")
     head = element(
@@ -138,8 +138,8 @@ def table(heads: list[str], rows: list[Markup], empty: str, **attributes: str) -
 
 
 def row(heads: list[str], cells: list[Child], class_: str | None = None) -> Markup:
-    """A row. On a phone its cells are below each other, each says what it is, and those with
-    nothing to say are left out."""
+    """Make a row. On a phone its cells are below each other, each with its head, and empty cells
+    are left out."""
     return element(
         "tr",
         [
@@ -161,7 +161,7 @@ def _class_of(head: str, cell: Child) -> str | None:
 
 
 def facts(pairs: list[tuple[str, Child]]) -> Markup:
-    """Numbers, and what they are."""
+    """Show numbers with their names."""
     return element(
         "dl",
         [element("div", element("dt", what), element("dd", value)) for what, value in pairs],
@@ -178,8 +178,8 @@ def action(
     id: str = "",
     back: str = "",
 ) -> Markup | None:
-    """A form that changes a queue; one with a ``warning`` is opened first. None unless the
-    dashboard may change anything."""
+    """Make a form that changes a queue; a form with a ``warning`` has to be opened first. None
+    unless the dashboard may change anything."""
     if not context.settings.allow_actions:
         return None
     name, kind = queue
@@ -205,7 +205,7 @@ def action(
 
 
 def queue_link(queue: tuple[str, str], text: str | None = None) -> Markup:
-    """The way to the page of a queue."""
+    """Make a link to the page of a queue."""
     name, kind = queue
     shown = name if text is None else text
     return element(
@@ -214,13 +214,14 @@ def queue_link(queue: tuple[str, str], text: str | None = None) -> Markup:
 
 
 def with_commands(text: str) -> list[Child]:
-    """A sentence, in which what is to be typed is between backquotes."""
+    """Make a sentence in which commands are between backquotes."""
     parts = text.split("`")
     return [element("code", part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 def turn(address: str, query: dict[str, str], start: int, shown: int, there: int) -> Markup | None:
-    """The ways to the parts of a list of which so many are ``shown`` at once, if it has several."""
+    """Make the links to the parts of a list of which ``shown`` entries are on a page, if it has
+    several parts."""
     if there <= shown:
         return None
 
@@ -240,23 +241,23 @@ def turn(address: str, query: dict[str, str], start: int, shown: int, there: int
 
 
 def duration(seconds: float | None) -> str:
-    """A time that has passed, where it is known."""
+    """Write a time that has passed, where it is known."""
     return NOTHING if seconds is None else phrases.duration(seconds)
 
 
 def number(value: float) -> str:
-    """A count."""
+    """Write a count."""
     return f"{value:,.0f}"
 
 
 def rate(value: float) -> str:
-    """Items in a second."""
+    """Write a number of items in a second."""
     return number(value) if value >= 100 or not value else f"{value:.1f}"
 
 
 def query_of(text: str) -> dict[str, str]:
-    """What an address, or a form, says, of a name that comes twice the last; nothing where it says
-    more than any of ours."""
+    """Read the fields of an address, or of a form. Of a name that comes twice, the last counts.
+    Returns none if there are more than any page's."""
     try:
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=50))
     except ValueError:

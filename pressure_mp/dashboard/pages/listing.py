@@ -16,7 +16,7 @@ from ..monitor import View, by_waiting
 from . import layout
 from .layout import NOTHING, Context, duration, number, queue_link, rate
 
-#: Queues on one page.
+#: The most queues on one page.
 _MOST = 100
 _HEADS = ["Queue", "Kind", "Depth", "Bound", "Last looks", "In/s", "Out/s", "Waiting"]
 _HEADS += ["In flight", "Rejected", "Oldest", "State"]
@@ -29,7 +29,7 @@ _ORDERS: dict[str, Callable[[Watched], Any]] = {
 
 
 def make(context: Context) -> str:
-    """The page."""
+    """Make the page."""
     view = context.monitor.view()
     found = _chosen(context, view)
     start = context.number("start", 0, len(found))
@@ -95,7 +95,7 @@ def _filter(context: Context) -> Markup:
 
 
 def summary(view: View) -> Child:
-    """What is to be known of all queues first."""
+    """Make the line above all queues."""
     if view.error:
         return element(
             "p", f"The broker cannot be asked: {view.error}", class_="alarm", role="alert"
@@ -115,7 +115,7 @@ def summary(view: View) -> Child:
 
 
 def bottleneck(view: View) -> Markup | None:
-    """Which queues' consumers hold the others up."""
+    """Name the queues whose consumers hold the others up."""
     slow = [key for key in sorted(view.queues) if key[0] in view.slow]
     if not slow:
         return None
@@ -123,7 +123,7 @@ def bottleneck(view: View) -> Markup | None:
     for key in slow[:5]:
         links += [", " if links else "", queue_link(key)]
     more = f" and {len(slow) - 5} more" if len(slow) > 5 else ""
-    return element("p", "The slow consumers are those of ", links, more, ".", class_="alarm")
+    return element("p", "The consumers of ", links, more, " are slow.", class_="alarm")
 
 
 def _row(one: Watched, view: View, now: float) -> Markup:
@@ -149,13 +149,13 @@ def _row(one: Watched, view: View, now: float) -> Markup:
 
 
 def depth(queue: QueueSummary, bound: str = "") -> Markup:
-    """How many there are, and how much of the bound that is."""
+    """Show how many items there are, and which part of the bound that is."""
     used = bar(queue.length, queue.maxsize) if queue.maxsize else None
     return element("span", number(queue.length), bound, used, class_="depth")
 
 
 def state(one: Watched, view: View) -> str:
-    """In a word or two."""
+    """Describe the state of a queue in a word or two."""
     if one.queue.name in view.slow:
         return "its consumers are slow"
     if one.is_full:

@@ -7,7 +7,7 @@ from . import layout
 
 
 def make(is_wrong: bool = False) -> str:
-    """The page."""
+    """Make the page."""
     field = element(
         "input",
         type="password",

@@ -18,7 +18,7 @@ from ..markup import Child, Markup, element, link_to
 from . import layout
 from .layout import NOTHING, Context, action, duration, number, rate
 
-#: Items that are shown of those that are next, and of those that were set aside.
+#: The most items that are shown: of the next items, and of the items that were set aside.
 _MOST_ITEMS = 10
 MOST_REJECTED = 50
 _ALIVE = {True: "alive", False: "has ended", None: "not known"}
@@ -31,7 +31,7 @@ _DONE = {
 
 
 def make(context: Context) -> str:
-    """The page."""
+    """Make the page."""
     queue = find(context)
     key = queue.name, queue.discipline
     found = diagnose(queue)
@@ -51,7 +51,7 @@ def make(context: Context) -> str:
 
 
 def find(context: Context) -> Named:
-    """The queue that is asked for. Raises QueueDoesNotExistError."""
+    """Find the queue of the query. Raises QueueDoesNotExistError."""
     name, kind = context.query.get("name", ""), context.query.get("kind", "")
     try:
         found = context.broker.find(name)
@@ -60,14 +60,14 @@ def find(context: Context) -> Named:
     if kind in ("", found.discipline):
         return found
     if kind in KINDS:
-        named = context.broker.named(name, kind)  # there may be one of items and one of tasks
+        named = context.broker.named(name, kind)  # items and tasks may share a name
         if named.run(named.operations.exists()):
             return named
     raise QueueDoesNotExistError(f"There is no queue {name!r} of the kind {kind!r}.")
 
 
 def told(context: Context) -> Child:
-    """What was just done."""
+    """Show the result of the last action."""
     text = _DONE.get(context.query.get("done", ""))
     if text is None:
         return None
@@ -182,13 +182,13 @@ def _clients(found: Diagnosis | TaskDiagnosis) -> Child:
         lines = [element("p", _waiting(found, side)) for side in (found.put, found.get)]
     return [
         element("h2", "Who is there"),
-        layout.table(heads, rows, "Nobody is known to use it."),
+        layout.table(heads, rows, "No process is known to use it."),
         lines,
     ]
 
 
 def _waiting(found: Diagnosis, side: Side) -> str:
-    """Who waits for whom, at one end."""
+    """Say which clients wait for which, at one side."""
     if side.waits_for == "nothing":
         return f"A {side.operation} would not wait."
     waits_for = {"item": "an item", "role": f"the {side.role} role"}.get(side.waits_for, "space")
@@ -226,7 +226,7 @@ def _rejected(context: Context, queue: Named) -> Child:
 
 
 def _each(context: Context, key: tuple[str, str], id: str) -> list[Markup]:
-    """What can be done with one that was set aside."""
+    """Make the actions on an item or task that was set aside."""
     doing = [
         action(context, key, "requeue", "Put back", id=id),
         action(context, key, "drop", "Remove", "It is gone for good.", id=id),
@@ -235,7 +235,7 @@ def _each(context: Context, key: tuple[str, str], id: str) -> list[Markup]:
 
 
 def _actions(context: Context, queue: Named) -> Child:
-    """What can be done with the whole queue."""
+    """Make the actions on the whole queue."""
     key = queue.name, queue.discipline
     kept = "buried tasks" if queue.has_tasks else "items that were set aside"
     whole = "all its tasks, in whatever state" if queue.has_tasks else "all that is queued"

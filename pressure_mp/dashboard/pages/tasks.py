@@ -12,13 +12,13 @@ from ..markup import Child, Markup, element, link_to
 from . import layout, queue
 from .layout import NOTHING, Context, action, duration, number, queue_link
 
-#: Tasks on one page, and how many are before the last page: all of these are looked at.
+#: The most tasks on one page, and how many may be before the last page: all of these are read.
 _MOST, _FURTHEST = 50, 950
 _HEADS = ["Task", "State", "For", "Taken", "Tube", "Last error", "Data"]
 
 
 def make(context: Context) -> str:
-    """The page."""
+    """Make the page."""
     context.query["kind"] = "tasks"
     found = queue.find(context)
     key = found.name, found.discipline

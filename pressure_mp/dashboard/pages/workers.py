@@ -1,4 +1,4 @@
-"""The pages of who is at work: the workers, and the pipeline that they make."""
+"""The pages of the workers, and of the pipeline that they make."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .listing import bottleneck, depth, summary
 
 _WORKER_HEADS = ["Process", "Alive", "Puts into", "Gets from", "Works on"]
 _STAGE_HEADS = ["Queue", "Depth", "In/s", "Out/s", "Goes on to", "Consumers", "Why"]
-#: Queues that are named of those that a process uses, or that a queue leads to.
+#: The most queues that are named in a cell.
 _MOST_SHOWN = 6
 _ALIVE = {True: "alive", False: "has ended", None: "not known"}
 
 
 def make_workers(context: Context) -> str:
-    """The page of all processes."""
+    """Make the page of all processes."""
     survey = context.monitor.survey()
     rows = [
         layout.row(
@@ -34,7 +34,7 @@ def make_workers(context: Context) -> str:
         )
         for worker in survey.workers
     ]
-    note = "Those that a queue knows: who waits, who last put and got, who has tasks."
+    note = "The processes that a queue knows: that wait, that last put and got, that have tasks."
     return layout.page(
         context,
         "Workers",
@@ -42,7 +42,7 @@ def make_workers(context: Context) -> str:
         layout.live(
             "workers",
             element("p", note, " ", _left_out(survey), class_="note"),
-            layout.table(_WORKER_HEADS, rows, "Nobody is known to use a queue."),
+            layout.table(_WORKER_HEADS, rows, "No process is known to use a queue."),
         ),
         here="workers",
     )
@@ -53,7 +53,7 @@ def _uses(worker: Worker, role: str) -> Child:
 
 
 def _some(found: Sequence[Child]) -> Child:
-    """The first of them, and how many more there are."""
+    """Show the first of them, and how many more there are."""
     if not found:
         return NOTHING
     more = len(found) - _MOST_SHOWN
@@ -68,7 +68,7 @@ def _use(use: Use) -> list[Child]:
 
 
 def make_pipeline(context: Context) -> str:
-    """The page of which queue leads to which, and which one holds the others up."""
+    """Make the page of the queues that lead to others, with those that hold the others up."""
     view, survey = context.monitor.view(), context.monitor.survey()
     known = [key for key in survey.sentences if key in view.queues]
     in_use = [key for key in known if _is_in_use(view.queues[key], key, survey)]
@@ -97,7 +97,7 @@ def make_pipeline(context: Context) -> str:
 
 
 def _is_in_use(one: Watched, key: Key, survey: Survey) -> bool:
-    """Whether anything happens there, or somebody waits for it."""
+    """Tell whether a queue is in use: items come or go, clients wait, or it leads to another."""
     queue = one.queue
     is_linked = key in survey.leads_to or any(key in some for some in survey.leads_to.values())
     return is_linked or bool(
