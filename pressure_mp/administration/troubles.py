@@ -28,7 +28,7 @@ from .repair import return_lost
 #: How many items of a signed queue, and tasks of each state, are looked at.
 _FEW = 20
 #: How often a queue is looked at if its tasks change their states meanwhile.
-_LOOKS = 5
+_TRIES = 5
 
 
 @dataclass
@@ -292,7 +292,7 @@ def _of_takers(queue: Named) -> Iterator[Trouble]:
 def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
     """Find tasks that are counted and not there, or whose keys are gone. It is certain only if no
     task changed its state between the count and the look."""
-    for _ in range(_LOOKS):
+    for _ in range(_TRIES):
         stats = queue.run(queue.tasks.stats())
         seen = {state: queue.run(queue.tasks.list(state, "", _FEW)) for state in stats.counts}
         differ = any(len(tasks) != min(stats.counts[state], _FEW) for state, tasks in seen.items())

@@ -14,7 +14,7 @@ from . import phrases
 from .broker import Broker
 
 #: How many depths a line shows.
-_LOOKS = 16
+_DEPTHS = 16
 _BARS = "▁▂▃▄▅▆▇█"
 #: For at most so many full queues the broker is asked for the consumers.
 _MOST_ASKED = 20
@@ -28,7 +28,7 @@ class Watched:
 
     queue: QueueSummary
     seen: float
-    depths: deque[int] = field(default_factory=lambda: deque(maxlen=_LOOKS))
+    depths: deque[int] = field(default_factory=lambda: deque(maxlen=_DEPTHS))
     puts: float = 0.0
     gets: float = 0.0
     #: Since when a client waits to put, or to get, and no client was served.

@@ -27,7 +27,7 @@ _READ = 1 << 18
 _WRITE = 1 << 18
 _BATCH = 1000
 #: Seconds between two tries to find a queue, and before a message says that there is none.
-_LOOK, _QUIET = 0.1, 1.0
+_INTERVAL, _QUIET = 0.1, 1.0
 _KINDS = {FIFO: Queue, "lifo": LifoQueue}
 
 
@@ -233,7 +233,7 @@ def _wait_for(broker: Broker, name: str, timeout: float | None) -> Named:
         if passed >= _QUIET and not is_told:
             click.echo(f"There is no queue {name!r} yet: waiting for it.", err=True)
             is_told = True
-        time.sleep(_LOOK)
+        time.sleep(_INTERVAL)
 
 
 class _Writer:

@@ -33,7 +33,7 @@ time_limit = click.option(
     "queue; then end with status 3.",
 )
 #: Seconds between two checks whether all is done, and before a message says what is left.
-_LOOK, _QUIET = 0.2, 1.0
+_INTERVAL, _QUIET = 0.2, 1.0
 
 
 def confirm(question: str, is_sure: bool) -> None:
@@ -286,7 +286,7 @@ def drain(
         if passed >= _QUIET and not is_told:
             click.echo(f"{_are_left(queue, left)}: waiting for the consumers.", err=True)
             is_told = True
-        time.sleep(_LOOK)
+        time.sleep(_INTERVAL)
     if in_json:
         write_json({"done": not left, "left": left})
     elif left:

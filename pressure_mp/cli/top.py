@@ -68,7 +68,7 @@ def top(
     watch = Watch(Broker(url, prefix))
     screen = _Screen(watch, pattern, sort)
     if in_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        screen.write_looks(interval, limit, in_json)
+        screen.write_updates(interval, limit, in_json)
         return
     console = Console(highlight=False, emoji=False)
     with _keys() as is_key, Live(console=console, screen=True, auto_refresh=False) as live:
@@ -113,7 +113,7 @@ class _Screen:
         #: A pattern that is being typed.
         self._typed: str | None = None
 
-    def write_looks(self, interval: float, limit: int | None, in_json: bool) -> None:
+    def write_updates(self, interval: float, limit: int | None, in_json: bool) -> None:
         """Write a table at each update, without a terminal; or a line of JSON for each queue."""
         looks = 0
         while True:

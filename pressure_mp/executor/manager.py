@@ -93,7 +93,7 @@ class Manager:
     def _run(self) -> None:
         try:
             while not self.client.is_over:
-                self._look()
+                self._check()
         except Exception as error:  # such as: no more processes can be started
             if not self.client.is_left:
                 _log.exception("executor %r cannot have workers", self._queue.name)
@@ -101,7 +101,7 @@ class Manager:
         if not self.client.is_left:
             self._end()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         client, workers = self.client, self.workers
         workers.wait()
         if workers.broken is not None and client.broken is None:

@@ -34,8 +34,8 @@ ENDED, FAILED, USAGE, BROKEN, GAVE_BACK = 0, 1, 2, 3, 4
 DEFAULT_GRACE = 30.0
 
 #: Seconds from one check whether the executor is there to the next.
-_LOOK_FOR_IT = 1.0
-_LOOK = 5.0
+_FIND_INTERVAL = 1.0
+_INTERVAL = 5.0
 
 #: The last is the default: forkserver, where there is one.
 _START_METHODS = [
@@ -124,7 +124,7 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
         "--health-file",
         type=Path,
         metavar="FILE",
-        help=f"touched every {_LOOK:g} seconds while the workers run and the broker answers",
+        help=f"touched every {_INTERVAL:g} seconds while the workers run and the broker answers",
     )
     parser.add_argument("--log-json", action="store_true", help="log one JSON object a line")
     parser.add_argument(
@@ -207,17 +207,17 @@ class Program:
                 if not waits:
                     _log.info("%s; waiting for it", error)
                 waits = True
-                time.sleep(_LOOK_FOR_IT)
+                time.sleep(_FIND_INTERVAL)
         return None
 
     def _serve(self, queue: CallQueue, workers: WorkerProcesses) -> bool:
         """Have workers as long as the executor is there; return whether they cannot start."""
-        looked = 0.0
+        checked = 0.0
         while not self._signals and workers.broken is None:
             workers.fill(self._asked.concurrency)
-            workers.wait(_LOOK)
-            if time.monotonic() - looked >= _LOOK or workers.has_lost_some:
-                looked = time.monotonic()
+            workers.wait(_INTERVAL)
+            if time.monotonic() - checked >= _INTERVAL or workers.has_lost_some:
+                checked = time.monotonic()
                 if not self._is_there(queue):
                     _log.info("executor %r has ended", queue.name)
                     break

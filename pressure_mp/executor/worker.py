@@ -42,7 +42,7 @@ READY, FAILED, STOP = "ready", "failed", "stop"
 REMOVED = 79
 
 #: Seconds between two checks: whether the starter lives, and whether the worker still has its call.
-_LOOK = 1.0
+_INTERVAL = 1.0
 
 _log = logging.getLogger("pressure_mp")
 
@@ -67,15 +67,15 @@ class Watch:
         self._queue = queue
         self._task: Task[bytes] | None = None
         self._over = threading.Event()
-        threading.Thread(target=self._look, name="watch", daemon=True).start()
+        threading.Thread(target=self._check, name="watch", daemon=True).start()
 
     def note(self, task: Task[bytes] | None) -> None:
         """Note that a call begins; with None, that it has ended."""
         self._task = task
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         before = None
-        while not self._over.wait(_LOOK):
+        while not self._over.wait(_INTERVAL):
             task = self._task
             if task is before and not self._is_ours(task) and self._task is task:
                 os._exit(REMOVED)
@@ -99,7 +99,7 @@ class Told:
         self._starter = starter
         self._poll = new_poll()
         self._poll.register(wire.fileno(), select.POLLIN)
-        self._looked = time.monotonic()
+        self._checked = time.monotonic()
         self._watch_starter()
 
     def _watch_starter(self) -> None:
@@ -111,15 +111,15 @@ class Told:
         try:
             self._poll.register(os.pidfd_open(parent.pid or 0), select.POLLIN)
         except OSError:
-            self._looked = 0.0  # it is gone, or this kernel is too old: the next check tells
+            self._checked = 0.0  # it is gone, or this kernel is too old: the next check tells
 
     def __call__(self) -> bool:
         if self._poll.poll(0):
             return True
         now = time.monotonic()
-        if now - self._looked < _LOOK:
+        if now - self._checked < _INTERVAL:
             return False
-        self._looked = now
+        self._checked = now
         return state(self._starter) == "dead"
 
 

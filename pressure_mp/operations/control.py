@@ -193,11 +193,11 @@ class ControlOperations(QueueOperations):
         """Return what a put and a get would wait for at this moment, and which clients are in the
         way."""
         from .diagnosis import diagnose
-        from .diagnosis_in_flight import look_for_owners
+        from .diagnosis_in_flight import find_owners
 
         reply: InspectReply = yield Inspect(_MANY)
         seen = self._found(reply)
-        return diagnose(self.name, seen, (yield from look_for_owners()))
+        return diagnose(self.name, seen, (yield from find_owners()))
 
     def _why(self, side: str, block: bool, timeout: float | None) -> Operation[str]:
         """Return the end of an error's text: after a wait, what was in the way."""

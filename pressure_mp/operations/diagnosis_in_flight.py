@@ -42,7 +42,7 @@ class Unacknowledged(NamedTuple):
 NOTHING = Unacknowledged(0, ())
 
 
-def look_for_owners() -> Operation[Unacknowledged]:
+def find_owners() -> Operation[Unacknowledged]:
     """Find the processes that have items in flight."""
     stats: GetStatsReply = yield GetStats()
     if not isinstance(stats, Stats) or not stats.in_flight:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # few programs ever ask for it
 ALL_STATES = "".join(NAMES)
 
 #: How many places of a state's order one call looks at.
-_LOOK = 500
+_PAGE = 500
 
 
 class TaskAdministration(TaskSettling):
@@ -62,10 +62,10 @@ class TaskAdministration(TaskSettling):
 
         counts: GetTaskCountsReply = yield GetTaskCounts()
         takers: RenewTakerReply = yield RenewTaker(owner, False)
-        taken: ListTasksReply = yield ListTasks(TAKEN, "", 0, _LOOK)
+        taken: ListTasksReply = yield ListTasks(TAKEN, "", 0, _PAGE)
         waiting: ListTasksReply = yield ListTasks(WAITING, "", 0, 1)
         most = (yield from self.recorded()).per_key
-        ready: ListTasksReply = yield ListTasks(READY, "", 0, _LOOK if most else 1)
+        ready: ListTasksReply = yield ListTasks(READY, "", 0, _PAGE if most else 1)
         again: GetTaskCountsReply = yield GetTaskCounts()
         if (
             counts is Outcome.MISSING
@@ -136,7 +136,7 @@ class TaskAdministration(TaskSettling):
         for state in states:
             start, looked = 0, 1
             while looked and len(found) < limit:
-                reply: ListTasksReply = yield ListTasks(state, tube, start, min(limit, _LOOK))
+                reply: ListTasksReply = yield ListTasks(state, tube, start, min(limit, _PAGE))
                 if reply is Outcome.MISSING:
                     raise self._missing()
                 looked, tasks = reply

@@ -44,7 +44,7 @@ class Taker(Keeper, AbstractContextManager[None], Protocol):
         """Note that this process may have got tasks in that call, which no caller has."""
 
 
-class Done(Protocol):
+class TaskToAcknowledge(Protocol):
     """A task to be acknowledged, as its taker has it."""
 
     @property
@@ -79,7 +79,7 @@ class TaskTaking(TaskResultStorage):
         tube: str,
         ttr: int | None,
         timeout: float | None,
-        done: Done | None = None,
+        done: TaskToAcknowledge | None = None,
         retries_alone: bool = False,
     ) -> Operation[Delivery[T]]:
         """Take the next tasks, up to ``limit`` and to what one call may take. Waits for one,
@@ -140,7 +140,7 @@ class TaskTaking(TaskResultStorage):
             )
         events.received(self.destination, [task.message for task in tasks], since)
 
-    def _say(self, done: Done | None) -> bytes | Large:
+    def _say(self, done: TaskToAcknowledge | None) -> bytes | Large:
         """Encode the result of a task, if it was asked for."""
         if done is None or not done.record.result_ttl:
             return b""
@@ -228,7 +228,9 @@ class TaskTaking(TaskResultStorage):
         return tasks, problem
 
 
-def _note(reply: TakenTasks, here: Taker, call: int, longest: int, done: Done | None) -> None:
+def _note(
+    reply: TakenTasks, here: Taker, call: int, longest: int, done: TaskToAcknowledge | None
+) -> None:
     """Note which process has which task now."""
     ids = [task.id for task in reply.tasks]
     if done is None or reply.acknowledged is None:

@@ -82,7 +82,7 @@ import sys
 from functools import partial
 from pressure_mp.executor import program
 
-program._LOOK = 0.02
+program._INTERVAL = 0.02
 program.CallQueue.attach = partial(program.CallQueue.attach, reconnect=0.1)
 if __name__ == "__main__":
     sys.exit(program.main(sys.argv[1:]))

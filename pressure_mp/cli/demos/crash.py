@@ -28,7 +28,7 @@ READING = 2.0
 #: Seconds to wait for an event before the demo fails.
 PATIENCE = 60.0
 #: Seconds between two looks.
-LOOK = 0.05
+INTERVAL = 0.05
 #: The processes stand for two machines: they know only a name and an address.
 NORTH, SOUTH = "north", "south"
 
@@ -160,7 +160,7 @@ class Crash:
                 raise ProcessFailed(f"nothing happens for {PATIENCE:.0f} s: {why}")
             self._length = self._orders.qsize()
             self._show(self)
-            time.sleep(LOOK)
+            time.sleep(INTERVAL)
 
     def line(self) -> str:
         """Write it as one line of text."""

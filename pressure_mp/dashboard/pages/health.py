@@ -26,24 +26,26 @@ class Doctor:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._changed = threading.Condition()
-        self._is_looking = False
-        self._looked = -_FRESH
+        self._is_searching = False
+        self._searched = -_FRESH
         self._found: list[Trouble] | PressureError | None = None
 
     def troubles(self) -> list[Trouble] | None:
         """Return the troubles that were found last; None before the first search has ended. Raises
         the broker's errors."""
         with self._changed:
-            if not self._is_looking and time.monotonic() - self._looked >= _FRESH:
-                self._is_looking = True
-                threading.Thread(target=self._look, name="pressure_mp-health", daemon=True).start()
-            self._changed.wait_for(lambda: not self._is_looking, _PATIENCE)
+            if not self._is_searching and time.monotonic() - self._searched >= _FRESH:
+                self._is_searching = True
+                threading.Thread(
+                    target=self._search, name="pressure_mp-health", daemon=True
+                ).start()
+            self._changed.wait_for(lambda: not self._is_searching, _PATIENCE)
             found = self._found
         if isinstance(found, PressureError):
             raise found
         return found
 
-    def _look(self) -> None:
+    def _search(self) -> None:
         found: list[Trouble] | PressureError | None = None
         try:
             found = sorted(find_troubles(self._broker), key=lambda one: not one.loses)
@@ -51,7 +53,7 @@ class Doctor:
             found = error
         finally:
             with self._changed:
-                self._is_looking, self._looked = False, time.monotonic()
+                self._is_searching, self._searched = False, time.monotonic()
                 self._found = found
                 self._changed.notify_all()
 
