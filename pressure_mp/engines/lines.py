@@ -1,9 +1,9 @@
-"""Those of one event loop who wait for the same, first come, first served.
+"""Lines of the operations of one event loop that wait for the same, first come, first served.
 
-One who comes when nobody is in line asks the server at once. The others wait here. When there seems
-to be enough for several, the first in line ask together: in one transaction, in which none is told
-that there is nothing while one behind it gets something. The next ones ask when all of these have
-their replies. When there is nothing, the first goes to the server and waits there.
+The first operation in a line makes its call at once, and the others wait here. When there seem to
+be enough items for several operations, the first ones in line make their calls together: in one
+transaction, so that none is refused while one behind it is served. The next ones call when all of
+these have their replies. When there is nothing left, the first one waits at the server.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .contract.requests import Request
 from .contract.tasks import TakeTasks
 from .shortcut import Shortcut
 
-#: Bytes of arguments, from which on a call is not made together with others, nor over a connection
-#: that they share: they would wait for it; and a call that is cancelled half way is not done.
+#: Bytes of arguments from which on a call is not made together with others, nor over a shared
+#: connection: the other calls would wait for it, and it could not be cancelled half way.
 LARGE = 1 << 16
-#: So many ask together at most: meanwhile the server does nothing else.
+#: The most calls that are made together: meanwhile the server does nothing else.
 _TOGETHER = 32
 
 
 class Lines:
-    """Each line that somebody stands in, by what is waited for."""
+    """The lines that have places, by what their operations wait for."""
 
     def __init__(self) -> None:
         self._lines: dict[Hashable, _Line] = {}
@@ -36,12 +36,12 @@ class Lines:
         return key in self._lines
 
     def __len__(self) -> int:
-        """How many stand in a line and are not the first."""
+        """The number of places that are not the first of their line."""
         return sum(len(line.places) - 1 for line in list(self._lines.values()))
 
     def join(self, key: Hashable, enough: Shortcut | None, is_alone: bool = False) -> Place:
-        """A place at the end. ``enough`` tells whether several may ask, None that they never do;
-        one that ``is_alone`` asks together with nobody."""
+        """Add a place at the end of a line. ``enough`` decides whether several operations call
+        together; with None they never do. An operation that ``is_alone`` calls alone."""
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = _Line(self, key, enough)
@@ -50,33 +50,34 @@ class Lines:
         return place
 
     def drop(self, key: Hashable) -> None:
-        """Nobody stands there any more."""
+        """Remove a line that has no places."""
         del self._lines[key]
 
 
 class Place:
-    """One operation's, which leaves it when it is over."""
+    """The place of one operation in a line, until the operation is over."""
 
     __slots__ = ("_called", "_line", "asks", "has_turn", "is_alone", "together")
 
     def __init__(self, line: _Line, is_alone: bool) -> None:
         self._line = line
         self._called: asyncio.Future[bool] | None = None
-        #: Whether this one may ask, and has no reply yet.
+        #: Whether the operation may make its call, and has no reply yet.
         self.asks = False
-        #: Whether this one, the first in line, goes to the server, and nobody else asks.
+        #: Whether the operation, the first in line, waits at the server, and no other one calls.
         self.has_turn = False
         self.is_alone = is_alone
-        #: The line, if others ask together with this one.
+        #: The key of the line, if other operations call together with this one.
         self.together: Hashable = None
 
     @property
     def is_left(self) -> bool:
-        """Whether it was left, or all were let go."""
+        """Whether the place was left, or the line was cleared."""
         return self not in self._line.places
 
     async def wait(self, timeout: float | None) -> bool:
-        """Wait until this one may ask, or has the turn; False after so many seconds."""
+        """Wait until the operation may call, or has the turn; return False after ``timeout``
+        seconds."""
         if self.asks or self.has_turn or self.is_left:
             return True
         loop = asyncio.get_running_loop()
@@ -91,20 +92,21 @@ class Place:
             self._called = None
 
     def call(self) -> None:
-        """End its wait."""
+        """End the wait of the operation."""
         if self._called is not None:
             _set(self._called, True)
 
     def was_told_nothing(self) -> None:
-        """It asked, and keeps its place. The first in line has the turn when all have asked."""
+        """Note that the call was not served. The place stays; the first in line has the turn when
+        all replies are there."""
         self._line.told_nothing(self)
 
     def leave(self) -> None:
-        """If nobody else asks, or has the turn, the next ones do."""
+        """Leave the line. If no other operation calls, or has the turn, the next ones do."""
         self._line.remove(self)
 
     def let_all_go(self) -> None:
-        """What all of them wait for has come."""
+        """Clear the line: the event that all its operations wait for has come."""
         self._line.clear()
 
 
@@ -115,9 +117,9 @@ class _Line:
         self.places: OrderedDict[Place, None] = OrderedDict()
         self._enough = enough
         self._asking = 0
-        #: How many ask together, the next time.
+        #: How many operations call together the next time.
         self._together = 2
-        #: Whether one who asked was told that there is nothing: then the first goes to the server.
+        #: Whether a call was not served: then the first operation waits at the server.
         self._is_dry = False
 
     def add(self, place: Place) -> None:
@@ -129,8 +131,8 @@ class _Line:
             place.asks, self._asking = True, 1
 
     def told_nothing(self, place: Place) -> None:
-        # The next one asks alone: perhaps with another script, which the server has to be given
-        # before several can ask in one transaction.
+        # The next one calls alone: perhaps with another script, which the server must have before
+        # several calls can be in one transaction.
         self._together, self._is_dry = 1, True
         self._end(place)
         self._go_on()
@@ -189,13 +191,13 @@ def _set(called: asyncio.Future[bool], is_called: bool) -> None:
         called.set_result(is_called)
 
 
-#: Requests that may wait. Without ``waits`` they give up their place.
+#: Requests with ``waits``. Without it they give up their place.
 MAY_WAIT = frozenset((Put, Take, Prefetch, TakeTasks))
 
 
 def line_of(request: Request) -> tuple[Hashable, Later] | None:
-    """What a request waits for, and the reply to one who is not the first; None if it does not
-    wait."""
+    """Return the line in which a request waits, and the reply when it is not the first there; None
+    if it does not wait."""
     if isinstance(request, Put):
         return ("producer", _PRODUCER) if request.waits else None
     if isinstance(request, (Take, Prefetch)):

@@ -1,7 +1,5 @@
-"""From a URL to an address, and from an address to an engine; both are imported when first used.
-
-Here is all that is said of which engines there are.
-"""
+"""All engines: reads a URL into an address, and makes the engine of an address. The modules of an
+engine are imported when first used."""
 
 from __future__ import annotations
 
@@ -22,8 +20,8 @@ from .contract.session import Engine
 
 
 class _Kind(NamedTuple):
-    """What reads an engine's URLs, a module below this package with ``parse``; what makes the
-    engine for an address; and what the environment may say of either."""
+    """The module below this package whose ``parse`` reads the URLs, the callable that makes the
+    engine of an address, and the environment variables that either reads."""
 
     address: str
     engine: str
@@ -55,7 +53,7 @@ _VARIABLES = {"PRESSURE_URL", "PRESSURE_PREFIX"}.union(
     *(kind.variables for kind in _KINDS.values())
 )
 
-#: Of the kind that is meant where no URL is given.
+#: The kind of broker that is used when no URL is given.
 _DEFAULT = _REDIS
 
 _NOTHING_SAID: Mapping[str, str] = MappingProxyType({})
@@ -72,11 +70,12 @@ def resolve(
     prefix: str | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Address:
-    """The address that the arguments and the environment name (specification: Message Brokers).
+    """Find the address that the arguments and the environment name (specification: Message
+    Brokers).
 
     An argument wins over the environment, ``url`` and ``PRESSURE_URL`` over ``REDIS_SERVER``,
-    ``REDIS_PORT`` and ``REDIS_DB``. Raises AddressError on what cannot be understood, and when
-    ``url`` comes together with ``host``, ``port`` or ``db``. Does no I/O.
+    ``REDIS_PORT`` and ``REDIS_DB``. Raises AddressError for an address that it cannot read, and
+    when ``url`` comes together with ``host``, ``port`` or ``db``. Does no I/O.
     """
     parts = {"host": host, "port": port, "db": db}
     given = [name for name, value in parts.items() if value is not None]
@@ -106,7 +105,7 @@ def parse(
     variables: Mapping[str, str] = _NOTHING_SAID,
     origin: str = "",
 ) -> Address:
-    """Read a broker's URL. ``variables`` is what the environment says; ``origin`` is for errors,
+    """Read a broker's URL. ``variables`` are those of the environment; ``origin`` says in errors
     where the URL is from. Raises AddressError, without showing a password."""
     if not isinstance(url, str):
         raise ArgumentTypeError(f"url is a str, not {type(url).__name__}")
@@ -125,7 +124,7 @@ def _parse(url: Url, prefix: str, variables: Mapping[str, str]) -> Address:
 
 
 def engine(address: Address) -> Engine:
-    """The engine for a settled address; one for each address in a process."""
+    """Return the engine of a started address; a process has one for each address."""
     with _lock:  # a signal handler may ask in the midst of this
         found = _open.get(address)
         if found is None:
@@ -148,7 +147,7 @@ def _after_fork_in_child() -> None:
 
 
 def _close_idle() -> None:
-    # A finalizer that puts an item when modules are taken apart can make no connection any more.
+    # Keep one connection: a finalizer that puts an item when modules are taken apart can make none.
     for opened in list(_open.values()):
         opened.close(kept=1)
 

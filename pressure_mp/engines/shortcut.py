@@ -1,14 +1,14 @@
-"""Something that is tried before a full call, as long as it mostly helps."""
+"""Decide whether to try a smaller call, or calls together, before a full call."""
 
 from __future__ import annotations
 
 
 class Shortcut:
-    """Something that is tried before a full call. After it did not help it is not tried again until
-    some full calls were served at once, one after the other: whoever often has to wait makes one
+    """A call that is tried before a full call. After a try that did not help, it is not tried again
+    until some full calls in a row were served at once: so a caller that often has to wait makes one
     call less."""
 
-    #: So many. One that is declined takes about as long as some full calls take longer.
+    #: How many full calls. A declined try costs about as much time as it saves in so many calls.
     PROBATION = 5
 
     def __init__(self) -> None:
@@ -16,12 +16,12 @@ class Shortcut:
         self._missing = 0
 
     def close(self) -> None:
-        """The last call, small or full, was not served at once."""
+        """Note that the last call, smaller or full, was not served at once."""
         self.is_open = False
         self._missing = self.PROBATION
 
     def note(self, served: bool) -> None:
-        """A full call was served at once, or not."""
+        """Note whether a full call was served at once."""
         if not served:
             self.close()
             return

@@ -1,4 +1,4 @@
-"""When a connection is looked at that may be silent, and what tells a slow one from it."""
+"""Times for the check of a silent connection, and the test that tells a slow one from it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ GRACE = 0.5
 
 
 def unconfirmed(descriptor: int) -> int:
-    """The bytes of a connected socket that its peer has not confirmed (tcp(7), ``SIOCOUTQ``); 0
-    where the system does not tell."""
+    """Count the bytes of a connected socket that its peer has not confirmed (tcp(7), ``SIOCOUTQ``);
+    0 where the system does not tell."""
     try:
         found = fcntl.ioctl(descriptor, termios.TIOCOUTQ, struct.pack("i", 0))
     except (OSError, ValueError):  # it was closed

@@ -1,4 +1,4 @@
-"""Where queues are, and what the engine there can do."""
+"""Addresses of brokers, and the capabilities of their engines."""
 
 from __future__ import annotations
 
@@ -10,33 +10,34 @@ DEFAULT_PREFIX = "__pressure__"
 
 
 class Capabilities(NamedTuple):
-    """In what engines differ, to those who use them."""
+    """The differences between engines that matter to callers."""
 
     #: Queues stay when a process that uses them ends; other processes can use them.
     persistent: bool
     #: A put can be confirmed by replicas, or by the server's disk.
     durable: bool
-    #: To settle its address, or to get its engine, may start a server, which takes a while.
+    #: :meth:`Address.started`, or making the engine, may start a server, which takes a while.
     starts: bool = False
     #: Only this process can use it, and perhaps those that it starts.
     private: bool = False
-    #: A put can return before the server's disk has it, although the server waits for that else.
+    #: A put can return before the server's disk has it, although the server waits for its disk by
+    #: default.
     relaxed: bool = False
     #: The levels of the contract that the engine has.
     levels: frozenset[Level] = EVERY_LEVEL
 
 
 class Endpoint(NamedTuple):
-    """What clients connect to: a host and its port, if that is known; or a socket's path, or what
-    else tells a server from others."""
+    """The server that clients connect to: a host and its port, if that is known; or the path of a
+    socket, or another text that tells the server from others."""
 
     address: str
     port: int | None = None
 
 
 class Origin(str):
-    """Where an address was found, in words; nothing where nobody told. Any two are equal: addresses
-    that differ in it alone are the same."""
+    """Where an address was found, in words; empty if that is not known. Any two origins are equal:
+    addresses that differ only in their origin are equal."""
 
     __slots__ = ()
 
@@ -51,7 +52,7 @@ class Origin(str):
 
     @property
     def shown(self) -> str:
-        """To be put behind the address."""
+        """The text to show behind the address."""
         return f" ({self!s})" if len(self) else ""
 
 
@@ -64,11 +65,11 @@ class Address(Protocol):
 
     @property
     def scheme(self) -> str:
-        """What its URL begins with."""
+        """The scheme of its URL."""
 
     @property
     def prefix(self) -> str:
-        """What the names begin with that the broker keeps."""
+        """The beginning of all names that the broker keeps for this address."""
 
     @property
     def url(self) -> str:
@@ -76,13 +77,13 @@ class Address(Protocol):
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """The one server that it names, for those who watch. None where it names several, of which
-        one is used that it does not say, and where there is none."""
+        """The one server that the address names, for telemetry. None where it names several
+        servers, or no server."""
 
     @property
     def capabilities(self) -> Capabilities:
-        """Of the engine there."""
+        """The capabilities of the engine."""
 
     def started(self) -> Address:
-        """The address that other processes can use too. May start a server, and raises what that
-        does."""
+        """Return the address that other processes can use too. May start a server, and raises the
+        errors of that."""

@@ -1,4 +1,4 @@
-"""Requests about a broker, beside any single queue: which queues it has, how its server is set."""
+"""Requests to a broker, not to a single queue: its queues, and the settings of its server."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ... import states
 from .hosts import QueueKey
 from .items import Attendance, Renew
 
-#: The ways of tasks that are put, and of those that leave their taker for good.
+#: The transitions of tasks that are put, and of tasks that leave their taker for good.
 PUT_WAYS = ("X-R", "X-W")
 PROCESSED_WAYS = ("T-X", "T-D", "T-Z")
-#: Of those that go back, and are taken again.
+#: The transitions of tasks that go back, and are taken again.
 RETURNED_WAYS = ("T-R", "T-W")
 
 
@@ -51,7 +51,7 @@ class QueueSummary(NamedTuple):
 def of_tasks(
     name: str, closed: bool, ways: dict[str, int], getting: int, age: float | None
 ) -> QueueSummary:
-    """The summary of a queue of tasks, of which so many went which way (``R-T``)."""
+    """Summarize a queue of tasks from the number of its transitions of each kind (``R-T``)."""
     tasks = dict.fromkeys(map(str, states.NAMES), 0)
     for way, number in ways.items():
         before, _, after = way.partition("-")
@@ -77,11 +77,11 @@ def of_tasks(
 
 
 class ListQueues(NamedTuple):
-    """Some of the queues that exist, anonymous ones too, in no order.
+    """List some of the queues that exist, anonymous queues too, in no order.
 
-    ``after`` is that of the page before, empty for the first. ``limit`` is about how many the
-    broker looks at. One that is created or deleted meanwhile may be listed or not; one may be
-    listed twice.
+    ``after`` is that of the previous page, empty for the first. The broker reads about ``limit``
+    queues. A queue that is created or deleted meanwhile may be listed or not; a queue may be listed
+    twice.
     """
 
     after: str = ""
@@ -99,47 +99,49 @@ ListQueuesReply = QueuePage
 
 
 class Damage(Enum):
-    """What can be wrong with the keys of a queue that a broker keeps in several."""
+    """The damages of a queue that a broker keeps in several keys."""
 
     NO_BOUND = "no bound"
-    """It has items and has lost its bound, by which a queue exists: clients are told that there is
-    none. Who opens one states a bound, and has its items."""
+    """The queue has items and has lost its bound, by which a queue exists: clients are told that
+    the queue does not exist. Opening it with a bound gives it that bound, and keeps the items."""
     OF_ANOTHER = "of another"
-    """What this package keeps beside its items is not known to be this queue's: another
-    implementation deleted a queue of that name and created this one, or something copied its keys
-    without their times to live. The next call that reads what is kept removes it first."""
+    """The keys that this package keeps beside the items may belong to an earlier queue: another
+    implementation deleted a queue of that name and created this one, or a program copied the keys
+    without their times to live. The next call that reads these keys removes them first."""
     NO_SETTINGS = "no settings"
-    """It has tasks, and has lost what says so, and with which settings it was created: clients are
-    told that there is no such queue. Who opens it states its settings, and has its tasks."""
+    """The queue has tasks, and has lost the key with its settings, by which it exists: clients are
+    told that the queue does not exist. Opening it with settings gives it these, and keeps the
+    tasks."""
     NO_KIND = "no kind"
-    """It has lost what says of which kind it is: who knows its name only is refused. Who opens it
-    states its kind, and has its items."""
+    """The queue has lost the record of its kind: a client that knows only its name is refused. A
+    client that opens it as its kind has its items."""
     INCOMPLETE = "incomplete"
-    """It has tasks, and has lost other keys, which what is kept of each task tells again: to open
-    it with ``mends`` puts that right."""
+    """The queue has tasks, and has lost other keys, which can be made from the records of the
+    tasks: opening it with ``mends`` does that."""
     NO_CONTENTS = "no contents"
-    """The order of its items is there, and items are not: who gets one of these is refused."""
+    """The order of the items is there, and items are missing: a get of one of these is refused."""
 
     NONE_IN_FLIGHT = "none in flight"
-    """Items were taken, and are neither in flight nor acknowledged: they do not come back when who
-    has them ends, and `join()` waits for them. :data:`.items.NOBODY` has them then."""
+    """Items were taken, and are neither in flight nor acknowledged: they are not requeued when
+    their taker ends, and `join()` waits for them. Their owner is :data:`.items.NOBODY`."""
 
     NO_SIGN = "no sign"
-    """It has space, and what says so is missing: who waits for that, as clients of other
-    implementations do, waits until somebody puts it back. A put does, and so does Unlock."""
+    """The queue has space, and the token that says so is missing: clients that wait for the token,
+    as clients of other implementations do, wait until it is put back. A put does that, and so does
+    Unlock."""
 
 
 class FindDamaged(NamedTuple):
-    """Some of the queues that are damaged, each with its damage. In brokers that cannot lose a part
-    of a queue there is none, which is the default reply. ``after`` and ``limit`` are as of
-    :class:`ListQueues`, and so may one be told twice."""
+    """List some of the damaged queues, each with its damage. The default reply is an empty list,
+    for brokers that cannot lose a part of a queue. ``after`` and ``limit`` are as in
+    :class:`ListQueues`; a queue may be listed twice."""
 
     after: str = ""
     limit: int = 1000
 
 
 class DamagedPage(NamedTuple):
-    """Their names and damages, perhaps none, and where the next page begins."""
+    """Names and damages of queues, perhaps none; ``after`` leads to the next page."""
 
     queues: list[tuple[str, Damage]]
     after: str
@@ -164,16 +166,16 @@ class Finding(NamedTuple):
 
 
 class ExamineServer(NamedTuple):
-    """How the server is set, where that loses data. A setting that this user may not read is a
-    finding as well."""
+    """Find the settings of the server that can lose data. A setting that this user may not read is
+    a finding as well."""
 
 
 ExamineServerReply = list[Finding]
 
 
 class Identify(NamedTuple):
-    """What tells this broker's queues of one prefix from all others: the same for whoever uses
-    them, by whatever URL, as long as the broker keeps what it has."""
+    """Get the id of this broker's queues of one prefix: the same for all clients, whatever their
+    URL, as long as the broker keeps its data."""
 
 
 IdentifyReply = str
@@ -209,19 +211,19 @@ MayGetReply = list[bool | None]
 
 
 class Sample(NamedTuple):
-    """What was noted of all queues: when, in milliseconds of the broker's clock, and what."""
+    """A sample of all queues, and its time, in milliseconds of the broker's clock."""
 
     time: int
     data: bytes
 
 
 class AppendSample(NamedTuple):
-    """Keep ``data`` at a later time than all others, unless a sample was kept less than ``every``
-    milliseconds ago: so several who note the same do not note it more often. The newest ``keep``
-    stay, and all of them for ``ttl`` milliseconds after the last one. The reply is whether it was
-    kept.
+    """Keep ``data`` as the newest sample, unless a sample was kept less than ``every`` milliseconds
+    ago: so several processes that sample the same queues keep no more samples than one. The newest
+    ``keep`` samples stay, and all of them for ``ttl`` milliseconds after the last one. The reply is
+    whether the sample was kept.
 
-    There is one line of samples for a prefix.
+    Each prefix has one sequence of samples.
     """
 
     data: bytes
@@ -234,7 +236,7 @@ AppendSampleReply = bool
 
 
 class ReadSamples(NamedTuple):
-    """The samples that are there of the time behind ``after``, oldest first."""
+    """List the samples with a time after ``after``, oldest first."""
 
     after: int = 0
 

@@ -12,11 +12,11 @@ MOST_CHUNKS = 10
 
 
 class StoreChunks(NamedTuple):
-    """Keep chunks, the first of which has that number, for a lease; with number 0 the content
-    begins.
+    """Store chunks of a content for a lease. ``first`` is the number of the first of them, 0 for
+    the first chunk of the content.
 
-    ``token`` names the content. LOST: nothing came for longer than a lease, so those before these
-    may have been removed.
+    ``token`` names the content. LOST: no chunk came for longer than a lease, so earlier chunks may
+    have been removed.
     """
 
     token: str
@@ -28,9 +28,8 @@ StoreChunksReply = Done | Lost | Closed | Missing
 
 
 class ReadChunks(NamedTuple):
-    """Read chunks, the first of which has that number, into the memory that is given for each. The
-    content of an item that was taken stays for another lease. LOST: one of them is not there, or
-    the queue is not."""
+    """Read chunks from the number ``first`` on, each into one of the ``rooms``. The content of a
+    taken item stays for another lease. LOST: a chunk, or the queue, does not exist."""
 
     token: str
     first: int
@@ -41,8 +40,8 @@ ReadChunksReply = Done | Lost
 
 
 class SweepContents(NamedTuple):
-    """Remove some of what nobody needs any more, and the content of ``token``, unless it is queued.
-    The reply is whether there is more to remove."""
+    """Remove some contents that are no longer needed, and the content of ``token``, unless its item
+    is queued. The reply is whether there is more to remove."""
 
     token: str = ""
 

@@ -12,7 +12,7 @@ from .queues import Unlock
 from .replies import Outcome
 from .requests import LEVELS
 
-#: Requests that an engine does only if it can do better than this.
+#: The default replies to optional requests: an engine does one itself only if it can do better.
 OPTIONAL: dict[type, Callable[[Any], Any]] = {
     # No items are reserved for a reader.
     Reserve: lambda request: Outcome.SHARED,
@@ -27,7 +27,7 @@ OPTIONAL: dict[type, Callable[[Any], Any]] = {
 
 
 def default_reply(request: object) -> Any:
-    """The reply of an engine that has no function for this request. Raises NotSupportedError
+    """Reply to a request for which an engine has no function. Raises NotSupportedError
     unless the request is optional."""
     kind = type(request)
     reply = OPTIONAL.get(kind)

@@ -1,4 +1,4 @@
-"""Requests of queues that are fair by key."""
+"""Requests to queues that are fair by key."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from .replies import Missing
 
 
 class Snapshot(NamedTuple):
-    """A fair queue at one moment: how many items are queued; and of these the next ones, each with
-    its key, of which the first ``current`` belong to the present round."""
+    """A fair queue at one moment: the number of queued items, and the next items, each with its
+    key. The first ``current`` items belong to the present round."""
 
     length: int
     items: list[tuple[bytes, bytes]]
@@ -17,7 +17,7 @@ class Snapshot(NamedTuple):
 
 
 class GetSnapshot(NamedTuple):
-    """The next items in the order of service, up to ``limit``."""
+    """Get the next items in the order of service, up to ``limit``."""
 
     limit: int
 
@@ -26,14 +26,14 @@ GetSnapshotReply = Snapshot | Missing
 
 
 class GetKeys(NamedTuple):
-    """The keys that have items queued, in no order."""
+    """List the keys that have queued items, in no order."""
 
 
 GetKeysReply = list[bytes] | Missing
 
 
 class GetQueued(NamedTuple):
-    """How many items of one key are queued."""
+    """Count the queued items of one key."""
 
     key: bytes
 

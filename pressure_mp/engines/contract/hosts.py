@@ -1,4 +1,4 @@
-"""Requests about what one host's processes have to do with a broker, beside any single queue."""
+"""Requests to the notes of one host at a broker, not to a single queue."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ RememberReply = Done
 
 
 class GetRemembered(NamedTuple):
-    """The anonymous queues that were noted for the host, in no order."""
+    """List the anonymous queues that were noted for the host, in no order."""
 
 
 GetRememberedReply = list[QueueKey]
 
 
 class Forget(NamedTuple):
-    """Take back :class:`Remember` for each."""
+    """Undo :class:`Remember` for each queue."""
 
     queues: Sequence[QueueKey]
 
@@ -37,7 +37,8 @@ ForgetReply = Done
 
 
 class Leave(NamedTuple):
-    """The calling process uses these queues no longer: remove what is kept for it alone."""
+    """Remove the keys that are kept for the calling process alone: it uses these queues no
+    longer."""
 
     queues: Sequence[QueueKey]
 

@@ -1,11 +1,11 @@
-"""Which function of an engine does which request."""
+"""The table of an engine: for each type of request, the function that does it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-#: What the function is given before the request, and behind it.
+#: The parameters of the function before the request, and behind it.
 S = TypeVar("S")
 P = ParamSpec("P")
 R = TypeVar("R")

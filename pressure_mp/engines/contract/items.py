@@ -1,4 +1,4 @@
-"""Requests of queues of items, in whatever order they serve them. Items are bytes."""
+"""Requests to queues of items, whatever their order of service. Items are bytes."""
 
 from __future__ import annotations
 
@@ -22,34 +22,36 @@ from .replies import (
     Shared,
 )
 
-#: One call takes so many items at most; and of several so many bytes at most, or about that.
+#: The most items that one call takes or puts, and the most bytes of these together, or about that.
+#: A single item may be larger.
 MOST_ITEMS = 1000
 MOST_BYTES = 1_000_000
 
 
 class Added(NamedTuple):
-    """The first so many items are in the queue."""
+    """The first ``number`` items are in the queue."""
 
     number: int
 
 
 class NotComparable(NamedTuple):
-    """An item is queued with that sort key, with which Python cannot compare the caller's."""
+    """The queue has an item with the sort key ``other``, which cannot be compared with the
+    caller's."""
 
     other: bytes
 
 
 class Put(NamedTuple):
-    """Add items, in order: the first one, and of the others as many as there is space for and the
-    engine can add with it (specification: Put).
+    """Add items, in order: the first item, and as many of the others as there is space for and the
+    engine can add together with it (specification: Put).
 
-    ``sort_keys`` say where each belongs, in a discipline that wants to know. With ``overfill`` the
-    bound does not count, for a single item. ``has_content``: the only item is a manifest, whose
+    ``sort_keys`` say where each item belongs, in a discipline that has sort keys. With ``overfill``
+    a single item is added beyond the bound. ``has_content``: the only item is a manifest, whose
     content was stored; the reply can be LOST.
 
-    ``waits``: who is not served has a place in line from then on, or keeps it; it is served when it
-    is the first. Without, it is served if that is possible at this moment, whoever else waits, and
-    has no place any more.
+    ``waits``: a session that is not served gets a place in line, or keeps it, and is served when it
+    is the first. Without ``waits``, the session is served if that is possible at this moment, even
+    before sessions that wait, and gives up its place.
     """
 
     items: Sequence[bytes]
@@ -60,7 +62,7 @@ class Put(NamedTuple):
 
 
 def put_one(item: bytes, sort_keys: Sequence[bytes], overfill: bool, waits: bool) -> Put:
-    """:class:`Put` of one item, what most puts are, made in half the time of a named tuple's own
+    """Make a :class:`Put` of one item, as most puts are, in half the time of a named tuple's own
     constructor."""
     return tuple.__new__(Put, ((item,), sort_keys, overfill, False, waits))
 
@@ -69,12 +71,12 @@ PutReply = Added | NoSpace | InUse | NotComparable | Lost | Closed | Missing
 
 
 class Hold(NamedTuple):
-    """What is taken stays with the broker, in flight, for ``owner`` (a process, see
-    :func:`pressure_mp.identity.processes.incarnation`) until it is acknowledged.
+    """Keep taken items at the broker, in flight, for ``owner`` (a process, see
+    :func:`pressure_mp.identity.processes.incarnation`) until they are acknowledged.
 
     ``call`` is a number that the owner never used before. After ``limit`` deliveries an item is set
-    aside instead of being put back; 0 is no limit. A ``reader`` takes no more than its fair share,
-    and what it prefetched and is not known to have handed out stays in flight.
+    aside instead of being requeued; 0 is no limit. A ``reader`` takes no more than its fair share,
+    and items that it prefetched and is not known to have handed out stay in flight.
     """
 
     owner: str
@@ -88,7 +90,7 @@ class Take(NamedTuple):
     (specification: Get).
 
     Without ``hold`` they are taken for good. ``until_ended``: the end of every producer is the end
-    of the queue, with ``hold`` only when no other process has an item in flight. ``waits``: as of
+    of the queue, with ``hold`` only when no other process has an item in flight. ``waits``: as in
     :class:`Put`.
     """
 
@@ -98,12 +100,12 @@ class Take(NamedTuple):
     waits: bool = True
 
 
-#: What most takes are.
+#: The request that most gets make.
 TAKE_ONE = Take()
 
 
 class Taken(NamedTuple):
-    """The items, and with a hold the number of each."""
+    """The items that were taken, and with a hold the number of each."""
 
     items: list[bytes]
     numbers: Sequence[int] = ()
@@ -113,17 +115,17 @@ TakeReply = Taken | NoItem | InUse | Closed | Ended | Missing
 
 
 class NextIsLarge(NamedTuple):
-    """The content of the next item is in chunks: it is not prefetched, but to be taken."""
+    """The next item's content is in chunks: it cannot be prefetched, and must be taken."""
 
 
 class Prefetch(NamedTuple):
-    """Take items ahead of their need, up to ``limit``, what one call may take, and the reader's
-    fair share. They stay with the broker, in flight, until the reader says that they were handed
-    out.
+    """Take items before they are needed: up to ``limit``, to the most that one call may take, and
+    to the reader's fair share. They stay at the broker, in flight, until the reader says that they
+    were handed out.
 
-    ``reader`` is the owner, ``#`` and a number; with ``.2`` behind that it is another one of the
-    same handle, and has its share together with the first. ``call`` is larger than any that the
-    reader used before, and says that all of its last call was handed out.
+    ``reader`` is the owner, ``#`` and a number; ``.2`` behind that names a second reader of the
+    same handle, which shares the first reader's share. ``call`` is larger than any that the reader
+    used before, and says that all items of its last call were handed out.
     """
 
     reader: str
@@ -137,11 +139,11 @@ PrefetchReply = Taken | NextIsLarge | NoItem | InUse | Closed | Ended | Missing
 
 
 class HandOut(NamedTuple):
-    """So many items of a reader's call were handed out. The others stay prefetched, or with
-    ``ends`` go back to the front, in order. LATE: they were taken away meanwhile.
+    """Note that ``number`` items of a reader's call were handed out. The others stay prefetched, or
+    with ``ends`` go back to the front, in order. LATE: they were taken away meanwhile.
 
-    ``unheard``: nobody heard the reply to that call, nor will. If it was not made yet, which is
-    LATE too, it does nothing when it comes.
+    ``unheard``: the reader has not read the reply to that call, and never will. If the broker has
+    not done the call yet, which is LATE too, it does nothing when it comes.
     """
 
     reader: str
@@ -155,24 +157,25 @@ HandOutReply = Done | Late | Missing
 
 
 class Reserve(NamedTuple):
-    """Read the oldest items for a reader, which hands them out: up to ``limit``, and what one call
-    may take; none whose content is in chunks. They stay queued, but nobody else takes any, counts
-    them or removes them, until the reader says how many it handed out, or its lease ends.
+    """Reserve the oldest items for a reader, which hands them out: up to ``limit``, and to the most
+    that one call may take; none whose content is in chunks. They stay queued, but no other client
+    takes, counts or removes them until the reader says how many it handed out, or its lease ends.
 
-    Of a queue with a bound no more than half of what that holds: the others make space meanwhile;
-    unless ``whole``. SHARED: others take items too, or this engine reserves none.
+    Reserves at most half of the bound of a queue that has one, so that the other half can be
+    filled meanwhile; with ``whole``, all of it. SHARED: other clients take items too, or this
+    engine reserves none.
 
     ``reader`` is a :func:`~pressure_mp.identity.client.reader`. ``call`` is larger than any that it
-    used before, and ``handed`` is how many items it ever handed out: those that it reserved and
-    handed out since its last call are taken now. Where there is no item, and with SHARED, the
-    reader has nothing reserved any more.
+    used before, and ``handed`` is how many items it ever handed out: the items that it reserved
+    and handed out since its last call are taken now. When there is no item, and with SHARED, the
+    reader's reservation is over.
 
-    ``kept`` of those that it reserved it has not yet handed out. They stay reserved, whatever the
-    reply, and the items of the reply come behind them. With a ``limit`` of 0 the same call renews
-    the lease of what it reserved. LATE: others have ended its reservation.
+    ``kept`` reserved items are not yet handed out. They stay reserved, whatever the reply, and the
+    items of the reply come behind them. With a ``limit`` of 0 the same call renews the lease of the
+    reservation. LATE: another client has ended the reservation.
 
-    Since its last call it handed out ``out`` of them, which are ``size`` bytes: an engine that is
-    told may be faster. 0 when the reader does not know.
+    Since its last call the reader handed out ``out`` items of ``size`` bytes together: an engine
+    may be faster with these numbers. 0 when the reader does not know them.
     """
 
     reader: str
@@ -186,7 +189,7 @@ class Reserve(NamedTuple):
 
 
 class Reserved(NamedTuple):
-    """The items, oldest first."""
+    """The reserved items, oldest first."""
 
     items: list[bytes]
 
@@ -195,8 +198,9 @@ ReserveReply = Reserved | Shared | Late | Missing
 
 
 class EndReservation(NamedTuple):
-    """A reader handed out ``handed`` items in all, and hands out no more; unless others ended its
-    reservation before. If ``call``, its last one, was not made yet, it does nothing when it comes.
+    """End a reader's reservation, unless another client did so before: the reader handed out
+    ``handed`` items in all, and hands out no more. If ``call``, its last one, has not been done
+    yet, it does nothing when it comes.
     """
 
     reader: str
@@ -205,7 +209,7 @@ class EndReservation(NamedTuple):
 
 
 class HandedOut(NamedTuple):
-    """So many of all its items count as handed out: the others are for anybody."""
+    """``number`` items in all count as handed out; any client may take the others."""
 
     number: int
 
@@ -214,10 +218,11 @@ EndReservationReply = HandedOut
 
 
 class Acknowledge(NamedTuple):
-    """An item in flight is dealt with: that of this number; without one the oldest, if any is.
+    """Acknowledge an item in flight: the item of this number, or without a number the owner's
+    oldest.
 
-    LATE: it was taken away from this owner. PASSED: another process said so before, having none of
-    its own.
+    LATE: it was taken away from this owner. PASSED: another process acknowledged it before, as it
+    had no item of its own in flight.
     """
 
     owner: str
@@ -228,8 +233,8 @@ AcknowledgeReply = Done | Late | Passed | Excess | Missing
 
 
 class SetAside(NamedTuple):
-    """An item that was taken cannot be used: it is kept apart, and counts as done. With ``owner``
-    and ``number`` one in flight, unless it was taken away from this owner (LATE)."""
+    """Set a taken item aside that cannot be used: it counts as done. ``owner`` and ``number`` name
+    an item in flight. LATE: it was taken away from this owner."""
 
     item: bytes
     owner: str = ""
@@ -240,7 +245,7 @@ SetAsideReply = Done | Late | Missing
 
 
 class GetRejected(NamedTuple):
-    """The items that were set aside, oldest first, up to ``limit``."""
+    """List the items that were set aside, oldest first, up to ``limit``."""
 
     limit: int
 
@@ -249,10 +254,10 @@ GetRejectedReply = list[bytes] | Missing
 
 
 class RequeueRejected(NamedTuple):
-    """An item that was set aside is put again: behind the others, over the bound if need be. Of
-    equal ones the oldest. Not for a discipline that wants to know where it belongs.
+    """Put an item again that was set aside, the oldest of equal items: behind the queued items, and
+    beyond the bound if necessary. Not for a discipline that has sort keys.
 
-    ABSENT: none like it is set aside.
+    ABSENT: no equal item is set aside.
     """
 
     item: bytes
@@ -262,7 +267,7 @@ RequeueRejectedReply = Done | Absent | Closed | Missing
 
 
 class DropRejected(NamedTuple):
-    """An item that was set aside is removed, and with it its content. Of equal ones the oldest."""
+    """Remove an item that was set aside, the oldest of equal items, and its content."""
 
     item: bytes
 
@@ -271,8 +276,8 @@ DropRejectedReply = Done | Absent | Missing
 
 
 class PeekItems(NamedTuple):
-    """The items whose turn it is next, which stay: up to ``limit`` behind the first ``start``. What
-    somebody reserved is among them."""
+    """List the next items, and leave them queued: up to ``limit`` items behind the first ``start``,
+    reserved items included."""
 
     start: int
     limit: int
@@ -282,16 +287,16 @@ PeekItemsReply = list[bytes] | Missing
 
 
 class Placed(NamedTuple):
-    """A queued item, and where it belongs as :class:`Put` wants to know it; empty where an item
-    alone says that. Of a fair queue with the weight 1: which weight an item was put with is not
-    kept."""
+    """A queued item, and its sort key as :class:`Put` takes it; empty where the item alone says
+    where it belongs. The sort key of a fair queue has the weight 1: the weight that an item was put
+    with is not kept."""
 
     item: bytes
     sort_key: bytes
 
 
 class PeekPlaced(NamedTuple):
-    """The same items as :class:`PeekItems` tells, with where they belong."""
+    """List the same items as :class:`PeekItems`, with their sort keys."""
 
     start: int
     limit: int
@@ -301,10 +306,10 @@ PeekPlacedReply = list[Placed] | Missing
 
 
 class Purge(NamedTuple):
-    """Drop what is queued, which counts as got and dealt with. The reply is how many items that is.
+    """Drop the queued items, which count as got and done. The reply is how many these are.
 
-    ``waits``: the caller waits for one of another implementation who is about to take one of them,
-    and for what is reserved.
+    ``waits``: the session waits for a client of another implementation that is about to take one of
+    them, and for reserved items.
     """
 
     waits: bool = True
@@ -313,17 +318,18 @@ class Purge(NamedTuple):
 PurgeReply = int | InUse | Missing
 
 
-#: Who has, once their owner's were to be put back, the items that were no longer in flight then.
+#: The owner of items that were no longer in flight when their owner's items were requeued.
 NOBODY = "-"
 
 
 class Requeue(NamedTuple):
-    """Put back to the front, in order, what ``owner`` has in flight; over the bound if need be.
-    What was delivered too often is set aside.
+    """Requeue the items that ``owner`` has in flight, at the front, in order, and beyond the bound
+    if necessary. Items that were delivered too often are set aside.
 
-    With ``seen`` only if the owner's lease still ends then (RENEWED: it does not). With ``call``
-    only what it took in that call. With ``numbers`` only these items, which nobody was given: that
-    was no delivery. With NOBODY as owner nothing is put back, and what it has counts as done.
+    With ``seen`` only if the owner's lease still ends at that time (RENEWED: it does not). With
+    ``call`` only the items of that call. With ``numbers`` only these items, which no get returned:
+    they do not count as delivered. With the owner NOBODY no item is requeued, and its items count
+    as done.
     """
 
     owner: str
@@ -336,7 +342,7 @@ RequeueReply = Done | Renewed | Missing
 
 
 class Renew(NamedTuple):
-    """Renew a process's lease as one with items in flight, and as a producer."""
+    """Renew the leases of a process: as a consumer with items in flight, and as a producer."""
 
     owner: str
     consumes: bool
@@ -344,7 +350,8 @@ class Renew(NamedTuple):
 
 
 class Attendance(NamedTuple):
-    """Who is there, by the broker's clock: the end of each one's lease, in milliseconds."""
+    """The processes with leases, and the end of each lease, in milliseconds of the broker's
+    clock."""
 
     now: int
     consumers: dict[str, int]
@@ -355,7 +362,7 @@ RenewReply = Attendance | Missing
 
 
 class Retire(NamedTuple):
-    """A process is no longer a producer; with ``seen`` only if its lease still ends then."""
+    """Remove a process from the producers; with ``seen`` only if its lease still ends then."""
 
     owner: str
     seen: int | None = None
@@ -365,14 +372,13 @@ RetireReply = Done | Renewed | Missing
 
 
 class TakeBack(NamedTuple):
-    """Undo a :class:`Take` for good whose reply nobody uses: the items go back to the front, in
-    order. ``call`` is what the engine knows it by. To undo one twice does nothing more.
+    """Undo a :class:`Take` for good whose reply is not used: the items go back to the front, in
+    order. ``call`` identifies the take for the engine. Undoing it twice does nothing more.
 
-    ``if_open``: not if the queue was shut down. Others may have left it since they were told that
-    nothing is queued, and nobody would get what goes back: the reply is what was taken, and stays
-    so.
+    ``if_open``: leave the items taken if the queue was shut down, and reply with them. Other takers
+    may have been told that nothing is queued, and no client would get the items.
 
-    A session's ``taken`` is one; there are no others."""
+    Only a session's ``taken`` makes this request."""
 
     call: Any
     if_open: bool = False

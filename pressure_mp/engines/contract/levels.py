@@ -13,13 +13,13 @@ class Level(Enum):
     """Queues are opened and deleted, and items are put and taken for good. With these a first
     engine serves Queue and SimpleQueue."""
     DELIVERIES = "deliveries"
-    """An item that is taken stays with the broker until it is acknowledged, and goes back if its
-    taker ends; join() waits until all are dealt with."""
+    """A taken item stays with the broker until it is acknowledged, and is requeued if its taker
+    ends; join() waits until all items are done."""
     AHEAD = "ahead"
     """Items are taken before they are asked for."""
     ADMINISTRATION = "administration"
-    """The broker lists its queues and looks at its settings; operators look into a queue, clear it,
-    and see who is in the way."""
+    """The broker lists its queues and checks its settings; operators see the items of a queue,
+    clear it, and see which clients hold it up."""
     TASKS = "tasks"
     """Queues of tasks, with the results of tasks and inboxes."""
     SAMPLES = "samples"

@@ -1,4 +1,4 @@
-"""Requests of every kind of queue, and of queues of items: to open one, look at it, end it."""
+"""Requests to every kind of queue, and to queues of items: to open, inspect and end a queue."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ANONYMOUS = "{anonymous-"
 
 
 class How(Enum):
-    """How a handle comes to its queue."""
+    """Whether a handle creates its queue, or attaches to it."""
 
     CREATE = "create"
     ATTACH = "attach"
@@ -20,20 +20,20 @@ class How(Enum):
 
 
 class Opened(NamedTuple):
-    """There is the queue, with that bound."""
+    """The queue exists now, with that bound."""
 
     bound: int
 
 
 class Existing(NamedTuple):
-    """There is one already, with that bound; it was to be created."""
+    """The queue was to be created, and exists already, with that bound."""
 
     bound: int
 
 
 class Mismatch(NamedTuple):
-    """There is one of another kind: ``what`` (its discipline, or the format in which the engine
-    keeps it) is ``found`` and not ``wanted``."""
+    """The name is in use for another kind of queue: ``what`` (its discipline, or the format in
+    which the engine keeps it) is ``found`` and not ``wanted``."""
 
     what: str
     found: str
@@ -43,8 +43,8 @@ class Mismatch(NamedTuple):
 class Open(NamedTuple):
     """Create a queue, attach to one, or whichever applies (specification: Create).
 
-    ``bound`` is what one that is created has. ``user`` is the process to be noted as one that uses
-    an anonymous queue, empty for a named one.
+    ``bound`` is the bound of a queue that is created. ``user`` is a process to note as a user of
+    an anonymous queue, empty for a named queue.
     """
 
     how: How
@@ -56,21 +56,21 @@ OpenReply = Opened | Existing | Mismatch | Missing
 
 
 class Exists(NamedTuple):
-    """Whether the queue was created and not deleted (specification: Exists)."""
+    """Ask whether the queue was created and not deleted (specification: Exists)."""
 
 
 ExistsReply = bool
 
 
 class GetDiscipline(NamedTuple):
-    """Which discipline the queue has."""
+    """Get the discipline of the queue."""
 
 
 GetDisciplineReply = str | Missing
 
 
 class Enlist(NamedTuple):
-    """Note a process as one that uses this anonymous queue."""
+    """Note a process as a user of this anonymous queue."""
 
     user: str
 
@@ -79,15 +79,15 @@ EnlistReply = Done | Missing
 
 
 class GetUsers(NamedTuple):
-    """The processes that use this anonymous queue."""
+    """List the processes that use this anonymous queue."""
 
 
 GetUsersReply = list[str] | Missing
 
 
 class Dismiss(NamedTuple):
-    """Processes no longer use this anonymous queue, which goes with the last one. The reply is how
-    many are left."""
+    """Remove processes from the users of this anonymous queue; the last one removes the queue. The
+    reply is how many users are left."""
 
     users: tuple[str, ...]
 
@@ -96,14 +96,14 @@ DismissReply = int | Missing
 
 
 class GetLength(NamedTuple):
-    """How many items are queued (specification: Length)."""
+    """Count the queued items (specification: Length)."""
 
 
 GetLengthReply = int | Missing
 
 
 class IsClosed(NamedTuple):
-    """Whether the queue was shut down (specification: Closed)."""
+    """Ask whether the queue was shut down (specification: Closed)."""
 
 
 IsClosedReply = bool | Missing
@@ -136,7 +136,7 @@ class Stats(NamedTuple):
 
 
 class GetStats(NamedTuple):
-    """Everything that can be counted, at one moment."""
+    """Get all counts of the queue at one moment."""
 
 
 GetStatsReply = Stats | Missing
@@ -152,14 +152,14 @@ SetBoundReply = Done | Missing
 
 
 class CountDone(NamedTuple):
-    """One item that was got for good is dealt with."""
+    """Count an item as done that was taken for good."""
 
 
 CountDoneReply = Done | Excess | Missing
 
 
 class Join(NamedTuple):
-    """Whether every item that was put is dealt with."""
+    """Ask whether all items that were put are done."""
 
 
 JoinReply = Done | Unfinished | Missing
@@ -168,8 +168,9 @@ JoinReply = Done | Unfinished | Missing
 class Close(NamedTuple):
     """Shut the queue down for everyone, for good (specification: Close).
 
-    With ``once`` one that is shut down already is :data:`Outcome.CLOSED`. With ``immediate`` what
-    is queued is dropped, and counts as done. ``waits``: the caller waits while it is in use.
+    With ``once`` the reply for a queue that is shut down already is :data:`Outcome.CLOSED`. With
+    ``immediate`` the queued items are dropped, and count as done. ``waits``: the session waits
+    while the queue is in use.
     """
 
     once: bool = False
@@ -183,8 +184,8 @@ CloseReply = Done | InUse | Closed | Missing
 class Delete(NamedTuple):
     """Remove the queue (specification: Delete).
 
-    After :class:`InUse` to one that ``waits`` it no longer exists for others; without, nothing is
-    done unless all of it can be done.
+    After the reply :class:`InUse` to a request that ``waits``, the queue no longer exists for other
+    clients. Without ``waits``, nothing is done unless all of it can be done.
     """
 
     waits: bool = True
@@ -194,10 +195,11 @@ DeleteReply = Done | InUse | Missing
 
 
 class Unlock(NamedTuple):
-    """Take a role from whoever has it. The reply is who had it, empty when it was free.
+    """Take a role from the client that has it. The reply is that client, empty when the role was
+    free.
 
-    Only engines have roles whose queues other implementations use too: these can die with one. The
-    default reply is that it is free, whether there is such a queue or not.
+    Only engines have roles whose queues other implementations use too: a client of these can die
+    with a role. The default reply is that the role is free, whether the queue exists or not.
     """
 
     role: Literal["producer", "consumer"]
@@ -207,13 +209,13 @@ UnlockReply = str | Missing
 
 
 class Keeper(NamedTuple):
-    """Who keeps a role, in milliseconds of the broker's clock.
+    """The client that keeps a role; times are in milliseconds of the broker's clock.
 
-    ``state`` is ``"waiting"`` (with the role for an item or for space), ``"reading"`` (it
-    reserved items, see :class:`~.items.Reserve`), ``"granted"`` (the next in line, which did not
-    come for it yet), ``"foreign"`` (another implementation is at work, or died at work; ``client``
-    is the last that is known) or ``"lost"`` (nobody). An engine without roles knows the first three
-    at most.
+    ``state`` is ``"waiting"`` (it waits with the role for an item or for space), ``"reading"`` (it
+    reserved items, see :class:`~.items.Reserve`), ``"granted"`` (it is the next in line, and has
+    not used the role yet), ``"foreign"`` (a client of another implementation works, or died at
+    work; ``client`` is the last known client) or ``"lost"`` (no client has the role). An engine
+    without roles has the first three states at most.
     """
 
     state: str
@@ -225,8 +227,8 @@ class Keeper(NamedTuple):
 
 
 class WaitingClient(NamedTuple):
-    """One who stands in line, in milliseconds of the broker's clock: since when, and when it was
-    last seen to."""
+    """A client in line: since when it waits, and when its place was last renewed, in milliseconds
+    of the broker's clock."""
 
     client: str
     ticket: str
@@ -235,7 +237,7 @@ class WaitingClient(NamedTuple):
 
 
 class End(NamedTuple):
-    """One end of a queue: who used it last, who keeps its role, and who stands in line for it."""
+    """One end of a queue: the last client that used it, the keeper of its role, and the line."""
 
     last: str
     keeper: Keeper | None
@@ -243,10 +245,10 @@ class End(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """A queue at one moment, which is ``now``. ``has_space``: for an item more. ``deleting``: it
-    exists no longer, but its deletion waits. ``partial``: more may stand in line than are told.
-    ``damage`` is the value of a :class:`.brokers.Damage`, empty for none, as in an engine that
-    cannot lose a part of a queue."""
+    """A queue at the moment ``now``. ``has_space``: for one more item. ``deleting``: the queue
+    exists no longer, but its deletion waits. ``partial``: more clients may be in line than are
+    listed. ``damage`` is the value of a :class:`.brokers.Damage`, empty for none, as in an engine
+    that cannot lose a part of a queue."""
 
     now: int
     length: int
@@ -261,8 +263,8 @@ class Inspection(NamedTuple):
 
 
 class Inspect(NamedTuple):
-    """Who is in the way of a put and of a get. Of those who stand in line for one of them at most
-    ``limit`` are told."""
+    """Find the clients that put and get wait for. At most ``limit`` clients in line are listed for
+    each."""
 
     limit: int
 

@@ -10,31 +10,31 @@ if TYPE_CHECKING:
 
 
 class Outcome(Enum):
-    """Replies that say nothing but what became of the request."""
+    """Replies without any value."""
 
-    #: It is done.
+    #: The request is done.
     DONE = "done"
-    #: There is no such queue.
+    #: The queue does not exist.
     MISSING = "missing"
     #: The queue is shut down; of a request that takes items: and empty.
     CLOSED = "closed"
     #: The queue is empty and every producer has ended.
     ENDED = "ended"
-    #: Another took it away meanwhile; nothing was done.
+    #: Another client took the item away meanwhile; nothing was done.
     LATE = "late"
-    #: Another said already that it is dealt with; nothing was done.
+    #: Another client acknowledged the item before; nothing was done.
     PASSED = "passed"
-    #: There is nothing that it could be counted for; nothing was done.
+    #: No item is left that it could count as done; nothing was done.
     EXCESS = "excess"
-    #: Others take items too; nothing was done.
+    #: Other clients take items too; nothing was done.
     SHARED = "shared"
     #: The lease was renewed since the caller saw it; nothing was done.
     RENEWED = "renewed"
     #: The stored content is gone, or may be; nothing was done.
     LOST = "lost"
-    #: There is no such task.
+    #: The task does not exist.
     ABSENT = "absent"
-    #: A task's data is no longer what the new data was made of; nothing was done.
+    #: The task's data has changed since the new data was made of it; nothing was done.
     CHANGED = "changed"
 
 
@@ -53,46 +53,46 @@ Changed = Literal[Outcome.CHANGED]
 
 
 class NoSpace(NamedTuple):
-    """The queue holds so many items, and has no space for the caller: there is none, or others came
-    before."""
+    """The queue holds ``length`` items, and has no space for the caller: it is full, or other
+    clients came before."""
 
     length: int
 
 
 class NoItem(NamedTuple):
-    """The queue has no item for the caller: there is none, or others came before."""
+    """The queue has no item for the caller: it is empty, or other clients came before."""
 
 
 class InUse(NamedTuple):
     """Another client has the role ``"producer"`` or ``"consumer"``, or waits with it. Only engines
-    that have roles reply so."""
+    with roles have this reply."""
 
     role: str
 
 
 class Unfinished(NamedTuple):
-    """So many items are not yet dealt with, at least."""
+    """At least ``number`` items are not yet done."""
 
     number: int = 1
 
 
 class NoTask(NamedTuple):
-    """No task is ready, in ``tube`` if that is not empty. ``due`` is in how many milliseconds one
-    will be by itself, of whatever tube; None when none will."""
+    """No task is ready, in ``tube`` if that is not empty. ``due`` is in how many milliseconds the
+    next task of any tube will be ready by itself; None when none will."""
 
     tube: str = ""
     due: int | None = None
 
 
 class Unprocessed(NamedTuple):
-    """The task is not processed, nor buried. Its data is empty unless it was to be told."""
+    """The task is not processed, nor buried. It has its data if the request is ``whole``."""
 
     task: StoredTask
 
 
 class NoNotice(NamedTuple):
-    """The inbox has nothing to tell that its client has not seen."""
+    """The inbox has no notice that its client has not seen."""
 
 
-#: Replies after which ``wait`` may help.
+#: Replies after which a session can ``wait``.
 Later = NoSpace | NoItem | InUse | Unfinished | NoTask | Unprocessed | NoNotice

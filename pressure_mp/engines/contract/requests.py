@@ -78,12 +78,12 @@ from .tasks import (
     TouchTask,
 )
 
-#: Of every kind of queue.
+#: Requests to every kind of queue.
 QueueRequest = (
     Exists | GetDiscipline | Enlist | GetUsers | Dismiss | StoreChunks | ReadChunks | SweepContents
 )
 
-#: Of hosts.
+#: Requests to hosts.
 HostRequest = Remember | GetRemembered | Forget | Leave
 
 #: Of the level ITEMS.

@@ -1,4 +1,4 @@
-"""Requests of administrators of a queue of tasks. All times are in milliseconds."""
+"""Requests for the administration of a queue of tasks. All times are in milliseconds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .tasks import OtherState
 
 
 class ChangeTask(NamedTuple):
-    """An administrator brings one task from one of the states ``origins`` into the state ``to``, X
-    to remove it; an empty one leaves it in its own, but a taken one is ready then.
+    """Bring a task from one of the states ``origins`` into the state ``to``, X to remove it; an
+    empty ``to`` leaves its state, but makes a taken task ready.
 
-    ``delay`` is how long one waits, or is a zombie, 0 for the queue's own time; ``ttl`` for how
-    long it is ready. ``tube`` and ``edit`` are as of :class:`AckTask`. The reply has its data.
+    ``delay`` is how long the task waits, or is a zombie, 0 for the queue's own time; ``ttl`` is how
+    long it is ready. ``tube`` and ``edit`` are as in :class:`AckTask`. The reply has its data.
     """
 
     id: bytes
@@ -30,16 +30,16 @@ ChangeTaskReply = StoredTask | Absent | OtherState | Changed | Missing
 
 
 class KickedTasks(NamedTuple):
-    """Of so many buried tasks that were looked at so many were kicked; the others should have been
-    gone already."""
+    """The numbers of buried tasks that were read, and of these that were kicked; the others were
+    due to be gone already."""
 
     looked: int
     kicked: int
 
 
 class KickTasks(NamedTuple):
-    """The oldest buried tasks, up to ``limit``, are ready again, or wait for ``delay``. None is
-    left when fewer were looked at."""
+    """Make the oldest buried tasks ready again, up to ``limit``, or waiting for ``delay``. No
+    buried task is left when fewer than ``limit`` were read."""
 
     limit: int
     delay: int = 0
@@ -50,16 +50,17 @@ KickTasksReply = KickedTasks | Missing
 
 
 class ListedTasks(NamedTuple):
-    """Tasks at so many places that were looked at; none is left when there was none."""
+    """The tasks at the places that were read, and how many these are; no task is left when that is
+    0."""
 
     looked: int
     tasks: list[StoredTask]
 
 
 class ListTasks(NamedTuple):
-    """Tasks of one state and, if one is given, of one tube, in the order in which they are next:
-    those at up to ``limit`` places from ``start`` on. A place can have none, or several. Those that
-    are ready and not in line come last, by tube and key."""
+    """List the tasks of one state and, if one is given, of one tube, in their order of service: the
+    tasks at up to ``limit`` places from ``start`` on. A place can have no task, or several. Ready
+    tasks that are not in line come last, by tube and key."""
 
     state: str
     tube: str
@@ -71,9 +72,9 @@ ListTasksReply = ListedTasks | Missing
 
 
 class TaskCounts(NamedTuple):
-    """How many tasks went which way so far (``R-T``): in all, and by tube. ``oldest`` is when the
-    oldest ready task was put, of the most urgent 100 priorities; None when none is ready. Of those
-    with a key an engine may look at the one that is next only."""
+    """The number of transitions of each kind so far (``R-T``): in all, and by tube. ``oldest`` is
+    the time of the put of the oldest ready task, of the most urgent 100 priorities; None when no
+    task is ready. An engine may consider only the next task of each key."""
 
     now: int
     created: int
@@ -84,14 +85,14 @@ class TaskCounts(NamedTuple):
 
 
 class GetTaskCounts(NamedTuple):
-    """Everything that can be counted, at one moment."""
+    """Get all counts of the queue at one moment."""
 
 
 GetTaskCountsReply = TaskCounts | Missing
 
 
 class TruncateTasks(NamedTuple):
-    """Remove tasks, up to ``limit``, whatever state they are in. The reply is how many."""
+    """Remove up to ``limit`` tasks, in whatever state. The reply is how many."""
 
     limit: int
 

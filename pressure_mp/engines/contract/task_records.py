@@ -1,5 +1,5 @@
-"""What is kept of a task, and of a queue of tasks. All times are in milliseconds; moments are the
-broker's, since the epoch."""
+"""The records of a task, and of a queue of tasks. All times are in milliseconds; moments are by the
+broker's clock, since the epoch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TaskSettings:
         return states.DONE if self.keep else states.ZOMBIE if self.zombie else states.VOID
 
     def stated(self) -> dict[str, object]:
-        """As they were stated, by name."""
+        """Return the options as a user states them, by name."""
         return {
             "ttr": _seconds(self.ttr),
             "ttl": _seconds(self.ttl),
@@ -42,7 +42,7 @@ class TaskSettings:
         }
 
     def tell(self, names: Iterable[str]) -> str:
-        """Those options in words."""
+        """Return these options as text."""
         stated = self.stated()
         return ", ".join(f"{name}={stated[name]!r}" for name in names)
 
@@ -55,12 +55,12 @@ def _seconds(milliseconds: int) -> float | None:
 
 
 class TaskRecord(Protocol):
-    """A task without its id and its data. It never changes; an engine may read it as late as
-    somebody asks."""
+    """A task without its id and its data. It never changes; an engine may decode it only when an
+    attribute is read."""
 
     @property
     def state(self) -> str:
-        """The letter of its state, X when it is gone."""
+        """The letter of the task's state, X when it is gone."""
 
     @property
     def priority(self) -> float:
@@ -68,15 +68,15 @@ class TaskRecord(Protocol):
 
     @property
     def created(self) -> int:
-        """When it was put."""
+        """The time of its put."""
 
     @property
     def since(self) -> int:
-        """Since when it is in its state."""
+        """The time since which it is in its state."""
 
     @property
     def due(self) -> int:
-        """When its state ends by itself, 0 when it does not."""
+        """The time at which its state ends by itself, 0 if it does not."""
 
     @property
     def deliveries(self) -> int:
@@ -92,11 +92,11 @@ class TaskRecord(Protocol):
 
     @property
     def key(self) -> str:
-        """Whose turn it is to be served with it, empty when it has no key."""
+        """The key of its group, empty when it has none."""
 
     @property
     def owner(self) -> str:
-        """The process that has it, empty when nobody does."""
+        """The process that has it, empty when no process does."""
 
     @property
     def error(self) -> str:
@@ -104,11 +104,12 @@ class TaskRecord(Protocol):
 
     @property
     def result_ttl(self) -> int:
-        """For how long its result is kept: 0 for not at all, or
+        """The time for which its result is kept: 0 for not at all, or
         :data:`~.task_results.WITH_INBOX`."""
 
     def into(self, state: str, since: int | None = None) -> TaskRecord:
-        """The same in another state; with ``since`` from that moment on and without an end."""
+        """Return the record in another state; with ``since``, from that moment on and without an
+        end."""
 
 
 class Record(NamedTuple):
@@ -128,18 +129,18 @@ class Record(NamedTuple):
     key: str = ""
 
     def into(self, state: str, since: int | None = None) -> Record:
-        """As of :class:`TaskRecord`."""
+        """Do what :meth:`TaskRecord.into` does."""
         if since is None:
             return self._replace(state=state)
         return self._replace(state=state, since=since, due=0)
 
 
-#: In the place of data: the server, or somebody, removed the key that had them.
+#: In the place of data: the server, or another program, removed the key that had them.
 LOST_DATA: Any = None
 
 
 class StoredTask(NamedTuple):
-    """A task as a queue has it. Ids are bytes; see :mod:`pressure_mp.encoding.task_values`. Its
+    """A task in a queue. Ids are bytes; see :mod:`pressure_mp.encoding.task_values`. Its
     data can be ``LOST_DATA``."""
 
     id: bytes
@@ -147,13 +148,12 @@ class StoredTask(NamedTuple):
     data: bytes
 
 
-#: A task that somebody has, by its id, and the number of the take that has it: only by that it is
-#: settled.
+#: A taken task: its id, and the number of the take that has it. Both are needed to settle it.
 HeldTask = tuple[bytes, int]
 
 
 class Edit(NamedTuple):
-    """New data for a task; with ``made_of`` only if that is what its data is now."""
+    """New data for a task; with ``made_of`` only if its data is still that."""
 
     data: bytes
     made_of: bytes | None = None

@@ -1,5 +1,5 @@
-"""Requests about what comes of tasks: results, and the inboxes in which clients hear of many tasks.
-All times are in milliseconds."""
+"""Requests about results of tasks, and about inboxes, in which clients are told of many tasks. All
+times are in milliseconds."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import NamedTuple
 
 from .replies import Done, Lost, Missing, NoNotice
 
-#: The ``result_ttl`` of a task whose result is kept for the inbox that it was put with, and for
-#: nobody else: until that inbox has seen it, or is gone.
+#: The ``result_ttl`` of a task whose result is kept only for the inbox that it was put with: until
+#: that inbox has seen it, or is gone.
 WITH_INBOX = -1
 
-#: What a notice says: the task was taken (again, if it was delivered before); it is neither there,
-#: nor is a result of it; else it is one of the outcomes of :class:`~.tasks.FinishedTask`.
+#: The events of a notice: the task was taken (again, if it was delivered before); neither the task
+#: nor a result of it exists. All other events are outcomes of :class:`~.tasks.FinishedTask`.
 TAKEN = "taken"
 ABSENT = "absent"
 
 
 class Result(NamedTuple):
-    """What a taker says came of a task, in bytes that no broker reads; none, when it said nothing.
+    """The result of a task, in bytes that no broker reads; empty when its taker gave none.
 
-    With a ``token`` they are a manifest, whose content was stored under that token.
+    With a ``token`` the bytes are a manifest, whose content was stored under that token.
     """
 
     data: bytes = b""
     token: str = ""
 
 
-#: Of a taker that says nothing.
+#: The result of a taker that gives none.
 NO_RESULT = Result()
 
 
 class OpenInbox(NamedTuple):
-    """Have an inbox of that name, for ``lease`` from now on; each request of its client that names
-    it renews that. One that is gone is forgotten, with all that it was to hear. Without ``takes``
-    it does not hear that tasks are taken."""
+    """Create an inbox of that name, for ``lease`` from now on; each request of its client that
+    names it renews that. An inbox whose lease has ended is removed, with all its notices. Without
+    ``takes`` it is not told that tasks are taken."""
 
     inbox: str
     lease: int
@@ -43,7 +43,7 @@ class OpenInbox(NamedTuple):
 
 
 class CloseInbox(NamedTuple):
-    """Its client is done with an inbox: it is gone."""
+    """Remove an inbox."""
 
     inbox: str
 
@@ -52,8 +52,8 @@ InboxReply = Done | Missing
 
 
 class WatchTasks(NamedTuple):
-    """An inbox hears of these tasks too, up to MOST_ITEMS: at once of those that are taken, or have
-    ended, or are not there, and of the others when that comes. LOST: the inbox is gone."""
+    """Tell an inbox of these tasks too, up to MOST_ITEMS: at once of tasks that are taken, have
+    ended, or do not exist, and of the others when that happens. LOST: the inbox is gone."""
 
     inbox: str
     ids: Sequence[bytes]
@@ -63,11 +63,11 @@ WatchTasksReply = Done | Lost | Missing
 
 
 class Notice(NamedTuple):
-    """What an inbox hears of a task. ``number`` grows with each notice of that inbox, also when it
-    was gone and is opened again.
+    """A notice of a task in an inbox. ``number`` grows with each notice of that inbox, also when
+    the inbox was gone and is opened again.
 
-    ``deliveries`` says how often the task was taken, ``error`` is the last error that it was given
-    back or buried with. ``result`` is there when one is kept for now.
+    ``deliveries`` is how often the task was taken, ``error`` the last error with which it was given
+    back or buried. ``result`` is its result, if that is still kept.
     """
 
     number: int
@@ -85,10 +85,10 @@ class TakenNotices(NamedTuple):
 
 
 class TakeNotices(NamedTuple):
-    """The next notices of an inbox, up to ``limit`` and to MOST_BYTES of results.
+    """Get the next notices of an inbox, up to ``limit`` and to MOST_BYTES of results.
 
-    Those up to the number ``seen`` are removed, and with them the results that were kept for that
-    inbox. The others stay: who asks for the same again is told the same. LOST: the inbox is gone.
+    The notices up to the number ``seen`` are removed, and with them the results that were kept for
+    that inbox. The others stay: a repeated request gets the same ones. LOST: the inbox is gone.
     """
 
     inbox: str

@@ -1,4 +1,4 @@
-"""Requests of queues of tasks. All times are in milliseconds."""
+"""Requests to queues of tasks. All times are in milliseconds."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .task_results import NO_RESULT, Result
 
 
 class OpenedTasks(NamedTuple):
-    """There is the queue, with these options."""
+    """The queue exists now, with these options."""
 
     settings: TaskSettings
 
 
 class ExistingTasks(NamedTuple):
-    """There is one already, with these options; it was to be created."""
+    """The queue was to be created, and exists already, with these options."""
 
     settings: TaskSettings
 
 
 class OpenTasks(NamedTuple):
     """Create a queue of tasks with these options, attach to one, or whichever applies. ``user`` is
-    as of :class:`~.queues.Open`. With ``mends`` a broker that lost a part of what it kept of the
-    queue puts right what the rest tells; that takes as long as there are tasks."""
+    as in :class:`~.queues.Open`. With ``mends`` a broker that lost keys of the queue makes them
+    again from the records of the tasks; that takes longer the more tasks there are."""
 
     how: How
     settings: TaskSettings
@@ -48,7 +48,7 @@ OpenTasksReply = OpenedTasks | ExistingTasks | Mismatch | Missing
 
 
 class TaskThere(NamedTuple):
-    """There is a task of that id, in that state."""
+    """The queue has a task of that id, in that state."""
 
     id: bytes
     state: str
@@ -58,17 +58,18 @@ class PutTasks(NamedTuple):
     """Add tasks, each an id and data: up to MOST_ITEMS and MOST_BYTES. All are added, or none is;
     the reply has their ids.
 
-    They have all else in common: ready after ``delay``, for ``ttl`` (None: the queue's own), at
-    ``priority``, in ``tube`` unless that is empty. One whose id is empty gets one: with ``ids``
-    ``"auto_increment"`` the next number, else the broker's time in microseconds, as digits.
+    All of them are ready after ``delay``, for ``ttl`` (None: the queue's own), at ``priority``, and
+    in ``tube`` unless that is empty. A task with an empty id gets an id: with ``ids``
+    ``"auto_increment"`` the next number, otherwise the broker's time in microseconds, as digits.
 
-    What comes of them is kept for ``result_ttl`` from then on, see :class:`~.task_results.Result`.
-    ``inbox`` hears of them, if that is not empty.
+    Their results are kept for ``result_ttl`` after their end, see :class:`~.task_results.Result`.
+    ``inbox`` is told of them, if that is not empty.
 
-    Of those that are ready with one ``key``, in one tube, only the first is in line to be taken,
-    and none while as many are taken as ``per_key`` of the queue says. When it is taken, the next of
-    its key goes to the end of the line, behind all that are ready at that priority. A task without
-    a key has its own place in the line. One that is not in line is ready too, but no take gets it.
+    The ready tasks with one ``key`` in one tube are a group. Only the first of a group is in line
+    to be taken, and none while as many are taken as ``per_key`` of the queue says. When it is
+    taken, the next task of its group goes to the end of the line, behind all tasks that are ready
+    at that priority. A task without a key has its own place in the line. A task that is not in line
+    is ready too, but no take gets it.
     """
 
     tasks: Sequence[tuple[bytes, bytes]]
@@ -83,7 +84,7 @@ class PutTasks(NamedTuple):
 
 
 class PutAwaited(NamedTuple):
-    """Add a task of which this session will ask what becomes of it, see :class:`AwaitTask`."""
+    """Add a task for which this session will make the request :class:`AwaitTask`."""
 
     put: PutTasks
 
@@ -92,24 +93,24 @@ PutTasksReply = list[bytes] | TaskThere | Closed | Missing
 
 
 class OtherState(NamedTuple):
-    """The task is in that state, out of which the request takes none."""
+    """The task is in that state, from which the request takes no task."""
 
     state: str
 
 
 class OtherOwner(NamedTuple):
-    """The task is taken, but not by the caller, or by another take. ``owner`` is whose it is, empty
-    when that is not told."""
+    """The task is taken, but by another process, or by another take. ``owner`` is the process that
+    has it, empty when that is not told."""
 
     owner: str
 
 
-#: Why a task cannot be settled. Nothing was done then.
+#: The reason why a task was not settled. Nothing was done.
 Refusal = Absent | OtherState | OtherOwner
 
 
 class Acknowledged(NamedTuple):
-    """A task that was taken, as its taker knows it: to be acknowledged before the next is taken."""
+    """A taken task, as its taker knows it, to acknowledge before the next one is taken."""
 
     id: bytes
     record: TaskRecord
@@ -117,15 +118,15 @@ class Acknowledged(NamedTuple):
 
 
 class TakeTasks(NamedTuple):
-    """Take the tasks that are next, up to ``limit`` and to what one request may take; of one tube,
-    if one is given.
+    """Take the next tasks, up to ``limit`` and to the most that one request may take; from one
+    tube, if one is given.
 
     ``owner`` is the process that has them then, for ``ttr`` (None: the queue's own), by the take of
     the number ``call``, which it never used before. With ``ack`` that task of the owner's is
-    processed first, as by :class:`AckTask`, or the reply is why it is not. ``waits``: as of
-    :class:`~.items.Put`; it is served with what is ready also when the queue is shut down, and
-    waits then for what is not yet in line. With ``retries_alone`` a task that was delivered before
-    is taken alone.
+    acknowledged first, as by :class:`AckTask`, or the reply is the reason why it is not. ``waits``:
+    as in :class:`~.items.Put`; a queue that is shut down still serves its ready tasks, and the
+    session waits for ready tasks that are not yet in line. With ``retries_alone`` a task that was
+    delivered before is taken alone.
     """
 
     owner: str
@@ -139,9 +140,9 @@ class TakeTasks(NamedTuple):
 
 
 class TakenTasks(NamedTuple):
-    """The tasks; and the one that was to be acknowledged, as it is now. With one there can be no
-    tasks although some are ready: to ask for these is another request, without ``ack``. With
-    ``later`` there are none for sure, and the caller may wait at once."""
+    """The taken tasks, and the task that was acknowledged, as it is now. With the latter, ``tasks``
+    can be empty although tasks are ready: these need another request, without ``ack``. With
+    ``later`` no task is ready, and the caller may wait at once."""
 
     tasks: list[StoredTask]
     acknowledged: TaskRecord | None = None
@@ -150,16 +151,16 @@ class TakenTasks(NamedTuple):
 
 TakeTasksReply = TakenTasks | NoTask | Refusal | Lost | Closed | Missing
 
-#: The task as it is now, with its data only if it was to be told ``whole``. CHANGED: of an edit.
-#: LOST: the content of its result is gone, or may be; nothing was done.
+#: The task as it is now, with its data only if the request is ``whole``. CHANGED: the reply to an
+#: edit. LOST: the content of its result is gone, or may be; nothing was done.
 SettledReply = StoredTask | Refusal | Changed | Lost | Missing
 
 
 class AckTask(NamedTuple):
-    """A task that ``owner`` has by the take of that number was processed. It goes, or stays for
-    ``delay`` as a zombie (None: the queue's own time), or as done. ``tube`` is where it goes to,
-    None for nowhere else; ``edit`` what becomes of its data. ``result`` is what came of it, if
-    that is to be kept."""
+    """Acknowledge a task that ``owner`` has by the take of that number: it was processed. It is
+    removed, or stays for ``delay`` as a zombie (None: the queue's own time), or as done. ``tube``
+    is its new tube, None for the old one; ``edit`` changes its data. ``result`` is kept, if the
+    task's result is to be kept."""
 
     id: bytes
     owner: str
@@ -172,9 +173,9 @@ class AckTask(NamedTuple):
 
 
 class ReleaseTask(NamedTuple):
-    """It is given back: ready, in its old place, or waiting for ``delay``; or buried, when it was
-    delivered too often. Without ``priority`` and with an empty ``error`` these stay as they are.
-    ``result`` is kept if it is buried, and if one is to be kept."""
+    """Give a taken task back: it is ready, in its old place, or waiting for ``delay``; or buried,
+    when it was delivered too often. Without ``priority`` and with an empty ``error`` these stay as
+    they are. ``result`` is kept if the task is buried and its result is to be kept."""
 
     id: bytes
     owner: str
@@ -190,7 +191,7 @@ class ReleaseTask(NamedTuple):
 
 
 class BuryTask(NamedTuple):
-    """It is put aside, for ``ttl``, or for good with 0. ``result`` is as of :class:`AckTask`."""
+    """Bury a taken task, for ``ttl``, or for good with 0. ``result`` is as in :class:`AckTask`."""
 
     id: bytes
     owner: str
@@ -204,8 +205,8 @@ class BuryTask(NamedTuple):
 
 
 class TouchTask(NamedTuple):
-    """It stays taken for ``increment`` more; None: for the queue's ttr from now. With ``call`` 0 a
-    task that is ready stays so for longer, and the queue's ttl is what counts."""
+    """Keep a task taken for ``increment`` more; None: for the queue's ttr from now. With ``call`` 0
+    keep a ready task ready for longer, for the queue's ttl in place of its ttr."""
 
     id: bytes
     owner: str
@@ -216,9 +217,10 @@ class TouchTask(NamedTuple):
 
 
 class AckTasks(NamedTuple):
-    """Up to MOST_ITEMS tasks that ``owner`` has were processed; each by itself. The reply is why
-    some were not, by their place. ``results`` is what came of those at some places, up to
-    MOST_BYTES together unless it is one; LOST: the content of one is gone, and nothing was done."""
+    """Acknowledge up to MOST_ITEMS tasks that ``owner`` has, each by itself. The reply has the
+    tasks that were not acknowledged, by their indexes, with the reasons. ``results`` are results
+    with the indexes of their tasks, up to MOST_BYTES together unless it is one; LOST: the content
+    of a result is gone, and nothing was done."""
 
     owner: str
     tasks: Sequence[HeldTask]
@@ -229,7 +231,7 @@ AckTasksReply = dict[int, Refusal] | Lost | Missing
 
 
 class GetTask(NamedTuple):
-    """A task as it is."""
+    """Get a task."""
 
     id: bytes
 
@@ -238,8 +240,8 @@ GetTaskReply = StoredTask | Absent | Missing
 
 
 class FinishedTask(NamedTuple):
-    """What became of a task: ``outcome`` is ``"processed"``, ``"buried"``, ``"killed"`` or
-    ``"dropped"``. Without ``task`` it is gone. ``result`` is there when one is kept for now."""
+    """The end of a task: ``outcome`` is ``"processed"``, ``"buried"``, ``"killed"`` or
+    ``"dropped"``. Without ``task`` it is gone. ``result`` is its result, if that is still kept."""
 
     outcome: str
     task: StoredTask | None
@@ -247,8 +249,9 @@ class FinishedTask(NamedTuple):
 
 
 class AwaitTask(NamedTuple):
-    """What became of a task. The session hears of it too when the task is gone meanwhile, if it
-    asked before, or put the task. ``whole``: as it is not finished, tell its data too."""
+    """Get the end of a task. A session that made this request before, or that put the task, also
+    gets it when the task is gone meanwhile. ``whole``: the reply has the data of a task that is not
+    finished."""
 
     id: bytes
     whole: bool = True
@@ -259,7 +262,7 @@ AwaitTaskReply = FinishedTask | Unprocessed | Absent | Missing
 
 
 class CountReady(NamedTuple):
-    """How many tasks are ready, of one tube or, if that is empty, of all."""
+    """Count the ready tasks, of one tube or, if that is empty, of all."""
 
     tube: str = ""
 
@@ -268,14 +271,14 @@ CountReadyReply = int | Missing
 
 
 class Takers(NamedTuple):
-    """Who has taken tasks, by the broker's clock: the end of each one's lease."""
+    """The processes that have taken tasks, and the ends of their leases by the broker's clock."""
 
     now: int
     leases: dict[str, int]
 
 
 class RenewTaker(NamedTuple):
-    """Renew the lease of a process as one who has tasks, if it ``holds`` any."""
+    """Renew the lease of a process that takes tasks, if it ``holds`` any."""
 
     owner: str
     holds: bool
@@ -285,11 +288,11 @@ RenewTakerReply = Takers | Missing
 
 
 class RequeueTasks(NamedTuple):
-    """Give back what ``owner`` has taken, up to ``limit`` tasks, with ``error``. The reply is how
-    many; none is left when they are fewer.
+    """Requeue the tasks that ``owner`` has taken, up to ``limit`` tasks, with ``error``. The reply
+    is how many; if these are fewer than ``limit``, none is left.
 
-    With ``seen`` only if the owner's lease still ends then (RENEWED: it does not). With ``call``
-    only what it took in that call.
+    With ``seen`` only if the owner's lease still ends at that time (RENEWED: it does not). With
+    ``call`` only the tasks of that take.
     """
 
     owner: str
@@ -310,17 +313,17 @@ CloseTasksReply = Done | Missing
 
 
 class AreTasksClosed(NamedTuple):
-    """Whether the queue was shut down."""
+    """Ask whether the queue was shut down."""
 
 
 AreTasksClosedReply = bool | Missing
 
 
 class DeleteTasks(NamedTuple):
-    """Remove the queue, whoever uses it."""
+    """Remove the queue, even while clients use it."""
 
 
 DeleteTasksReply = Done | Missing
 
-#: What becomes of one task that was taken.
+#: The requests that settle a taken task.
 SettleRequest = AckTask | ReleaseTask | BuryTask | TouchTask
