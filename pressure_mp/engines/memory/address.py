@@ -1,4 +1,4 @@
-"""Where queues in memory are: in this process, under a name."""
+"""Addresses of queues in the memory of this process, which have a name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CAPABILITIES = Capabilities(persistent=False, durable=False, private=True)
 
 
 class MemoryAddress(NamedTuple):
-    """The queues of this process that have this name and prefix in common."""
+    """The queues of this process with this name and prefix."""
 
     scheme: str = "memory"
     name: str = ""
@@ -21,17 +21,17 @@ class MemoryAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return f"memory://{quote(self.name)}"
 
     @property
     def endpoint(self) -> None:
-        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return None
 
     @property
     def capabilities(self) -> Capabilities:
-        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return _CAPABILITIES
 
     def started(self) -> MemoryAddress:
@@ -40,7 +40,7 @@ class MemoryAddress(NamedTuple):
 
 
 def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> MemoryAddress:
-    """Read a URL. Raises AddressError for one with a login or options."""
+    """Read a URL. Raises AddressError for a URL with a login or options."""
     if url.has_login or url.options:
         raise url.error("has a login or options; memory:// has none")
     return MemoryAddress(name=unquote(url.place + url.path), prefix=prefix)

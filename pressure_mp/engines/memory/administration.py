@@ -1,4 +1,4 @@
-"""To look at a queue, and what concerns all of it."""
+"""Requests that read the counts and items of a queue, or that change all of it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from .state import QueueState
 
 @for_items.does(GetDiscipline)
 def get_discipline(state: QueueState, request: GetDiscipline, caller: Caller) -> GetDisciplineReply:
-    """Which discipline it was created with."""
+    """Return the discipline with which the queue was created."""
     return state.discipline
 
 
@@ -60,25 +60,25 @@ def enlist(state: QueueState, request: Enlist, caller: Caller) -> EnlistReply:
 
 @for_items.does(GetUsers)
 def get_users(state: QueueState, request: GetUsers, caller: Caller) -> GetUsersReply:
-    """The processes that were noted."""
+    """List the processes that were noted as users."""
     return list(state.users)
 
 
 @for_items.does(GetLength)
 def get_length(state: QueueState, request: GetLength, caller: Caller) -> GetLengthReply:
-    """How many items are queued."""
+    """Count the queued items."""
     return len(state.items)
 
 
 @for_items.does(IsClosed)
 def is_closed(state: QueueState, request: IsClosed, caller: Caller) -> IsClosedReply:
-    """Whether it was shut down."""
+    """Tell whether the queue was shut down."""
     return state.closed
 
 
 @for_items.does(GetStats)
 def get_stats(state: QueueState, request: GetStats, caller: Caller) -> GetStatsReply:
-    """Everything that is counted."""
+    """Return all counts."""
     return Stats(
         length=len(state.items),
         maxsize=state.bound,
@@ -97,7 +97,7 @@ def get_stats(state: QueueState, request: GetStats, caller: Caller) -> GetStatsR
 
 @for_items.does(Inspect)
 def inspect(state: QueueState, request: Inspect, caller: Caller) -> InspectReply:
-    """Who waits: the first one of each line keeps that end, until it is served."""
+    """List the waiting clients. The first client of each line keeps that end until it is served."""
     putters, takers = state.lines.putters, state.lines.takers
     return Inspection(
         now=milliseconds(),
@@ -114,7 +114,7 @@ def inspect(state: QueueState, request: Inspect, caller: Caller) -> InspectReply
 
 @for_items.does(SetBound)
 def set_bound(state: QueueState, request: SetBound, caller: Caller) -> SetBoundReply:
-    """Change the bound; what is over it stays."""
+    """Change the bound; items beyond it stay."""
     state.bound = request.bound
     return Outcome.DONE
 
@@ -136,7 +136,7 @@ def join(state: QueueState, request: Join, caller: Caller) -> JoinReply:
 
 @for_items.does(Close)
 def close(state: QueueState, request: Close, caller: Caller) -> CloseReply:
-    """Shut it down; nobody is in the way."""
+    """Shut the queue down, without waiting for other clients."""
     if state.closed and request.once:
         return Outcome.CLOSED
     if not state.closed:
@@ -152,7 +152,7 @@ def close(state: QueueState, request: Close, caller: Caller) -> CloseReply:
 
 @for_items.does(PeekItems)
 def peek(state: QueueState, request: PeekItems, caller: Caller) -> PeekItemsReply:
-    """Look at those whose turn it is next."""
+    """List the next items."""
     return state.items.peek(request.start, request.limit)
 
 
@@ -164,7 +164,7 @@ def peek_placed(state: QueueState, request: PeekPlaced, caller: Caller) -> PeekP
 
 @for_items.does(Purge)
 def purge(state: QueueState, request: Purge, caller: Caller) -> PurgeReply:
-    """Drop all that is queued; nobody is in the way."""
+    """Drop all queued items, without waiting for other clients."""
     number = len(state.items)
     if number:
         state.done += number
@@ -176,7 +176,7 @@ def purge(state: QueueState, request: Purge, caller: Caller) -> PurgeReply:
 
 
 def summarize(state: QueueState, name: str) -> QueueSummary:
-    """The queue as it is listed."""
+    """Make the summary with which the queue is listed."""
     return QueueSummary(
         name=name,
         discipline=state.discipline,

@@ -1,4 +1,4 @@
-"""The broker in memory: which queues it has."""
+"""The broker in memory: its queues and its samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..contract.requests import Request
 from .clock import milliseconds
 from .line import Caller
 
-#: What is said of what a program's memory does not keep.
+#: The finding about data that ends with the program.
 _NOTHING_STAYS = Finding(
     "memory://",
     "this process",
@@ -42,7 +42,7 @@ for_brokers: Implementations[MemoryBroker, []] = Implementations()
 
 
 class MemoryBroker:
-    """All queues of one address, and what was noted of them."""
+    """All queues of one address, and their samples."""
 
     def __init__(self, summaries: Callable[[], Iterable[QueueSummary]]) -> None:
         self._summaries = summaries

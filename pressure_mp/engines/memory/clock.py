@@ -9,5 +9,6 @@ _EPOCH = time.time() - time.monotonic()
 
 
 def milliseconds() -> int:
-    """Milliseconds since the epoch, as it was known when this process first used such a queue."""
+    """Return the milliseconds since the epoch, by the system's clock at the first use of such a
+    queue and the monotonic clock since then."""
     return int((_EPOCH + time.monotonic()) * 1000)

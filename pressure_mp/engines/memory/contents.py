@@ -10,13 +10,13 @@ from ...encoding.large import is_manifest, token_of, weight
 
 
 class Contents:
-    """Everything that is kept of the contents of one queue's items. Leases are in milliseconds."""
+    """The contents of one queue's items, and how long each is kept. Leases are in milliseconds."""
 
     def __init__(self) -> None:
         #: By token and number.
         self.chunks: dict[tuple[str, int], bytes] = {}
-        #: Until when the content of a token is kept: on the clock, or for ever while it is queued.
-        #: While it is in flight, or set aside, it is not here.
+        #: The time until which the content of a token is kept, infinite while its item is queued.
+        #: An item that is in flight, or set aside, has no entry.
         self.kept: dict[str, float] = {}
 
     def is_kept(self, token: str) -> bool:
@@ -24,16 +24,16 @@ class Contents:
         return self.kept.get(token, 0) > time.monotonic()
 
     def is_there(self, token: str) -> bool:
-        """Whether a content was stored, and is not removed, whether it is kept or not."""
+        """Whether a content was stored and not removed, even if its time is over."""
         return (token, 0) in self.chunks
 
     def store(self, token: str, number: int, chunk: Sequence[memoryview], lease: int) -> None:
-        """Keep a chunk, and with it those before it, for a lease."""
+        """Store a chunk, and keep it and the earlier chunks for a lease."""
         self.chunks[token, number] = b"".join(chunk)
         self.keep(token, lease)
 
     def read(self, token: str, number: int, room: Sequence[memoryview]) -> bool:
-        """Copy a chunk to where there is room for it; whether it was there."""
+        """Copy a chunk into ``room``, and return whether the chunk exists."""
         chunk = memoryview(self.chunks.get((token, number), b""))
         if chunk.nbytes != sum(view.nbytes for view in room):
             return False
@@ -46,7 +46,7 @@ class Contents:
         self.kept[token] = time.monotonic() + max(lease, 3000) / 1000
 
     def keep_for_reading(self, token: str, lease: int) -> None:
-        """Keep the content of an item that was taken for good. Nobody would send it again."""
+        """Keep the content of an item that was taken for good: no client could send it again."""
         self.keep(token, lease * 12)
 
     def keep_on(self, token: str, lease: int) -> None:
@@ -55,7 +55,7 @@ class Contents:
             self.keep_for_reading(token, lease)
 
     def weigh(self, item: bytes) -> tuple[int, str]:
-        """The size of an item; and its token, if its content was stored."""
+        """Return the size of an item, and its token, if its content was stored."""
         token = token_of(item) if is_manifest(item) else ""
         return (weight(item), token) if token in self.kept else (len(item), "")
 
@@ -64,24 +64,25 @@ class Contents:
         self.kept[token] = math.inf
 
     def forget(self, token: str) -> None:
-        """The manifest is elsewhere: in flight, or set aside."""
+        """Note that the manifest is in flight, or set aside."""
         self.kept.pop(token, None)
 
     def end(self, token: str) -> None:
-        """The content is not needed any more."""
+        """Remove a content that is not needed any more."""
         if token:
             self.kept[token] = 0.0
             self.sweep("", False)
 
     def end_queued(self) -> None:
-        """Nothing is queued any more."""
+        """Remove the contents of all queued items."""
         for token, until in self.kept.items():
             if until == math.inf:
                 self.kept[token] = 0.0
         self.sweep("", False)
 
     def sweep(self, token: str, is_empty: bool) -> None:
-        """Remove what is not kept any more; and the content of ``token``, unless it is queued."""
+        """Remove the contents whose time is over, and the content of ``token``, unless it is
+        queued."""
         if self.kept.get(token, math.inf) < math.inf:
             self.kept[token] = 0.0
         if is_empty:

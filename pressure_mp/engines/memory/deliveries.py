@@ -1,6 +1,7 @@
-"""Items in flight come back unless they are acknowledged; and who is responsible for them.
+"""Items in flight, which are requeued unless they are acknowledged, and the leases of their owners.
 
-An owner is a process. In memory all of them are the same one, so nobody ends without the queue.
+An owner is a process. In memory all owners are the same process, so none ends before the queue
+does.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def acknowledge(state: QueueState, request: Acknowledge, caller: Caller) -> Ackn
 
 @for_items.does(SetAside)
 def set_aside(state: QueueState, request: SetAside, caller: Caller) -> SetAsideReply:
-    """Keep an item apart, and count it as done. Its content stays as long as the queue."""
+    """Set an item aside, and count it as done. Its content stays as long as the queue."""
     if request.number is not None:
         delivery = state.in_flight.get(request.number)
         if delivery is None or delivery.owner != request.owner or delivery.passed:
@@ -76,7 +77,7 @@ def set_aside(state: QueueState, request: SetAside, caller: Caller) -> SetAsideR
 
 @for_items.does(GetRejected)
 def get_rejected(state: QueueState, request: GetRejected, caller: Caller) -> GetRejectedReply:
-    """What was kept apart, oldest first."""
+    """List the items that were set aside, oldest first."""
     return state.rejected[: request.limit]
 
 
@@ -84,13 +85,13 @@ def get_rejected(state: QueueState, request: GetRejected, caller: Caller) -> Get
 def requeue_rejected(
     state: QueueState, request: RequeueRejected, caller: Caller
 ) -> RequeueRejectedReply:
-    """Put it again, whatever the bound says."""
+    """Put an item again that was set aside, whatever the bound is."""
     if state.closed:
         return Outcome.CLOSED
     if request.item not in state.rejected:
         return Outcome.ABSENT
     state.rejected.remove(request.item)
-    # What looks like a manifest and has no content here is an item like any other.
+    # An item with the form of a manifest, but without a content here, is an item like any other.
     if is_manifest(request.item) and state.contents.is_there(token_of(request.item)):
         state.contents.queue(token_of(request.item))
     state.add(request.item, b"", caller.client)
@@ -110,7 +111,7 @@ def drop_rejected(state: QueueState, request: DropRejected, caller: Caller) -> D
 
 @for_items.does(Requeue)
 def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply:
-    """Put back what an owner has in flight, or some of it."""
+    """Requeue the items that an owner has in flight, or some of them."""
     if request.seen is not None and state.consumers.get(request.owner) != request.seen:
         return Outcome.RENEWED
     back = []
@@ -118,7 +119,7 @@ def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply
         if not _is_wanted(number, delivery, request):
             continue
         del state.in_flight[number]
-        if request.numbers:  # nobody was given it
+        if request.numbers:  # no get returned it
             before = delivery.entry.deliveries - 1
             delivery.entry, delivery.limit = delivery.entry._replace(deliveries=before), 0
         if not delivery.passed and comes_back(state, delivery):
@@ -132,7 +133,7 @@ def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply
 
 
 def _is_wanted(number: int, delivery: Delivery, request: Requeue) -> bool:
-    """Whether a request is about this item."""
+    """Whether the request names this item."""
     return (
         delivery.owner == request.owner
         and request.call in (None, delivery.call)
@@ -141,14 +142,14 @@ def _is_wanted(number: int, delivery: Delivery, request: Requeue) -> bool:
 
 
 def _prefetched(state: QueueState, owner: str) -> list[Entry]:
-    """What readers of an owner did not hand out, who have nothing any more."""
+    """Take away the items that an owner's readers have not handed out, and return them."""
     names = [name for name in state.readers if owner_of(name) == owner]
     return [entry for name in names for entry in state.readers.pop(name).left]
 
 
 @for_items.does(Renew)
 def renew(state: QueueState, request: Renew, caller: Caller) -> RenewReply:
-    """Renew leases, and tell all of them."""
+    """Renew leases, and return the leases of all owners."""
     now = milliseconds()
     if request.consumes:
         state.consumers[request.owner] = now + caller.lease
@@ -159,7 +160,7 @@ def renew(state: QueueState, request: Renew, caller: Caller) -> RenewReply:
 
 @for_items.does(Retire)
 def retire(state: QueueState, request: Retire, caller: Caller) -> RetireReply:
-    """Take an owner's lease as a producer away."""
+    """Remove an owner's lease as a producer."""
     producers = state.producers or {}
     if request.seen is not None and producers.get(request.owner) != request.seen:
         return Outcome.RENEWED

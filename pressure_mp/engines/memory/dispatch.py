@@ -1,4 +1,4 @@
-"""Which function does which request to a queue in memory."""
+"""The tables of the functions that do requests to queues in memory."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from .life import Life
 from .line import Caller
 from .state import QueueState, Slot
 
-#: Of queues of items. If there is no queue, the reply is MISSING.
+#: For queues of items that exist; otherwise the reply is MISSING.
 for_items: Implementations[QueueState, [Caller]] = Implementations()
 
-#: Of queues of items, whether there is one or not.
+#: For queues of items, whether they exist or not.
 for_slots: Implementations[Slot, [Caller]] = Implementations()
 
-#: Of queues of tasks. If there is no queue, the reply is MISSING.
+#: For queues of tasks that exist; otherwise the reply is MISSING.
 for_tasks: Implementations[Life, [Caller]] = Implementations()

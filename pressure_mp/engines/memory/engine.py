@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..contract.brokers import QueueSummary
 from ..contract.hosts import QueueKey
 from ..contract.session import DEFAULTS, Options
-from . import (  # noqa: F401 - these note what they do, when they are imported
+from . import (  # noqa: F401 - their import fills the tables of functions
     administration,
     deliveries,
     fair,
@@ -28,10 +28,10 @@ from .queue import MemoryItems
 from .session import AsyncMemorySession, MemoryQueue, MemorySession
 from .tasks import MemoryTasks
 
-#: A queue of one name: of items, in whatever order, or of tasks.
+#: The queue of one name: of items in some order, or of tasks.
 _Queue = MemoryItems | MemoryTasks
 
-#: The kinds of queues, by discipline; all that are not named are queues of items.
+#: The kinds of queues, by discipline; all other disciplines are queues of items.
 _KINDS: dict[str, type[_Queue]] = {"tasks": MemoryTasks}
 
 
@@ -46,7 +46,7 @@ class MemoryEngine:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        #: The queues that exist, and the queues that handles refer to. No other name is kept.
+        #: The queues that exist or that handles refer to; no other names.
         self._queues: weakref.WeakValueDictionary[tuple[type[_Queue], str], _Queue] = (
             weakref.WeakValueDictionary()
         )
@@ -87,7 +87,8 @@ class MemoryEngine:
             self._existing.discard(found)
 
     def after_fork(self) -> None:
-        # The parent's queues are not the child's: what it put into them nobody would get.
+        # The parent's queues are not the child's: no process would get the items that it puts
+        # there.
         self._begin()
 
     def close(self, kept: int = 0) -> None:
@@ -100,7 +101,7 @@ def _kind(discipline: str) -> type[_Queue]:
 
 @dataclass(frozen=True)
 class MemoryBinding:
-    """One queue in memory, what a host notes, or the broker."""
+    """One queue in memory, the notes of a host, or the broker."""
 
     queue: MemoryQueue
     discipline: str

@@ -1,4 +1,4 @@
-"""To look at a queue that is fair by key. Of another discipline there is none of that name."""
+"""Requests that read a queue that is fair by key. A queue of another discipline is MISSING."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .state import QueueState
 
 @for_items.does(GetSnapshot)
 def get_snapshot(state: QueueState, request: GetSnapshot, caller: Caller) -> GetSnapshotReply:
-    """The next items, which stay."""
+    """List the next items, and leave them queued."""
     return state.items.snapshot(request.limit) if isinstance(state.items, Fair) else Outcome.MISSING
 
 
 @for_items.does(GetKeys)
 def get_keys(state: QueueState, request: GetKeys, caller: Caller) -> GetKeysReply:
-    """The keys that have items queued."""
+    """List the keys that have queued items."""
     return state.items.keys() if isinstance(state.items, Fair) else Outcome.MISSING
 
 
 @for_items.does(GetQueued)
 def get_queued(state: QueueState, request: GetQueued, caller: Caller) -> GetQueuedReply:
-    """How many items of a key are queued."""
+    """Count the queued items of a key."""
     return state.items.queued(request.key) if isinstance(state.items, Fair) else Outcome.MISSING

@@ -1,4 +1,4 @@
-"""What the processes of a host note in memory."""
+"""The anonymous queues that the processes of a host note in memory."""
 
 from __future__ import annotations
 

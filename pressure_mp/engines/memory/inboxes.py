@@ -1,4 +1,4 @@
-"""The requests about inboxes, in which clients hear of tasks."""
+"""Requests about inboxes, in which clients are told of tasks."""
 
 from __future__ import annotations
 

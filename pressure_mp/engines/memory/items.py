@@ -1,4 +1,4 @@
-"""Items come, and items are taken."""
+"""Requests that put, take and prefetch items."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .state import Delivery, QueueState, Reader, handle_of, owner_of
 
 @for_items.does(Put)
 def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
-    """Add items while there is space, and up to one that is not comparable."""
+    """Add items while there is space, up to the first one that cannot be compared."""
     if state.closed:
         return Outcome.CLOSED
     if request.has_content:
@@ -61,7 +61,7 @@ def take(state: QueueState, request: Take, caller: Caller) -> TakeReply:
         return _take_for_good(state, request, caller) if refused is None else refused
     if hold.reader:
         limit = min(limit, _fair_share(state, hold.reader, caller))
-    # What it prefetched, and is not known to have handed out, may still come back.
+    # Items that it prefetched, and is not known to have handed out, may still be requeued.
     counts = bool(hold.reader) and not (
         hold.reader in state.readers and state.readers[hold.reader].left
     )
@@ -93,7 +93,7 @@ def _take_for_good(state: QueueState, request: Take, caller: Caller) -> Taken:
 
 @for_items.does(Prefetch)
 def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchReply:
-    """Take items ahead of their need; what the reader's last call took was all handed out."""
+    """Take items before they are needed; all items of the reader's last call were handed out."""
     limit = min(request.limit, _fair_share(state, request.reader, caller))
     state.readers.pop(request.reader, None)
     refused = refusal(state, request, caller)
@@ -109,7 +109,8 @@ def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchRe
 
 
 def end_of_items(state: QueueState, request: Take | Prefetch) -> Closed | Ended | None:
-    """Why no item will come any more; None while one is there or may come."""
+    """Return the reason why no item will come any more; None while an item is queued or may
+    come."""
     if isinstance(request, Prefetch):
         return state.end_of_items(request.until_ended, owner_of(request.reader))
     return state.end_of_items(request.until_ended, request.hold and request.hold.owner)
@@ -118,7 +119,7 @@ def end_of_items(state: QueueState, request: Take | Prefetch) -> Closed | Ended 
 def refusal(
     state: QueueState, request: Take | Prefetch, caller: Caller
 ) -> Closed | Ended | NoItem | None:
-    """Why the caller gets no item now; None when it gets one."""
+    """Return the reason why the caller gets no item now; None when it gets one."""
     end = end_of_items(state, request)
     if end is not None:
         return end
@@ -127,20 +128,21 @@ def refusal(
     takers = state.lines.takers
     if not request.waits or takers.is_next(caller):
         return None
-    # The first come is the first served; who comes now, and has no place yet, need not take one
-    # when there are items for all who wait too.
+    # Callers are served in the order in which they came. A caller without a place is served too
+    # when there are items for it and for all callers in line.
     has_enough = len(state.items) >= _limit(request) + takers.count_others(caller)
     return NoItem() if takers.has(caller) or not has_enough else None
 
 
 def _limit(request: Take | Prefetch) -> int:
-    """How many items it may take, whatever others want: a reader takes no more than its share."""
+    """Return how many items the request may take, whatever others want: a reader takes at most its
+    share."""
     is_shared = isinstance(request, Prefetch) or (request.hold is not None and request.hold.reader)
     return 1 if is_shared else request.limit
 
 
 def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:
-    """How many of the items one reader may take, of those that wait or consume."""
+    """Return how many items one reader may take: a share among the callers that wait or consume."""
     now = milliseconds()
     active = {handle_of(name) for name, other in state.readers.items() if other.until >= now}
     waiting = state.lines.takers.count_others(caller)
@@ -148,7 +150,7 @@ def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:
 
 
 def _depart(state: QueueState, removed: list[Entry], owner: str, caller: Caller) -> list[Entry]:
-    """What was removed is in flight from now on: it has numbers, and its owner is there."""
+    """Note removed items as in flight: they get numbers, and their owner a lease."""
     until = milliseconds() + caller.lease
     state.consumers[owner] = max(state.consumers.get(owner, 0), until)
     return [entry._replace(number=entry.number or next(state.numbers)) for entry in removed]
@@ -156,7 +158,7 @@ def _depart(state: QueueState, removed: list[Entry], owner: str, caller: Caller)
 
 @for_items.does(HandOut)
 def hand_out(state: QueueState, request: HandOut, caller: Caller) -> HandOutReply:
-    """Note how many the reader handed out; what is left stays, or goes back to the front."""
+    """Note how many items the reader handed out; the others stay, or go back to the front."""
     reader = state.readers.get(request.reader)
     if reader is None or reader.call != request.call:
         return Outcome.LATE

@@ -1,4 +1,4 @@
-"""The contents of large items come in chunks and are read in chunks."""
+"""Requests that store and read the contents of large items, in chunks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .state import QueueState, Slot
 
 @for_items.does(StoreChunks)
 def store_chunks(state: QueueState, request: StoreChunks, caller: Caller) -> StoreChunksReply:
-    """Keep chunks, if those before them were kept."""
+    """Store chunks, if the earlier ones are still kept."""
     if state.closed:
         return Outcome.CLOSED
     if request.first == 0:
@@ -29,7 +29,7 @@ def read_chunks(slot: Slot, request: ReadChunks, caller: Caller) -> ReadChunksRe
 
 
 def keep_chunks(contents: Contents, request: StoreChunks, lease: int) -> Done | Lost:
-    """Keep chunks of one of these contents, if those before them were kept."""
+    """Store chunks of a content, if the earlier ones are still kept."""
     if request.first and not contents.is_kept(request.token):
         return Outcome.LOST
     for number, chunk in enumerate(request.chunks, request.first):
@@ -38,7 +38,7 @@ def keep_chunks(contents: Contents, request: StoreChunks, lease: int) -> Done | 
 
 
 def copy_chunks(contents: Contents, request: ReadChunks, lease: int) -> Done | Lost:
-    """Copy chunks of one of these contents."""
+    """Copy chunks of a content into the rooms of the request."""
     token, first, rooms = request
     for number, room in enumerate(rooms, first):
         if not contents.read(token, number, room):

@@ -1,4 +1,4 @@
-"""What a broker keeps of a queue of tasks, and what becomes of a task."""
+"""The state of a queue of tasks, and the transitions of its tasks."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .line import Caller
 from .ready_tasks import ReadyTasks
 from .results import Results
 
-#: In which states there is an outcome to be told, and which.
+#: The states that are an outcome, and the outcome of each.
 OUTCOMES: dict[str, str] = {
     states.ZOMBIE: "processed",
     states.DONE: "processed",
     states.BURIED: "buried",
 }
-#: How many tasks one call moves whose time has come.
+#: The most tasks with a transition due that one call moves.
 _MOST_DUE = 100
 
 
@@ -33,7 +33,7 @@ class Living:
     data: bytes
     #: The number of its arrival.
     seq: int
-    #: Those that hear of it; the first is the one that it was put with, if it was.
+    #: The inboxes that are told of it; the inbox that it was put with is the first.
     inboxes: list[str] = field(default_factory=list)
 
     def stored(self, whole: bool = True) -> StoredTask:
@@ -42,7 +42,7 @@ class Living:
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Where it is among those of its state."""
+        """The sort key of the task among the tasks of its state."""
         record = self.record
         if record.state == states.TAKEN:
             return record.owner[-8:], record.call, self.id
@@ -52,7 +52,7 @@ class Living:
 
 
 class Life:
-    """Everything that a broker keeps of one queue of tasks."""
+    """The state of one queue of tasks."""
 
     def __init__(self, settings: TaskSettings, now: int) -> None:
         self.settings = settings
@@ -63,7 +63,7 @@ class Life:
         self.tasks: dict[bytes, Living] = {}
         self.ways: dict[str, int] = {}
         self.presence: dict[str, int] = {}
-        #: Who waits for what becomes of a task, and what they are to hear.
+        #: The callers that wait for the end of a task; and the outcomes that they are to be told.
         self.awaited: dict[bytes, list[Caller]] = {}
         self.outcomes: dict[Caller, str] = {}
         self.results = Results()
@@ -82,7 +82,7 @@ class Life:
         return [task.record.tube for task in self._ready]
 
     def number_ready(self, tube: str) -> int:
-        """How many tasks are ready, whether they can be taken or not; of a tube if one is given."""
+        """Count the ready tasks, whether they can be taken or not; of a tube if one is given."""
         return sum(tube in ("", task.record.tube) for task in self._ready.all())
 
     def make_id(self, ids: str, taken: dict[bytes, bytes]) -> bytes:
@@ -99,19 +99,19 @@ class Life:
                 return id
 
     def lifetime(self, ttl: int | None) -> int:
-        """When a task that is ready from now on is dropped; 0 for never."""
+        """Return the time at which a task is dropped that is ready from now on; 0 for never."""
         time = self.settings.ttl if ttl is None else ttl
         return self.now + time if time else 0
 
     def ordered(self, state: str) -> list[Living]:
-        """The tasks of a state, in the order in which they are next."""
+        """List the tasks of a state, in their order of service."""
         if state == states.READY:
             return self._ready.all()
         found = [task for task in self.tasks.values() if task.record.state == state]
         return sorted(found, key=lambda task: task.place)
 
     def next_ready(self, tube: str) -> Living | None:
-        """The ready task whose turn it is, of a tube if one is given."""
+        """Return the next ready task, of a tube if one is given."""
         for task in self._ready:
             if tube in ("", task.record.tube):
                 if not 0 < task.record.due <= self.now:
@@ -120,19 +120,20 @@ class Life:
         return None
 
     def next_due_at(self) -> int | None:
-        """When a task becomes ready by itself; None for none."""
+        """Return the time at which the next task becomes ready by itself; None if none does."""
         for due, id in self._due:
             if self.tasks[id].record.state in (states.WAITING, states.TAKEN):
                 return due
         return None
 
     def next_due(self) -> int | None:
-        """The same, in how many milliseconds."""
+        """Return in how many milliseconds the next task becomes ready by itself; None if none
+        does."""
         due = self.next_due_at()
         return None if due is None else max(due - self.now, 0) + 1
 
     def sweep(self) -> None:
-        """Tasks of which the time has come move on."""
+        """Make the transitions that are due."""
         for due, id in self._due[:_MOST_DUE]:
             if due > self.now:
                 break
@@ -140,7 +141,7 @@ class Life:
         self.results.sweep(self.now)
 
     def lapse(self, task: Living) -> None:
-        """The time of a task's state is over."""
+        """Make the transition of a task whose time in its state is over."""
         state = task.record.state
         if state == states.WAITING:
             self.revive(task, 0, None, None)
@@ -151,14 +152,14 @@ class Life:
 
     def add(self, task: Living) -> None:
         """A new task."""
-        self.results.forget(task.id)  # of another one that had its id
+        self.results.forget(task.id)  # of an earlier task with this id
         self.tasks[task.id] = task
         self._count(states.VOID, task.record.state, task.record.tube)
         self._enter(task)
         self._update_lines(task.record)
 
     def take(self, task: Living, owner: str, call: int, ttr: int | None) -> None:
-        """A ready task is taken."""
+        """Take a ready task."""
         limit = self.settings.ttr if ttr is None else ttr
         deliveries = task.record.deliveries + 1
         task_taken = {"deliveries": deliveries, "call": call, "owner": owner}
@@ -167,7 +168,7 @@ class Life:
             self.results.tell(inbox, task.id, TAKEN, task.record)
 
     def process(self, task: Living, delay: int | None, tube: str | None) -> None:
-        """A taken task was processed."""
+        """Note that a taken task was processed."""
         zombie = self.settings.zombie if delay is None else delay
         if self.settings.keep:
             self.turn(task, states.DONE, 0, tube)
@@ -179,13 +180,13 @@ class Life:
         self.conclude(task, "processed", states.TAKEN)
 
     def zombie_until(self, milliseconds: int) -> int:
-        """When a task is gone that becomes a zombie now; 0 when it stays."""
+        """Return the time at which a task is removed that becomes a zombie now; 0 when it stays."""
         return 0 if milliseconds == states.FOR_GOOD else self.now + milliseconds
 
     def give_back(
         self, task: Living, error: str, delay: int, ttl: int | None, tube: str | None
     ) -> None:
-        """A taken task goes back, unless it was delivered too often."""
+        """Give a taken task back, or bury it if it was delivered too often."""
         if error:
             task.record = task.record._replace(error=error)
         if 0 < self.settings.max_deliveries <= task.record.deliveries:
@@ -194,7 +195,7 @@ class Life:
             self.revive(task, delay, ttl, tube)
 
     def revive(self, task: Living, delay: int, ttl: int | None, tube: str | None) -> None:
-        """A task becomes ready, or waits for a delay."""
+        """Make a task ready, or let it wait for a delay."""
         if delay:
             self.turn(task, states.WAITING, self.now + delay, tube)
         else:
@@ -218,7 +219,7 @@ class Life:
             self.conclude(task, "buried", before.state)
 
     def shift(self, task: Living, tube: str) -> None:
-        """A task goes into another tube, and is in the same state there."""
+        """Move a task to another tube; its state stays."""
         record = task.record
         if tube != record.tube:
             self._count_shift(record.state, record.state, record.tube, tube)
@@ -228,7 +229,7 @@ class Life:
             self._update_lines(record, task.record)
 
     def postpone(self, task: Living, ends: int) -> None:
-        """The state of a task ends later."""
+        """Let the state of a task end later."""
         self._due.remove((task.record.due, task.id))
         task.record = task.record._replace(due=ends)
         bisect.insort(self._due, (ends, task.id))
@@ -244,8 +245,8 @@ class Life:
         self.conclude(task, outcome, before.state)
 
     def conclude(self, task: Living, outcome: str, before: str) -> None:
-        """Who waits for the task is told what became of it; and that is kept, if it is to be. That
-        one which had come to an end before is no more is nothing new."""
+        """Tell the callers that wait for the task its outcome, and keep its result, if that is to
+        be kept. Removing a task that had come to its end before is no new outcome."""
         for caller in self.awaited.pop(task.id, []):
             self.outcomes[caller] = outcome
         had = OUTCOMES.get(before)
@@ -253,7 +254,7 @@ class Life:
             self.results.conclude(task.id, task.inboxes, task.record, outcome, self.now)
 
     def forget(self, caller: Caller) -> None:
-        """One waits for no task's end any more."""
+        """Remove a caller from those that wait for the end of a task."""
         self.outcomes.pop(caller, None)
         for callers in self.awaited.values():
             if caller in callers:
@@ -278,7 +279,7 @@ class Life:
             self._due.remove((record.due, task.id))
 
     def _update_lines(self, *records: Record) -> None:
-        """A task was, or is, one of the keys of these."""
+        """Update the groups to which these records belong."""
         for record in records:
             if record.key:
                 self._ready.update_line(record.tube, record.key)

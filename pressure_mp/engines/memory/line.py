@@ -1,4 +1,4 @@
-"""Who waits, and for what: first come, first served."""
+"""The lines of callers that wait at a queue: first come, first served."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from ..contract.items import Prefetch, Put, Take
 from ..contract.queues import End, Join, Keeper, WaitingClient
 from .clock import milliseconds
 
-#: What one can wait to have done.
+#: The requests that can wait.
 Wish = Put | Take | Prefetch | Join
 
 
 class Caller(Protocol):
-    """A session, as a queue sees it."""
+    """The session of a caller, as a queue sees it."""
 
-    #: The discipline that its queue is to have.
+    #: The discipline that the queue must have.
     discipline: str
-    #: Milliseconds for which what it holds stays with it, where that counts.
+    #: Milliseconds for which it keeps what it holds, where leases matter.
     lease: int
 
     @property
     def client(self) -> str:
-        """The client id of who calls."""
+        """The client id of the caller."""
 
     def wake(self) -> None:
-        """It may be served now. From any thread, and often."""
+        """Note that a new call may be served. Any thread calls this, perhaps more than once."""
 
     def rest(self) -> None:
-        """It may not be served now, and begins to wait, or goes on to. It is told so before it has
-        a place."""
+        """Note that the caller begins to wait, or waits on. The queue calls this before it gives
+        the caller a place."""
 
 
 class Place(NamedTuple):
-    """What one who waits wants; and in milliseconds since when it waits, when it last called, and
-    its lease."""
+    """The request of a waiting caller; since when it waits, when it last called, and its lease, in
+    milliseconds."""
 
     wish: Wish
     client: str
@@ -45,9 +45,9 @@ class Place(NamedTuple):
 
 
 class Line:
-    """Those who wait for the same, in the order in which they came.
+    """The callers that wait for the same, in the order in which they came.
 
-    A session that is gone has no place any more, also when an exception came before its ``end``.
+    A session that was garbage-collected has no place any more, even if its ``end`` was not called.
     """
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class Line:
             self._forget(ref(caller))
 
     def is_next(self, caller: Caller) -> bool:
-        """Whether nobody is in front of the caller, who need not have a place yet."""
+        """Whether no caller is in front of this one, which need not have a place yet."""
         return not self._places or next(iter(self._places))() is caller
 
     def has(self, caller: Caller) -> bool:
@@ -81,17 +81,17 @@ class Line:
         return bool(self._places) and ref(caller) in self._places
 
     def count_others(self, caller: Caller) -> int:
-        """How many wait beside the caller."""
+        """Count the other callers that wait."""
         return len(self._places) - (ref(caller) in self._places)
 
     def waiting(self) -> list[tuple[Caller, Place]]:
-        """All who wait, the first one first."""
+        """List the waiting callers, the first one first."""
         found = [(key(), self._places.get(key)) for key in list(self._places)]
         return [(caller, place) for caller, place in found if caller and place]
 
     def end(self, last: str | None, limit: int) -> End:
-        """Who keeps this end of the queue, and up to ``limit`` of those behind. The first one in
-        line, who waits for an item or for space, keeps it."""
+        """Describe this end of the queue: its keeper, and up to ``limit`` clients in line. The
+        first caller in line, which waits for an item or for space, is the keeper."""
         keeper, places = None, list(self._places.values())
         for _, client, since, seen, lease in places[:1]:
             keeper = Keeper("waiting", client, "", since, seen + lease, lease)
@@ -102,7 +102,7 @@ class Line:
 
 
 class Lines:
-    """All who wait at the queue of one name."""
+    """The lines of the queue of one name."""
 
     def __init__(self) -> None:
         self.putters = Line()

@@ -1,4 +1,4 @@
-"""The requests to which there may be no queue: to create it, to look for it, to delete it."""
+"""Requests to a queue that may not exist: to create, find and delete it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .state import QueueState, Slot
 
 @for_slots.does(Open)
 def open_queue(slot: Slot, request: Open, caller: Caller) -> OpenReply:
-    """Create a queue, or see that the one there is is of the same discipline."""
+    """Create a queue, or check that the existing one has the same discipline."""
     state = slot.state
     if state is None and request.how is How.ATTACH:
         return Outcome.MISSING
@@ -52,7 +52,7 @@ def exists(slot: Slot, request: Exists, caller: Caller) -> ExistsReply:
 
 @for_slots.does(Delete)
 def delete(slot: Slot, request: Delete, caller: Caller) -> DeleteReply:
-    """Forget it; nobody is in the way."""
+    """Delete the queue, without waiting for other clients."""
     if slot.state is None:
         return Outcome.MISSING
     slot.state = None
@@ -61,7 +61,7 @@ def delete(slot: Slot, request: Delete, caller: Caller) -> DeleteReply:
 
 @for_slots.does(Dismiss)
 def dismiss(slot: Slot, request: Dismiss, caller: Caller) -> DismissReply:
-    """Strike users off. A queue that nobody is noted with is not theirs to remove."""
+    """Remove users; the last one removes the queue. A queue that had no users stays."""
     state = slot.state
     if state is None or not state.users:
         return Outcome.MISSING
@@ -73,7 +73,7 @@ def dismiss(slot: Slot, request: Dismiss, caller: Caller) -> DismissReply:
 
 @for_slots.does(SweepContents)
 def sweep_contents(slot: Slot, request: SweepContents, caller: Caller) -> SweepContentsReply:
-    """Remove all of it at once."""
+    """Remove all contents that are not needed, at once."""
     if slot.state is not None:
         slot.state.contents.sweep(request.token, not slot.state.items)
     return False
@@ -81,5 +81,5 @@ def sweep_contents(slot: Slot, request: SweepContents, caller: Caller) -> SweepC
 
 @for_slots.does(TakeBack)
 def take_back(slot: Slot, request: TakeBack, caller: Caller) -> TakeBackReply:
-    """Nothing can be taken back here: no session says that it could."""
+    """Refuse: no session here has a take to undo."""
     return Outcome.DONE if slot.state else Outcome.MISSING

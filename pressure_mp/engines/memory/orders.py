@@ -12,7 +12,8 @@ from ..contract.fair import Snapshot
 
 
 class Entry(NamedTuple):
-    """A queued item. One that was in flight keeps its number and how often it was delivered."""
+    """A queued item. An item that was in flight before keeps its number, and the number of its
+    deliveries."""
 
     item: bytes
     number: int = 0
@@ -25,7 +26,8 @@ class Storage(Protocol):
     def __len__(self) -> int: ...
 
     def find_not_comparable(self, sort_key: bytes) -> bytes | None:
-        """The sort key of a queued item with which this one cannot be compared, if there is one."""
+        """Return the sort key of a queued item with which this one cannot be compared, if there is
+        one."""
 
     def put(self, entry: Entry, sort_key: bytes) -> None: ...
 
@@ -33,13 +35,13 @@ class Storage(Protocol):
         """The item whose turn it is."""
 
     def take(self) -> Entry:
-        """The same, which is then no longer there."""
+        """Remove the next item, and return it."""
 
     def peek(self, start: int, limit: int) -> list[bytes]:
-        """The items whose turn it is next, but for the first of them."""
+        """List up to ``limit`` next items behind the first ``start``."""
 
     def sort_keys(self, start: int, limit: int) -> list[bytes]:
-        """Where the items belong that ``peek`` tells, as ``put`` wants to know it."""
+        """List the sort keys of the items that ``peek`` lists."""
 
     def clear(self) -> None: ...
 
@@ -90,7 +92,7 @@ class Priority:
         return len(self._items)
 
     def find_not_comparable(self, sort_key: bytes) -> bytes | None:
-        # One that can be compared with both neighbours can be with all.
+        # A sort key that can be compared with both neighbours can be compared with all.
         place = bisect.bisect(self._items, (sort_key,))
         for other, _, _ in self._items[max(place - 1, 0) : place + 1]:
             if _differ_in_kind(sort_key, other):
@@ -124,8 +126,8 @@ def _differ_in_kind(one: bytes, other: bytes) -> bool:
 
 
 class Tenant:
-    """A key that has items queued: the last round that it has a share of, how much of the share
-    is used up, and how many items are queued."""
+    """A key with queued items: the last round in which it has a share, how much of that share is
+    used up, and the number of its queued items."""
 
     def __init__(self) -> None:
         self.round = self.used = self.queued = 0
@@ -185,18 +187,18 @@ class Fair:
         self._tenants.clear()
 
     def snapshot(self, limit: int) -> Snapshot:
-        """How many items are queued, and the next ones."""
+        """Return the number of queued items, and the next ones."""
         told = heapq.nsmallest(limit, self._items)
         items = [(key, entry.item) for *_, key, entry in told]
         current = sum(turn == self._round for turn, *_ in self._items)
         return Snapshot(len(self._items), items, current)
 
     def keys(self) -> list[bytes]:
-        """The keys that have items queued."""
+        """List the keys that have queued items."""
         return list(self._tenants)
 
     def queued(self, key: bytes) -> int:
-        """How many items of one key are queued."""
+        """Count the queued items of one key."""
         return self._tenants[key].queued if key in self._tenants else 0
 
 

@@ -22,19 +22,19 @@ _NOT_SERVED = (NoSpace, NoItem, Unfinished)
 
 
 class MemoryItems:
-    """What is done to it, and who waits for it to be done."""
+    """The queue of items of one name, and the callers that wait at it."""
 
     def __init__(self, existing: set[Any]) -> None:
         self._lock = threading.Lock()
-        self._existing = existing  # it is one of these as long as there is a queue of its name
-        #: What there is, for a look.
+        self._existing = existing  # holds this object while a queue of its name exists
+        #: The queue, if there is one, and its lines.
         self.slot = Slot()
 
     def call(self, request: Request, caller: Caller) -> Any:
-        """Do it, atomically, and wake those who can go on because of it.
+        """Do a request, atomically, and wake the callers that can be served because of it.
 
-        Who waits and was not served has a place in line from then on, or keeps it. Who asks for
-        what one can wait for, and was served or does not wait, has none.
+        A caller that waits and was not served gets a place in line, or keeps it. A caller that was
+        served, or whose request does not wait, gives up its place.
         """
         kind = type(request)
         with self._lock:
@@ -52,13 +52,13 @@ class MemoryItems:
         return reply
 
     def summary(self, name: str) -> QueueSummary | None:
-        """As it is listed; None when there is no queue of that name."""
+        """Make the summary with which the queue is listed; None when it does not exist."""
         with self._lock:
             state = self.slot.state
             return None if state is None else summarize(state, name)
 
     def leave(self, caller: Caller) -> None:
-        """Give up the caller's place; what it was woken for is for the next one."""
+        """Give up the caller's place, and wake the next caller for what this one was woken for."""
         with self._lock:
             for line in self.slot.lines.all:
                 line.leave(caller)
@@ -71,14 +71,15 @@ class MemoryItems:
             line.leave(caller)
             return
         line.stand(caller, wish)
-        # Who waits for space is the queue's producer, and for an item its consumer.
+        # A caller that waits for space is the queue's producer, one that waits for an item its
+        # consumer.
         if line is state.lines.putters and line.is_next(caller):
             state.producer = caller.client
         elif line is state.lines.takers and line.is_next(caller):
             state.consumer = caller.client
 
     def _line(self, wish: Wish) -> Line:
-        """Where one stands who wishes that."""
+        """Return the line for that request."""
         match wish:
             case Put():
                 return self.slot.lines.putters
@@ -94,7 +95,7 @@ class MemoryItems:
                     caller.wake()
 
     def _can_go_on(self, wish: Wish, is_next: bool) -> bool:
-        """Whether one who waits would be told something else than to wait."""
+        """Whether a waiting caller would be served, or told that the wait is in vain."""
         state = self.slot.state
         if state is None:
             return True

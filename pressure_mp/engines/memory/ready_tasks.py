@@ -1,8 +1,8 @@
-"""The tasks of a queue that are ready, in the order in which they are next.
+"""The ready tasks of a queue, in their order of service.
 
-Those of one key in one tube are a group. One of them is in line, unless so many are taken as the
-queue lets be; the others are behind it. When it is taken, the next of its group goes to the end of
-the line: so keys take turns, however many tasks each has.
+The tasks of one key in one tube are a group. One of them is in line, unless as many are taken as
+the queue allows; the others are behind it. When it is taken, the next task of its group goes to the
+end of the line: so keys take turns, however many tasks each has.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ Rank = tuple[float, int, bytes]
 class Group(Generic[T]):
     """The tasks of one key in one tube."""
 
-    #: The number of the last take of one.
+    #: The number of the last take of one of its tasks.
     last: int = 0
-    #: How many are taken.
+    #: How many of its tasks are taken.
     taken: int = 0
     first: T | None = None
     behind: list[Rank] = field(default_factory=list)
 
 
 class ReadyTasks(Generic[T]):
-    """All that are ready. ``most`` is how many of a group may be taken at a time; 0 is no bound."""
+    """The ready tasks. ``most`` is how many tasks of a group may be taken at a time; 0 is no
+    bound."""
 
     def __init__(self, tasks: dict[bytes, T], most: int) -> None:
         self._tasks = tasks
@@ -52,12 +53,13 @@ class ReadyTasks(Generic[T]):
         self._groups: dict[tuple[str, str], Group[T]] = {}
 
     def __iter__(self) -> Iterator[T]:
-        """Those that can be taken; some may leave meanwhile."""
+        """Iterate over the tasks that can be taken; some may leave meanwhile."""
         for *_, id in self._line.copy():
             yield self._tasks[id]
 
     def all(self) -> list[T]:
-        """Those, and behind them those that cannot be taken yet, by tube and key."""
+        """List the tasks that can be taken, and behind them the tasks that cannot be taken yet, by
+        tube and key."""
         ranks = [rank for _, group in sorted(self._groups.items()) for rank in group.behind]
         return [*self, *(self._tasks[id] for *_, id in ranks)]
 
@@ -70,7 +72,7 @@ class ReadyTasks(Generic[T]):
         bisect.insort(group.behind, _own_rank(task))
 
     def leave(self, task: T) -> None:
-        """A task is ready no longer."""
+        """Remove a task that is ready no longer."""
         group = self._groups.get(_group_of(task))
         if group is None:
             self._line.remove(_own_rank(task))
@@ -81,16 +83,16 @@ class ReadyTasks(Generic[T]):
             group.behind.remove(_own_rank(task))
 
     def begin(self, task: T, number: int) -> None:
-        """A task with a key is taken: its group is the last in line."""
+        """Note that a task with a key is taken: its group is the last in line."""
         group = self._groups[_group_of(task)]
         group.taken, group.last = group.taken + 1, number
 
     def end(self, task: T) -> None:
-        """It is taken no longer."""
+        """Note that a task with a key is taken no longer."""
         self._groups[_group_of(task)].taken -= 1
 
     def update_line(self, tube: str, key: str) -> None:
-        """Something became of a task of a group: the one in line is the one that is to be."""
+        """Put the right task of a group into the line after a change of one of its tasks."""
         group = self._groups.get((tube, key))
         if group is None:
             return

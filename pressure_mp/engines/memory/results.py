@@ -1,4 +1,4 @@
-"""What came of the tasks of a queue: results, and the inboxes whose clients hear of it."""
+"""Results of the tasks of a queue, and the inboxes whose clients are told of tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .contents import Contents
 
 @dataclass
 class Kept:
-    """What came of a task. With an ``inbox`` it is kept for that alone, whose notice has that
+    """The result of a task. With an ``inbox`` it is kept only for that inbox, whose notice has that
     number."""
 
     outcome: str
@@ -33,7 +33,7 @@ class Kept:
 
 @dataclass
 class Inbox:
-    """The notices that its client has not yet seen, and the number of the last one."""
+    """The notices that the client has not yet seen, and the number of the last one."""
 
     lease: int
     takes: bool
@@ -42,20 +42,20 @@ class Inbox:
 
 
 class Results:
-    """Everything that a broker keeps of what came of the tasks of one queue."""
+    """The results and inboxes of one queue of tasks."""
 
     def __init__(self) -> None:
         self.kept: dict[bytes, Kept] = {}
         self.inboxes: dict[str, Inbox] = {}
         self.contents = Contents()
-        #: When a result or an inbox ends by itself; and the same in that order, beside ends that
-        #: were put off.
+        #: The time at which each result or inbox ends; and the same in order of time, with ends
+        #: that were postponed since.
         self._ends: dict[bytes | str, int] = {}
         self._order: list[tuple[int, int, bytes | str]] = []
         self._count = 0
 
     def sweep(self, now: int) -> None:
-        """What has come to its end goes."""
+        """Remove the results and inboxes whose time is over."""
         while self._order and self._order[0][0] <= now:
             end, _, key = heapq.heappop(self._order)
             if self._ends.get(key) != end:
@@ -75,7 +75,8 @@ class Results:
     def conclude(
         self, id: bytes, inboxes: Sequence[str], record: Record, outcome: str, now: int
     ) -> None:
-        """A task has ended, or is buried: that is kept, if it was asked for, and told."""
+        """Note that a task has ended, or is buried: keep that, if its result is to be kept, and
+        tell its inboxes."""
         self.forget(id)
         numbers = {inbox: self.tell(inbox, id, outcome, record) for inbox in inboxes}
         if record.result_ttl == WITH_INBOX:
@@ -87,7 +88,8 @@ class Results:
             self._end_at(id, now + record.result_ttl)
 
     def say(self, id: bytes, result: Result, has_ended: bool) -> None:
-        """That is what came of a task, which has ended just now; or has not, and it is nothing."""
+        """Set the result of a task that has ended just now; for a task that has not ended it is
+        ignored."""
         kept = self.kept.get(id) if has_ended else None
         if kept is not None:
             kept.result = result
@@ -97,44 +99,45 @@ class Results:
             self.contents.end(result.token)
 
     def forget(self, id: bytes) -> None:
-        """The result of a task is not kept any longer."""
+        """Remove the result of a task."""
         kept = self.kept.pop(id, None)
         self._ends.pop(id, None)
         if kept is not None and kept.result.token:
             self.contents.end(kept.result.token)
 
     def result_of(self, id: bytes) -> Result | None:
-        """What is kept of the end of a task."""
+        """Return the result that is kept of a task."""
         kept = self.kept.get(id)
         return kept.result if kept is not None else None
 
     # Inboxes
 
     def open(self, request: OpenInbox, now: int) -> None:
-        """Have an inbox, for a lease from now on."""
+        """Open an inbox, for a lease from now on."""
         name, lease, takes = request
-        # One that was gone does not count from the start: its client may say what it saw before.
+        # An inbox that was removed does not count from 1 again: its client may name notices that it
+        # saw before.
         inbox = self.inboxes.setdefault(name, Inbox(lease, takes, now * 1000))
         inbox.lease, inbox.takes = lease, takes
         self.renew(name, now)
 
     def renew(self, name: str, now: int) -> bool:
-        """Its client is there; whether the inbox is."""
+        """Renew the lease of an inbox, and return whether the inbox exists."""
         inbox = self.inboxes.get(name)
         if inbox is not None:
             self._end_at(name, now + inbox.lease)
         return inbox is not None
 
     def close(self, name: str) -> None:
-        """An inbox is gone, and with it what was kept for it."""
+        """Remove an inbox, and the results that were kept for it."""
         self.inboxes.pop(name, None)
         self._ends.pop(name, None)
         for id in [id for id, kept in self.kept.items() if kept.inbox == name]:
             self.forget(id)
 
     def tell(self, name: str, id: bytes, event: str, record: Record | None = None) -> int:
-        """An inbox hears of a task; returns the number of the notice, 0 if there is no inbox or it
-        does not hear of that."""
+        """Tell an inbox of a task. Returns the number of the notice, 0 if the inbox does not exist
+        or is not told of such events."""
         inbox = self.inboxes.get(name)
         if inbox is None or (event == TAKEN and not inbox.takes):
             return 0
@@ -144,7 +147,7 @@ class Results:
         return inbox.number
 
     def have_seen(self, name: str, seen: int) -> None:
-        """The client of an inbox has seen its notices up to that number."""
+        """Remove the notices of an inbox up to that number: its client has seen them."""
         notices = self.inboxes[name].notices
         while notices and notices[0].number <= seen:
             id = notices.pop(0).id
@@ -153,7 +156,7 @@ class Results:
                 self.forget(id)
 
     def next_notices(self, name: str, limit: int) -> list[Notice]:
-        """The notices of an inbox that are next, with the results that are kept."""
+        """List the next notices of an inbox, with the results that are kept."""
         found: list[Notice] = []
         room = MOST_BYTES
         for notice in self.inboxes[name].notices[:limit]:

@@ -1,4 +1,4 @@
-"""Items that were taken go back to the front."""
+"""Requeue taken items at the front."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from .state import Delivery, QueueState
 
 
 def put_back(state: QueueState, back: list[Entry]) -> None:
-    """Put items back to the front, in the order of their numbers; drop them where the queue was
-    shut down so."""
+    """Requeue items at the front, in the order of their numbers; drop them if the queue was shut
+    down with ``immediate``."""
     if state.dropping:
         state.done += len(back)
         return
@@ -27,7 +27,8 @@ def _number(entry: Entry) -> int:
 
 
 def comes_back(state: QueueState, delivery: Delivery) -> bool:
-    """Whether an item in flight may be put back; else it is dropped or set aside, and done."""
+    """Whether an item in flight is requeued; otherwise drop it or set it aside, and count it as
+    done."""
     if state.dropping:
         state.contents.end(delivery.token)
         state.done += 1

@@ -1,4 +1,4 @@
-"""A session: one operation's dealings with a queue in memory."""
+"""Sessions at queues in memory, for threads and for asyncio tasks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class MemoryQueue(Protocol):
     """The queue of one name, of whatever kind."""
 
     def call(self, request: Any, caller: Caller) -> Any:
-        """Do it, atomically; wake those who can go on because of it."""
+        """Do a request, atomically, and wake the callers that can be served because of it."""
 
     def leave(self, caller: Caller) -> None:
-        """The caller waits no longer; what it was woken for is for the next one."""
+        """Give up the caller's place, and wake the next caller for what this one was woken for."""
 
 
 class _Session(SessionDefaults):
-    """What those of threads and of asyncio tasks have in common. It is the queue's caller."""
+    """The common part of the sessions of threads and of asyncio tasks: the caller of a queue."""
 
     def __init__(self, queue: MemoryQueue, discipline: str, lease: int) -> None:
         self.discipline = discipline
@@ -40,7 +40,7 @@ class _Session(SessionDefaults):
 
 
 def _limit(later: Later, timeout: float | None) -> float:
-    """For how many seconds to wait until the next look."""
+    """Return for how many seconds to wait until the next call."""
     limit = TICK if timeout is None else min(timeout, TICK)
     if isinstance(later, NoTask) and later.due is not None:
         limit = min(limit, later.due / 1000)
@@ -52,7 +52,7 @@ class MemorySession(_Session):
 
     def __init__(self, queue: MemoryQueue, discipline: str, lease: int) -> None:
         super().__init__(queue, discipline, lease)
-        # Of one who ever waited. A signal handler's exception tears nothing apart in it.
+        # Only of a session that waited. An exception of a signal handler leaves it consistent.
         self._woken: SimpleQueue[None] | None = None
 
     def call(self, request: Any, end: float | None = None) -> Any:
@@ -86,7 +86,7 @@ class AsyncMemorySession(_Session):
         super().__init__(queue, discipline, lease)
         self._is_woken = False
         self._waiting: asyncio.Future[None] | None = None
-        #: Of one who ever waited.
+        #: Only of a session that waited.
         self._loop: OwnLoop | None = None
 
     async def call(self, request: Any, end: float | None = None) -> Any:
@@ -97,7 +97,7 @@ class AsyncMemorySession(_Session):
             self._loop = _own_loop()
             self._loop.note(self)
         self._waiting = waiting = asyncio.get_running_loop().create_future()
-        if not self._is_woken:  # one that is woken from now on finds the future
+        if not self._is_woken:  # a wake-up from now on finds the future
             await asyncio.wait({waiting}, timeout=_limit(later, timeout))
         return self._is_woken
 
@@ -110,7 +110,8 @@ class AsyncMemorySession(_Session):
         self._queue.leave(self)
 
     def leave_behind(self) -> None:
-        """The loop was closed, or this operation's task is garbage: the queue may be locked."""
+        """Leave in another thread: the loop was closed, or this operation's task is garbage, and
+        the queue may be locked."""
         assert self._loop is not None
         self._loop.forget(self)
         give_back(partial(self._queue.leave, self))
@@ -119,7 +120,7 @@ class AsyncMemorySession(_Session):
         self._is_woken = True
         waiting = self._waiting
         if waiting is not None:
-            with suppress(RuntimeError):  # the loop is closed: it is about to be left behind
+            with suppress(RuntimeError):  # the loop is closed, and will leave this operation behind
                 waiting.get_loop().call_soon_threadsafe(_end, waiting)
 
     def rest(self) -> None:

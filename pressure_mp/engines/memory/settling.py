@@ -1,4 +1,4 @@
-"""What becomes of one task: by its taker, or by an administrator."""
+"""Requests that settle one task, and the changes of administrators."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .line import Caller
 
 
 def held(life: Life, id: bytes, owner: str, call: int) -> Living | Refusal:
-    """The task, if the owner has it by that take."""
+    """Return the task, if the owner has it by that take."""
     task = life.tasks.get(id)
     if task is None:
         return Outcome.ABSENT
@@ -39,7 +39,7 @@ def held(life: Life, id: bytes, owner: str, call: int) -> Living | Refusal:
 
 
 def has_content(life: Life, result: Result) -> bool:
-    """Whether the content of a result is there, if it has one."""
+    """Whether the content of a result exists, if it needs one."""
     return not result.token or life.results.contents.is_kept(result.token)
 
 
@@ -153,7 +153,7 @@ def change(life: Life, request: ChangeTask, caller: Caller) -> ChangeTaskReply:
 
 
 def _change_data(task: Living, edit: Edit | None) -> bool:
-    """Change the data, unless it is no longer what the new data was made of."""
+    """Change the data, unless it has changed since the new data was made of it."""
     if edit is None:
         return True
     if edit.made_of is not None and edit.made_of != task.data:

@@ -1,4 +1,4 @@
-"""What is kept of a queue of items."""
+"""The state of a queue of items."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .orders import Entry, Storage
 
 @dataclass
 class Delivery:
-    """An item in flight. ``passed``: another process said that it is dealt with."""
+    """An item in flight. ``passed``: another process acknowledged it."""
 
     entry: Entry
     owner: str
@@ -27,8 +27,8 @@ class Delivery:
 
 @dataclass
 class Reader:
-    """A handle that prefetches: its last call, what that took, how many of these it is known to
-    have handed out, and until when it counts as one that consumes, in ms."""
+    """A handle that prefetches: its last call, the items of that, how many of these it is known to
+    have handed out, and until when it counts as a consumer, in milliseconds."""
 
     call: int
     entries: list[Entry]
@@ -37,21 +37,21 @@ class Reader:
 
     @property
     def left(self) -> list[Entry]:
-        """What it is not known to have handed out."""
+        """The items that it is not known to have handed out."""
         return self.entries[self.handed :]
 
 
 @dataclass
 class QueueState:
-    """A queue that was created and not deleted. Leases are told by their ends, in milliseconds."""
+    """A queue that was created and not deleted. Leases are given by their ends, in milliseconds."""
 
     bound: int
     discipline: str
     items: Storage
     lines: Lines
     closed: bool = False
-    dropping: bool = False  # shut down with immediate: what comes back is dropped
-    producer: str | None = None  # who put last, or waits to do so
+    dropping: bool = False  # shut down with immediate: requeued items are dropped
+    producer: str | None = None  # the client that put last, or waits to put
     consumer: str | None = None
     produced_messages: int = 0
     produced_bytes: int = 0
@@ -62,7 +62,7 @@ class QueueState:
     users: set[str] = field(default_factory=set)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     in_flight: dict[int, Delivery] = field(default_factory=dict)
-    returned: int = 0  # how often one in flight went back
+    returned: int = 0  # how often an item in flight was requeued
     readers: dict[str, Reader] = field(default_factory=dict)
     contents: Contents = field(default_factory=Contents)
     consumers: dict[str, int] = field(default_factory=dict)  # the leases of owners
@@ -70,17 +70,17 @@ class QueueState:
 
     @property
     def unfinished(self) -> int:
-        """How many items are not yet dealt with; below 0 after a call too many."""
+        """The number of items that are not done; below 0 after a ``task_done`` too many."""
         return max(self.produced_messages, self.consumed_messages) - self.done
 
     @property
     def has_space(self) -> bool:
-        """Whether there is space for an item more."""
+        """Whether there is space for one more item."""
         return not 0 < self.bound <= len(self.items)
 
     @property
     def number_in_flight(self) -> int:
-        """How many items were taken and may still come back."""
+        """The number of items that were taken and may still be requeued."""
         delivered = sum(not delivery.passed for delivery in self.in_flight.values())
         return delivered + sum(len(reader.left) for reader in self.readers.values())
 
@@ -95,7 +95,7 @@ class QueueState:
         self.producer = client
 
     def remove(self, client: str) -> Entry:
-        """Remove the item whose turn it is, and count it."""
+        """Remove the next item, and count it."""
         entry = self.items.take()
         self.consumed_messages += 1
         self.consumed_bytes += self.contents.weigh(entry.item)[0]
@@ -103,8 +103,8 @@ class QueueState:
         return entry
 
     def remove_some(self, limit: int, client: str) -> list[Entry]:
-        """The same of one item, and of those that one call may take with it. One whose content is
-        in chunks is alone."""
+        """Remove the next item, and the items that one call may take together with it, and count
+        them. An item whose content is in chunks is taken alone."""
         is_alone = self.is_next_large
         removed = [self.remove(client)]
         space = MOST_BYTES - len(removed[0].item)
@@ -117,12 +117,12 @@ class QueueState:
 
     @property
     def is_next_large(self) -> bool:
-        """Whether the content of the item whose turn it is is in chunks."""
+        """Whether the content of the next item is in chunks."""
         return bool(self.contents.weigh(self.items.next().item)[1])
 
     def end_of_items(self, until_ended: bool, owner: str | None) -> Closed | Ended | None:
-        """Why no item will come any more, to one who gets items or to the owner of deliveries; None
-        while one is there or may come."""
+        """Return the reason why no item will come any more, for a caller of get or for the owner of
+        deliveries; None while an item is queued or may come."""
         if self.items:
             return None
         if self.closed:
@@ -130,7 +130,8 @@ class QueueState:
         return Outcome.ENDED if until_ended and self._has_ended(owner) else None
 
     def _has_ended(self, owner: str | None) -> bool:
-        """Whether every producer has ended; for the owner of deliveries: and nothing comes back."""
+        """Whether every producer has ended and, for the owner of deliveries, no item of others in
+        flight may be requeued."""
         elsewhere = owner is not None and (
             any(
                 delivery.owner != owner and not delivery.passed
@@ -143,17 +144,18 @@ class QueueState:
 
 @dataclass
 class Slot:
-    """The place of one name: a queue, or none; and those who wait there, whoever deletes it."""
+    """The slot of one name: its queue, if there is one, and its lines, which stay when the queue is
+    deleted."""
 
     lines: Lines = field(default_factory=Lines)
     state: QueueState | None = None
 
 
 def owner_of(reader: str) -> str:
-    """The process that is responsible for what a reader prefetched."""
+    """Return the process that owns the items that a reader prefetched."""
     return reader.rpartition("#")[0]
 
 
 def handle_of(reader: str) -> str:
-    """What the readers of one handle have in common."""
+    """Return the common part of the names of one handle's readers."""
     return reader.removesuffix(".2")

@@ -1,4 +1,5 @@
-"""Who waits for a task, or for what becomes of some. First come, first served."""
+"""The callers that wait at a queue of tasks: for a task, first come, first served; for the end of a
+task; or for a notice."""
 
 from __future__ import annotations
 
@@ -10,20 +11,21 @@ class TaskLine:
     """The callers that wait."""
 
     def __init__(self) -> None:
-        #: Those who want a task, in line, each with the tube; empty for any.
+        #: The line of callers that wait for a task, each with the tube, empty for any.
         self._takers: dict[Caller, str] = {}
-        #: When some of them look again by themselves, since a task becomes ready then.
+        #: The times at which some of them call again by themselves, as a task becomes ready then.
         self._retries_at: dict[Caller, int] = {}
         self._watchers: set[Caller] = set()
-        #: Those who wait for notices, each with the inbox and the last number in it.
+        #: The callers that wait for notices, each with the inbox and its last number.
         self._readers: dict[Caller, tuple[str, int]] = {}
 
     def __len__(self) -> int:
-        """How many want a task."""
+        """Count the callers that wait for a task."""
         return len(self._takers)
 
     def stand(self, caller: Caller, tube: str, retries_at: int | None) -> None:
-        """One waits for a task, and keeps its place in line; it looks again at that time."""
+        """Give a caller a place in line for a task, or keep it; it calls again at
+        ``retries_at``."""
         caller.rest()
         self._takers.setdefault(caller, tube)
         self._retries_at.pop(caller, None)
@@ -31,26 +33,27 @@ class TaskLine:
             self._retries_at[caller] = retries_at
 
     def watch(self, caller: Caller) -> None:
-        """One waits for what becomes of a task."""
+        """Note that a caller waits for the end of a task."""
         caller.rest()
         self._watchers.add(caller)
 
     def read(self, caller: Caller, inbox: str, number: int) -> None:
-        """One waits for a notice, which will have a higher number."""
+        """Note that a caller waits for a notice with a higher number."""
         caller.rest()
         self._readers[caller] = inbox, number
 
     def leave(self, caller: Caller) -> None:
-        """One waits no longer."""
+        """Note that a caller waits no longer."""
         self._readers.pop(caller, None)
         self._takers.pop(caller, None)
         self._retries_at.pop(caller, None)
         self._watchers.discard(caller)
 
     def wake_ready(self, life: Life | None) -> None:
-        """Those whose task has come to its end, or whose inbox has a notice or is gone; the first
-        in line for each task that is ready, and when one becomes ready before anybody looks again;
-        those for whom none is when the queue is shut down; everybody when it is gone."""
+        """Wake the callers that can be served: those whose task has ended, or whose inbox has a
+        notice or is gone; the first in line for each ready task, and when a task becomes ready
+        before any of them calls again; after a shutdown the callers without a ready task; all
+        callers when the queue is gone."""
         if life is None:
             for caller in (*self._takers, *self._watchers, *self._readers):
                 caller.wake()

@@ -1,4 +1,4 @@
-"""A queue of tasks: every request, as plainly as it can be written."""
+"""A queue of tasks, and the functions of its requests."""
 
 from __future__ import annotations
 
@@ -86,32 +86,32 @@ from .life import OUTCOMES, Life, Living
 from .line import Caller
 from .task_line import TaskLine
 
-#: Whether there is a queue or not.
+#: For queues of tasks, whether they exist or not.
 for_places: Implementations[MemoryTasks, []] = Implementations()
 
-#: Those that leave alone what is due.
+#: The requests before which transitions that are due are not made.
 _AT_REST = (GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks, RequeueTasks)
 
-#: What one can wait to have done.
+#: The requests that can wait.
 Wish = TakeTasks | AwaitTask | TakeNotices
 _WISHES = (TakeTasks, AwaitTask, TakeNotices)
 _NOT_SERVED = (NoTask, Unprocessed, NoNotice)
 
 
 class MemoryTasks:
-    """The queue of tasks of one name: every request, and who waits."""
+    """The queue of tasks of one name, and the callers that wait at it."""
 
     #: The broker's clock, in milliseconds since the epoch; tests set it.
     clock: Callable[[], int] = staticmethod(milliseconds)
 
     def __init__(self, existing: set[Any]) -> None:
         self._lock = threading.Lock()
-        self._existing = existing  # it is one of these as long as there is a queue of its name
+        self._existing = existing  # holds this object while a queue of its name exists
         self._life: Life | None = None
         self._line = TaskLine()
 
     def call(self, request: Request, caller: Caller) -> Any:
-        """Do it, atomically; wake those who can go on because of it."""
+        """Do a request, atomically, and wake the callers that can be served because of it."""
         with self._lock:
             kind, life = type(request), self._life
             if kind in for_places:
@@ -131,7 +131,7 @@ class MemoryTasks:
         return reply
 
     def _keep_place(self, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:
-        """Who waits and was not served has a place from then on, or keeps it."""
+        """Give a caller that waits and was not served a place, or keep it."""
         stays = wish.waits and isinstance(reply, _NOT_SERVED)
         if stays and isinstance(wish, TakeTasks):
             self._line.stand(caller, wish.tube, life.next_due_at())
@@ -143,7 +143,7 @@ class MemoryTasks:
             self._line.read(caller, wish.inbox, life.results.inboxes[wish.inbox].number)
 
     def summary(self, name: str) -> QueueSummary | None:
-        """As it is listed; None when there is no queue of that name."""
+        """Make the summary with which the queue is listed; None when it does not exist."""
         with self._lock:
             life = self._life
             if life is None:
@@ -155,7 +155,7 @@ class MemoryTasks:
             return of_tasks(name, life.closed, ways, len(self._line), age)
 
     def leave(self, caller: Caller) -> None:
-        """The caller waits no longer; what it was woken for is for the next one."""
+        """Give up the caller's place, and wake the next caller for what this one was woken for."""
         with self._lock:
             self._line.leave(caller)
             if self._life is not None:

@@ -87,7 +87,7 @@ class BaseSession(SessionDefaults):
 
     def __init__(self, binding: Bound, pool: Pool, bell: Bell) -> None:
         self.binding = binding
-        #: As of ``Session``.
+        #: See ``Session``.
         self.found: list[Any] | None = None
         self._pool = pool
         #: Where the next call is made.

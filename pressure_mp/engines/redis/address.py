@@ -63,7 +63,7 @@ class RedisAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         shown = self.shown_options()
         user = f"{quote(self.username, safe='')}@" if self.username else ""
         if self.scheme in _TCP:
@@ -88,14 +88,14 @@ class RedisAddress(NamedTuple):
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         if self.scheme in _TCP:
             return Endpoint(self.host, self.port)
         return Endpoint(self.path) if self.path else None
 
     @property
     def capabilities(self) -> Capabilities:
-        """As of :class:`~pressure_mp.engines.contract.address.Address`."""
+        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return _CAPABILITIES
 
     def started(self) -> RedisAddress:

@@ -56,7 +56,7 @@ class Server(Protocol):
         """Return the role checks of a queue, for all operations of this process."""
 
     opens_at_once: bool
-    """As of :class:`Engine`."""
+    """See :class:`Engine`."""
 
     notes_of_host: NotesOfHost
     """The queues that were noted for this host."""

@@ -20,7 +20,7 @@ class Waiter(Protocol):
     """How a session waits, and what it holds meanwhile."""
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        """As :meth:`pressure_mp.engines.contract.session.Session.wait`."""
+        """See :meth:`pressure_mp.engines.contract.session.Session.wait`."""
 
     async def end(self) -> None:
         """Give back what is held. Raises nothing."""

@@ -127,15 +127,15 @@ class RedisQueue(RedisBinding):
         return LoopSession(self, self.engine.loop_pool, self.session)
 
     def add_back(self, items: list[bytes], end: float | None) -> None:
-        """As of :class:`~..shared.binding.Below`."""
+        """See :class:`~..shared.binding.Below`."""
         self._add(0, 0, items, 1, end)
 
     def add_moved(self, moved: Moved, end: float | None) -> None:
-        """As of :class:`~..shared.binding.Below`."""
+        """See :class:`~..shared.binding.Below`."""
         self._add(moved.first, moved.size, moved.items, 0, end)
 
     def were_moved(self, end: float | None) -> bool:
-        """As of :class:`~..shared.binding.Below`."""
+        """See :class:`~..shared.binding.Below`."""
         return bool(self._ask("were_moved", (), end)[1])
 
     def _add(

@@ -63,7 +63,7 @@ class RedisSession:
         self.behind: SentCall | None = None
         #: The lane and the number of the last call that takes items out.
         self.taken: tuple[Lane, bytes] | None = None
-        #: As of ``Session``.
+        #: See ``Session``.
         self.found: list[Any] | None = None
         #: What the last wait granted, until the call that follows knows of it.
         self.granted: str | None = None
@@ -275,7 +275,7 @@ class RedisSession:
     receives = False
 
     async def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
-        """As of ``Caller``."""
+        """See ``Caller``."""
         return None
 
     async def sleep(self, seconds: float) -> None:
@@ -285,7 +285,7 @@ class RedisSession:
     async def park(
         self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
     ) -> bool:
-        """As of ``Caller``; here nothing is sent before it is called."""
+        """See ``Caller``; here nothing is sent before it is called."""
         if self._parked not in (None, signal):
             await self._abandon()
         limit = TICK if timeout is None else min(timeout, TICK)
@@ -412,7 +412,7 @@ class RedisSession:
 
     @property
     def has_sent(self) -> bool:
-        """As of ``Caller``."""
+        """See ``Caller``."""
         return self.behind is not None and self._parked is not None
 
     @property

@@ -97,7 +97,7 @@ class PackedRecord:
         return self._all.error
 
     def into(self, state: str, since: int | None = None) -> PackedRecord:
-        """As of :class:`~..contract.task_records.TaskRecord`."""
+        """See :class:`~..contract.task_records.TaskRecord`."""
         return PackedRecord(self._packed, state, self._since if since is None else since)
 
     @property

@@ -47,10 +47,10 @@ class Below(Protocol):
     """The queue at the broker."""
 
     def session(self) -> Any:
-        """As of :class:`Binding`."""
+        """See :class:`Binding`."""
 
     def asession(self) -> AsyncSession:
-        """As of :class:`Binding`."""
+        """See :class:`Binding`."""
 
     def add_back(self, items: list[bytes], end: float | None) -> None:
         """Put items in front that were taken elsewhere. As :meth:`add_moved`."""
@@ -65,7 +65,7 @@ class Below(Protocol):
 
 
 class SharedBinding:
-    """As of :class:`Binding`."""
+    """See :class:`Binding`."""
 
     def __init__(
         self, below: Below, name: str, lease: int, ring: Ring | None, problem: str = ""
@@ -97,16 +97,16 @@ class SharedBinding:
 
     @property
     def are_here(self) -> bool:
-        """As of :class:`Local`."""
+        """See :class:`Local`."""
         return self.items is not None and self.items.state != MOVED
 
     def put_here(self, item: bytes) -> bool:
-        """As of :class:`Local`."""
+        """See :class:`Local`."""
         items = self.items
         return items is not None and items.put_one(item)
 
     def sign_with(self, sign: Callable[[bytes], bytes]) -> None:
-        """As of :class:`Local`."""
+        """See :class:`Local`."""
         self._sign = sign
         if self.items is not None:
             self.items.ring.sign = sign
@@ -125,7 +125,7 @@ class SharedBinding:
         return request
 
     def move_to_broker(self, end: float | None = None) -> None:
-        """As of :class:`Local`; ``end`` is as of :meth:`Session.call`."""
+        """See :class:`Local`; ``end`` is as of :meth:`Session.call`."""
         self.check(end)
         if not self.move_until(_at_broker_until(end), end):
             raise BrokerUnavailable(
@@ -213,7 +213,7 @@ class TakenHere:
 
 
 class SharedSession:
-    """As of :class:`Session`."""
+    """See :class:`Session`."""
 
     __slots__ = ("_below", "_binding", "_is_here", "found", "taken_here")
 
@@ -226,13 +226,13 @@ class SharedSession:
 
     @property
     def taken(self) -> TakeBack | None:
-        """As of :class:`Session`."""
+        """See :class:`Session`."""
         if self.taken_here:
             return TakeBack(TakenHere(self.taken_here))
         return None if self._below is None else self._below.taken
 
     def call(self, request: Any, end: float | None = None) -> Any:
-        """As of :class:`Session`."""
+        """See :class:`Session`."""
         items = self._binding.items
         if request is TAKE_ONE and items is not None:
             taken = items.take_one(self)
@@ -283,31 +283,31 @@ class SharedSession:
         return self._below
 
     def send_ahead(self, request: Any, later: NoItem | None = None, timeout: float = 0.0) -> bool:
-        """As of :class:`Session`; what is done here is not done before it is called."""
+        """See :class:`Session`; what is done here is not done before it is called."""
         if self._binding.are_here:
             return False
         return self._at_broker.send_ahead(self._binding.signed(request), later, timeout)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
-        """As of :class:`Session`."""
+        """See :class:`Session`."""
         items = self._binding.items
         if self._is_here and items is not None:
             return items.wait(later, timeout)
         return self._at_broker.wait(later, timeout)
 
     def interrupted(self) -> None:
-        """As of :class:`Session`."""
+        """See :class:`Session`."""
         if self._below is not None:
             self._below.interrupted()
 
     def end(self) -> None:
-        """As of :class:`Session`."""
+        """See :class:`Session`."""
         if self._below is not None:
             self._below.end()
 
 
 class SharedLoopSession:
-    """As of :class:`AsyncSession`: an event loop has no way to wait for shared memory."""
+    """See :class:`AsyncSession`: an event loop has no way to wait for shared memory."""
 
     def __init__(self, binding: SharedBinding) -> None:
         self._binding = binding
@@ -315,7 +315,7 @@ class SharedLoopSession:
 
     @property
     def found(self) -> list[Any] | None:
-        """As of :class:`AsyncSession`."""
+        """See :class:`AsyncSession`."""
         return self._below.found
 
     @found.setter
@@ -323,7 +323,7 @@ class SharedLoopSession:
         self._below.found = found
 
     async def call(self, request: Any, end: float | None = None) -> Any:
-        """As of :class:`AsyncSession`."""
+        """See :class:`AsyncSession`."""
         kind = type(request)
         changes = _BEHIND.get(kind)
         if kind in _BESIDE and kind not in _COUNTING:
@@ -334,11 +334,11 @@ class SharedLoopSession:
         return reply if changes is None else changes(self._binding, request, reply)
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        """As of :class:`AsyncSession`."""
+        """See :class:`AsyncSession`."""
         return await self._below.wait(later, timeout)
 
     async def end(self) -> None:
-        """As of :class:`AsyncSession`."""
+        """See :class:`AsyncSession`."""
         await self._below.end()
 
 

@@ -193,7 +193,7 @@ class Header:
     # Moving to the broker, with both locks
 
     def set_state(self, state: int) -> None:
-        """As :attr:`state`; everybody who waits looks again. What was moved takes no memory."""
+        """See :attr:`state`; everybody who waits looks again. What was moved takes no memory."""
         self._cells[STATE] = state
         if state == MOVED:
             begin = max(PAGE, mmap.PAGESIZE)

@@ -64,7 +64,7 @@ class SharedItems:
 
     @property
     def state(self) -> int:
-        """As of :class:`~.ring.Ring`."""
+        """See :class:`~.ring.Ring`."""
         return self.ring.state
 
     @property
