@@ -1,1 +1,1 @@
-"""A server of one's own: how it is started, found again, and ended."""
+"""The embedded server: how it is started, found again, and ended."""

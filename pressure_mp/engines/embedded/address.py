@@ -1,4 +1,5 @@
-"""Where a server of our own is: in a directory, or where this program starts it."""
+"""Addresses of embedded servers: of one with its data in a directory, or of the private one of this
+program."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from ..redis.address import RedisAddress
 
 
 class EmbeddedAddress(NamedTuple):
-    """The server that keeps its data in a directory; or if that is empty, the private one of this
-    program. ``server`` is what there is to say of it, without its socket."""
+    """The server that keeps its data in ``directory``; if that is empty, the private server of this
+    program. ``server`` is the address of the server without its socket."""
 
     scheme: str
     directory: str
@@ -45,8 +46,8 @@ class EmbeddedAddress(NamedTuple):
         return self.server.capabilities._replace(starts=True, private=private)
 
     def started(self) -> EmbeddedAddress | RedisAddress:
-        """A private server is started, and is named by its socket from then on; one that is kept in
-        a directory by the directory, because whoever comes next may have to start it again.
+        """Start a private server, and return the address of its socket. A server with a directory
+        is named by its directory, because the next process may have to start it again.
 
         Blocks up to 20 seconds while a server starts. Raises EmbeddedServerError.
         """

@@ -1,4 +1,4 @@
-"""The engine for a server of our own, which is the one for Redis."""
+"""The engine of an embedded server, which is the engine of Redis."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .address import EmbeddedAddress
 
 
 def start(address: EmbeddedAddress) -> RedisEngine:
-    """The engine for the server in a directory, which is started if it is not running. Blocks and
-    raises as :func:`launcher.start_shared` does."""
+    """Make the engine of the server in a directory, and start the server if it is not running.
+    Blocks and raises as :func:`launcher.start_shared` does."""
     socket = launcher.start_shared(address.directory)
     return RedisEngine(address.server._replace(path=socket))

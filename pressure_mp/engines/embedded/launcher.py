@@ -1,10 +1,11 @@
-"""A Valkey server that comes with the program: nothing to install as root, nothing to configure.
+"""Start and find a Valkey server that comes with the program, without root and without
+configuration.
 
 :func:`start_private` serves one program and its child processes, and forgets all data with it.
 :func:`start_shared` serves every process that names the same directory, and keeps the data there.
 
-The server runs under a supervisor process, see ``supervisor.py``, that stops it when its users
-have ended, by whatever means they ended.
+The server runs under a supervisor process, see ``supervisor.py``, that stops it when its users have
+ended, also when they were killed.
 
 Two locks keep a shared directory: the directory itself is locked by its one server, and the users
 file in it by each process that uses that server.
@@ -35,9 +36,11 @@ from . import private_directories, supervisor
 if TYPE_CHECKING:
     import subprocess
 
-#: Tells the socket of the private server to everything that this process executes.
+#: The environment variable with the socket of the private server, for all programs that this
+#: process executes.
 _VARIABLE = "PRESSURE_EMBEDDED_SOCKET"
-#: Tells it to multiprocessing's children, also to those of a fork server that is older than it.
+#: The entry with that socket in the configuration of multiprocessing's children, also of children
+#: of a fork server that is older than the server.
 _CONFIG_KEY = "pressure_mp_embedded"
 
 #: macOS has room for so many bytes, Linux for four more.
@@ -62,7 +65,7 @@ _users: dict[str, Descriptor] = {}
 def start_private() -> str:
     """Start the private server of this process tree, or find it; return its socket's path.
 
-    The server ends with the process that started it, however that ends, and its data with it.
+    The server ends with the process that started it, also if that is killed, and its data with it.
     So call this first in the process that outlives the others: children of every kind, started
     later, find the same server.
 
@@ -70,9 +73,9 @@ def start_private() -> str:
     Blocks for at most 20 s.
 
     Raises:
-        EmbeddedServerError: the server does not start, or the one that this process inherited
-            from its parent does not answer within 10 s, or has ended. A new one is not started
-            then, since no other process would know it.
+        EmbeddedServerError: the server does not start; or the server that this process inherited
+            from its parent does not answer within 10 s, or has ended. No new one is started then,
+            since no other process would know it.
     """
     lifecycle.watch_forks()  # a fork in another thread waits for this lock
     with _lock:
@@ -93,7 +96,7 @@ def start_shared(directory: str) -> str:
     """Start the server that has its data in ``directory``, or find it; return its socket's path.
 
     The directory is created if it is missing. The server ends soon after the last process that
-    called this for the directory, however that ends, and the next call starts it with the same
+    called this for the directory, also if that is killed, and the next call starts it with the same
     data. After a crash of the whole machine the last second of changes may be missing.
 
     Takes about 0.2 s to start the server, plus the time to load the data, and about a
@@ -186,7 +189,8 @@ def _create_private() -> str:
 
 
 def _private_directory() -> tuple[str, int]:
-    """A directory for one server, and the open file that keeps others from clearing it up."""
+    """Make a directory for one server. Returns it, and the open file whose lock keeps others from
+    removing it."""
     parent = temporary_directory()
     name_in_it = os.path.join(_DIRECTORY_PREFIX + "12345678", supervisor.SOCKET_NAME)
     if not _is_short(os.path.join(parent, name_in_it)):
@@ -205,7 +209,7 @@ def _private_directory() -> tuple[str, int]:
 
 
 def temporary_directory() -> str:
-    """Where programs put temporary files. Raises EmbeddedServerError where there is none."""
+    """Return the directory of temporary files. Raises EmbeddedServerError where there is none."""
     try:
         return os.path.abspath(tempfile.gettempdir())
     except OSError as error:
@@ -223,7 +227,7 @@ def _registered_as_user(path: str) -> Iterator[None]:
     if kept is not None and supervisor.is_file(kept.number, lock_path):
         yield
         return
-    if kept is not None:  # somebody removed the file, or the program closed all descriptors
+    if kept is not None:  # the file was removed, or the program closed all descriptors
         _users.pop(path).close()
     fd = _lock_users_file(lock_path)
     try:
@@ -244,7 +248,7 @@ def _lock_users_file(lock_path: str) -> int:
         except BaseException:
             os.close(fd)
             raise
-        os.close(fd)  # somebody removed it meanwhile
+        os.close(fd)  # it was removed meanwhile
 
 
 def _wait_for_lock(fd: int) -> None:
@@ -273,7 +277,8 @@ def _require_short(socket_path: str) -> None:
 
 
 def _answers(socket_path: str) -> bool:
-    """Whether a server is there; an error if it is there, but stuck."""
+    """Whether a server answers. Raises EmbeddedServerError if it accepts connections and does not
+    answer."""
     try:
         reply = supervisor.ping(socket_path, ANSWER_SECONDS)
     except TimeoutError as error:

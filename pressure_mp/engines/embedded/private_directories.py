@@ -1,4 +1,5 @@
-"""Whether a directory is this user's alone, and which directories nobody needs any more."""
+"""Checks that a directory belongs to this user alone, and removal of directories that no server
+uses any more."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from . import supervisor
 def check(path: str) -> None:
     """Raise EmbeddedServerError for a directory in which another user could put a server.
 
-    ``path`` has no symbolic links. The directory belongs to this process's user, and nobody else
-    may write to it; and nobody can put another one in its place.
+    ``path`` has no symbolic links. The directory must belong to this process's user, no other user
+    may write to it, and no other user can replace it by another one.
     """
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -43,7 +44,7 @@ def _refusal(path: str, found: os.stat_result, why: str, more: str = "") -> Embe
 
 
 def user(uid: int) -> str:
-    """A user's name and number."""
+    """Return a user's name and number."""
     import pwd
 
     with suppress(KeyError):
@@ -70,9 +71,9 @@ def lock(directory: str) -> int | None:
 
 
 def clear(parent: str, prefix: str) -> None:
-    """Remove what servers that were killed left behind: this user's directories in ``parent`` whose
-    names begin so, that have a server's log, and that no process has locked. A directory without a
-    log belongs to another program, or is just being made."""
+    """Remove the directories of servers that were killed: this user's directories in ``parent``
+    whose names begin with ``prefix``, that have a server's log, and that no process has locked. A
+    directory without a log belongs to another program, or is just being made."""
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             if entry.name.startswith(prefix):

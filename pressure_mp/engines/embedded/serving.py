@@ -15,7 +15,7 @@ from .launcher import server_binary, temporary_directory
 def become_server(
     directory: Path | None, port: int, address: str, password: str | None, told: str
 ) -> NoReturn:
-    """Replace this process by a server that listens there; ``told`` is written before, to the
+    """Replace this process by a server that listens there. Before that, ``told`` is written to the
     standard error. The password is on no command line.
 
     Raises EmbeddedServerError when the server is not installed, the port is taken, or the directory
@@ -69,7 +69,7 @@ def _hold(place: Path) -> None:
 
 
 def _quoted(value: str) -> str:
-    """As the server's configuration has it."""
+    """Quote a value for the server's configuration."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

@@ -1,9 +1,9 @@
-"""Runs one Valkey server for as long as somebody uses it, then stops it.
+"""Run one Valkey server for as long as a process uses it, then stop it.
 
-``launcher.py`` starts this file as a process of its own, ``python -I -S supervisor.py …``, so
-it imports the standard library only. A program without a Python interpreter, such as a frozen one,
-forks instead, and the child calls :func:`become`. A server needs such a process because the one
-that wants the server can be killed at any moment, and could then not stop it.
+``launcher.py`` starts this file as a process of its own, ``python -I -S supervisor.py …``, so it
+imports the standard library only. A program without a Python interpreter, such as a frozen one,
+forks instead, and the child calls :func:`become`. A server needs such a process because its users
+can be killed at any moment, and could then not stop it.
 
 Arguments::
 
@@ -60,15 +60,15 @@ _COMMON_OPTIONS = (
 _PRIVATE_OPTIONS = ("--appendonly", "no")
 _SHARED_OPTIONS = ("--appendonly", "yes", "--appendfsync", "everysec")
 
-#: How long a server may take to end after SIGTERM. The shared one has a file to write out.
+#: The seconds that a server may take to end after SIGTERM. A shared server has a file to write.
 _PRIVATE_GRACE_SECONDS = 0.3
 _SHARED_GRACE_SECONDS = 10.0
 
 _LOG_TAIL_BYTES = 2000
 
-#: What Linux says of a peer: pid, user, group.
+#: The credentials of a peer in Linux: pid, user, group.
 _CREDENTIALS = struct.Struct("iII")
-#: What macOS says begins with a version and the user.
+#: The beginning of the credentials of a peer in macOS: a version and the user.
 _XUCRED = struct.Struct("II")
 _SOL_LOCAL = 0
 _LOCAL_PEERCRED = 1
@@ -77,12 +77,12 @@ _PR_SET_PDEATHSIG = 1
 
 _ENDING_SIGNALS = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
 
-#: Waits at most so many seconds; true when nobody uses the server any more.
+#: Waits at most so many seconds, and returns whether no process uses the server any more.
 Unused = Callable[[float], bool]
 
 
 class StrangerError(PermissionError):
-    """A server is another user's, whose number is ``uid``."""
+    """A server belongs to another user, with the number ``uid``."""
 
     def __init__(self, uid: int) -> None:
         super().__init__(f"the server there belongs to user {uid}")
@@ -90,8 +90,8 @@ class StrangerError(PermissionError):
 
 
 def peer(client: socket.socket) -> int | None:
-    """The number of the user who listens at the other end of a Unix socket; None where the system
-    does not tell."""
+    """Return the number of the user that listens at the other end of a Unix socket; None where the
+    system does not tell."""
     if hasattr(socket, "SO_PEERCRED"):
         _, uid, _ = _CREDENTIALS.unpack(
             client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -104,12 +104,13 @@ def peer(client: socket.socket) -> int | None:
 
 
 def ping(socket_path: str, seconds: float) -> bytes:
-    """The first bytes that the server on ``socket_path`` answers; empty if nobody listens.
+    """Return the first bytes that the server on ``socket_path`` answers; empty if no process
+    listens.
 
     Blocks for at most ``seconds``.
 
     Raises:
-        TimeoutError: somebody listens, but does not answer.
+        TimeoutError: a process listens, but does not answer.
         StrangerError: another user listens. Nothing was sent.
         OSError: the path cannot be used at all.
     """
@@ -142,7 +143,7 @@ def is_file(fd: int, path: str) -> bool:
     """Whether ``path`` still names the open file, and not another one or none."""
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path))
-    except OSError:  # there is no such path, or no such descriptor any more
+    except OSError:  # the path, or the descriptor, does not exist any more
         return False
 
 
@@ -185,12 +186,12 @@ def _forget_the_program(kept: Collection[int]) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # as where Python starts
     for fd in map(int, os.listdir("/dev/fd")):
         if fd > 2 and fd not in kept:
-            with suppress(OSError):  # the one that the list came from
+            with suppress(OSError):  # the descriptor that the list came from
                 os.close(fd)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve as the arguments say; returns when the server has ended."""
+    """Serve as the arguments say; return when the server has ended."""
     # A blocked SIGTERM would make the server deaf to the order to stop, an ignored SIGCHLD would
     # confuse it about its children: both are inherited.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -241,7 +242,7 @@ def _run_shared(directory: str, binary: str) -> None:
 
 
 def _serve_shared(directory: str, binary: str, lock: int, users: _Users) -> bool:
-    """Run a server until it has ended; whether its users need another one."""
+    """Run a server until it has ended; return whether its users need another one."""
     socket_path = os.path.join(directory, SOCKET_NAME)
     with suppress(FileNotFoundError):
         os.unlink(socket_path)
@@ -263,8 +264,8 @@ def _serve_shared(directory: str, binary: str, lock: int, users: _Users) -> bool
 
 
 def _lock_or_find_server(directory: str) -> int | None:
-    """Lock the directory, for as long as this process or the server lives; None when another
-    supervisor was faster, and its server answers."""
+    """Lock the directory, for as long as this process or the server lives. Returns None when
+    another supervisor was faster, and its server answers."""
     lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     deadline = time.monotonic() + START_SECONDS
     while not _try_to_lock_directory(lock, directory):
@@ -293,15 +294,15 @@ def _try_to_lock_directory(lock: int, directory: str) -> bool:
 
 
 class _Users:
-    """Return the processes that lock the users file, also a users file that was removed since."""
+    """The processes that lock the users file, also a users file that was removed since."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._files = [self._open()]
 
     def have_gone(self, seconds: float) -> bool:
-        """Whether there are none after a wait. Once there are none, the file stays locked until
-        this process ends, so that a new user waits for the end of the shutdown."""
+        """Wait, and return whether no process uses the server any more. Then the file stays locked
+        until this process ends, so that a new user waits for the end of the shutdown."""
         time.sleep(seconds)
         while True:
             if not is_file(self._files[-1], self._path):
@@ -407,7 +408,7 @@ def _log_tail(directory: str) -> str:
 
 
 def _report(text: bytes) -> None:
-    # Whoever asked for the server may be gone; others can wait for it all the same.
+    # The process that asked for the server may have ended; others may still wait for it.
     with suppress(BrokenPipeError):
         os.write(1, text)
 

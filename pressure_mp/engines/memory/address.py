@@ -35,7 +35,7 @@ class MemoryAddress(NamedTuple):
         return _CAPABILITIES
 
     def started(self) -> MemoryAddress:
-        """As it is."""
+        """Return the address itself."""
         return self
 
 

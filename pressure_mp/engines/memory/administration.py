@@ -130,7 +130,7 @@ def count_done(state: QueueState, request: CountDone, caller: Caller) -> CountDo
 
 @for_items.does(Join)
 def join(state: QueueState, request: Join, caller: Caller) -> JoinReply:
-    """Whether all is done."""
+    """Tell whether all items are done."""
     return Unfinished(state.unfinished) if state.unfinished > 0 else Outcome.DONE
 
 

@@ -52,7 +52,7 @@ class MemoryBroker:
         self._end = 0
 
     def call(self, request: Request, caller: Caller) -> Any:
-        """Do it."""
+        """Do a request."""
         do = for_brokers.get(type(request))
         return default_reply(request) if do is None else do(self, request)
 
@@ -88,4 +88,4 @@ class MemoryBroker:
         return self._samples if milliseconds() < self._end else []
 
     def leave(self, caller: Caller) -> None:
-        """Nobody waits here."""
+        """Do nothing: no caller waits here."""

@@ -60,7 +60,7 @@ class Contents:
         return (weight(item), token) if token in self.kept else (len(item), "")
 
     def queue(self, token: str) -> None:
-        """The manifest is queued."""
+        """Note that the manifest is queued."""
         self.kept[token] = math.inf
 
     def forget(self, token: str) -> None:

@@ -100,7 +100,7 @@ def requeue_rejected(
 
 @for_items.does(DropRejected)
 def drop_rejected(state: QueueState, request: DropRejected, caller: Caller) -> DropRejectedReply:
-    """Forget it, and its content."""
+    """Remove an item that was set aside, and its content."""
     if request.item not in state.rejected:
         return Outcome.ABSENT
     state.rejected.remove(request.item)

@@ -92,7 +92,7 @@ class MemoryEngine:
         self._begin()
 
     def close(self, kept: int = 0) -> None:
-        """There are no connections."""
+        """Do nothing: there are no connections."""
 
 
 def _kind(discipline: str) -> type[_Queue]:

@@ -32,7 +32,7 @@ class MemoryHost:
         self._drop = drop
 
     def call(self, request: Request, caller: Caller) -> Any:
-        """Do it."""
+        """Do a request."""
         return for_hosts[type(request)](self, request)
 
     @for_hosts.does(Remember)
@@ -56,4 +56,4 @@ class MemoryHost:
         return Outcome.DONE  # nothing is kept for one process
 
     def leave(self, caller: Caller) -> None:
-        """Nobody waits here."""
+        """Do nothing: no caller waits here."""

@@ -37,7 +37,7 @@ class Living:
     inboxes: list[str] = field(default_factory=list)
 
     def stored(self, whole: bool = True) -> StoredTask:
-        """As it is told."""
+        """Return the task as replies have it."""
         return StoredTask(self.id, self.record, self.data if whole else b"")
 
     @property
@@ -72,7 +72,7 @@ class Life:
         self._seq = self._counter = 0
 
     def next_seq(self) -> int:
-        """The number of a new task."""
+        """Return the number of a new task."""
         self._seq = max(self._seq + 1, self.now * 1000)
         return self._seq
 
@@ -86,7 +86,7 @@ class Life:
         return sum(tube in ("", task.record.tube) for task in self._ready.all())
 
     def make_id(self, ids: str, taken: dict[bytes, bytes]) -> bytes:
-        """A new id."""
+        """Make a new id."""
         while True:
             if ids == "auto_increment":
                 self._counter += 1
@@ -151,7 +151,7 @@ class Life:
             self.vanish(task, "processed" if state == states.ZOMBIE else "dropped")
 
     def add(self, task: Living) -> None:
-        """A new task."""
+        """Add a new task."""
         self.results.forget(task.id)  # of an earlier task with this id
         self.tasks[task.id] = task
         self._count(states.VOID, task.record.state, task.record.tube)
@@ -235,7 +235,7 @@ class Life:
         bisect.insort(self._due, (ends, task.id))
 
     def vanish(self, task: Living, outcome: str) -> None:
-        """A task is no more."""
+        """Remove a task."""
         before = task.record
         self._leave(task)
         self._count(before.state, states.VOID, before.tube)

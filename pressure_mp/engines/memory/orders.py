@@ -32,7 +32,7 @@ class Storage(Protocol):
     def put(self, entry: Entry, sort_key: bytes) -> None: ...
 
     def next(self) -> Entry:
-        """The item whose turn it is."""
+        """Return the next item, and leave it queued."""
 
     def take(self) -> Entry:
         """Remove the next item, and return it."""

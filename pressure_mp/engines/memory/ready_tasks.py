@@ -64,7 +64,7 @@ class ReadyTasks(Generic[T]):
         return [*self, *(self._tasks[id] for *_, id in ranks)]
 
     def enter(self, task: T) -> None:
-        """A task is ready."""
+        """Add a task that is ready now."""
         if not task.record.key:
             bisect.insort(self._line, _own_rank(task))
             return

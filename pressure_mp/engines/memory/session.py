@@ -131,7 +131,7 @@ _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, OwnLoop] = WeakKeyDictionar
 
 
 def _own_loop() -> OwnLoop:
-    """That which runs."""
+    """Return the running loop."""
     loop = asyncio.get_running_loop()
     found = _loops.get(loop)
     if found is None:

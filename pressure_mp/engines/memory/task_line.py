@@ -8,7 +8,7 @@ from .line import Caller
 
 
 class TaskLine:
-    """The callers that wait."""
+    """The waiting callers of one queue of tasks."""
 
     def __init__(self) -> None:
         #: The line of callers that wait for a task, each with the tube, empty for any.

@@ -1,4 +1,4 @@
-"""A queue whose items are in shared memory until somebody needs them at the broker."""
+"""A queue whose items are in shared memory until it needs the broker."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Below(Protocol):
         """See :class:`Binding`."""
 
     def add_back(self, items: list[bytes], end: float | None) -> None:
-        """Put items in front that were taken elsewhere. As :meth:`add_moved`."""
+        """Put taken items in front. Blocks and raises as :meth:`add_moved` does."""
 
     def add_moved(self, moved: Moved, end: float | None) -> None:
-        """Add those that were not yet added, over the bound if need be. Does nothing when there is
-        no such queue any more. ``end`` is as of :meth:`Session.call`. Raises BrokerUnavailable,
-        BrokerError."""
+        """Add the moved items that were not yet added, beyond the bound if necessary. Does nothing
+        when the queue does not exist any more. ``end`` is as in :meth:`Session.call`. Raises
+        BrokerUnavailable, BrokerError."""
 
     def were_moved(self, end: float | None) -> bool:
         """Whether :meth:`add_moved` was ever called; raises what :meth:`add_moved` raises."""
@@ -70,7 +70,8 @@ class SharedBinding:
     def __init__(
         self, below: Below, name: str, lease: int, ring: Ring | None, problem: str = ""
     ) -> None:
-        """``problem``: why the items, which are in shared memory, cannot be seen here."""
+        """``problem``: the reason why this process cannot see the items, which are in shared
+        memory."""
         self.below = below
         self.problem = problem
         self.name = name
@@ -85,7 +86,7 @@ class SharedBinding:
         return SharedLoopSession(self)
 
     def make(self, bound: int) -> None:
-        """The queue was created: have its items in shared memory, if there is any."""
+        """Keep the items of a queue that was created in shared memory, if the host has that."""
         ring = ring_files.create(self.name, bound)
         self._use(None if ring is None else SharedItems(ring, self._lease))
         self.problem = ""
@@ -125,7 +126,7 @@ class SharedBinding:
         return request
 
     def move_to_broker(self, end: float | None = None) -> None:
-        """See :class:`Local`; ``end`` is as of :meth:`Session.call`."""
+        """See :class:`Local`; ``end`` is as in :meth:`Session.call`."""
         self.check(end)
         if not self.move_until(_at_broker_until(end), end):
             raise BrokerUnavailable(
@@ -134,14 +135,15 @@ class SharedBinding:
             )
 
     def move_until(self, limit: float | None, end: float | None) -> bool:
-        """Move the items to the broker, or wait until another process has; returns whether all are
-        there at ``limit``, on the monotonic clock. ``end`` is as of :meth:`Session.call`."""
+        """Move the items to the broker, or wait until another process has moved them. Returns
+        whether all are there at ``limit``, on the monotonic clock. ``end`` is as in
+        :meth:`Session.call`."""
         if self.items is None or self.items.state == MOVED:
             return True  # without the locks of the file
         return self.items.move(lambda moved: self.below.add_moved(moved, end), limit)
 
     def give_back(self, taken: TakenHere, end: float | None) -> Any:
-        """Put back in front what was taken here."""
+        """Put items in front that were taken from shared memory."""
         assert self.items is not None
         reply = self.items.give_back(taken.items)
         if reply is MOVE:
@@ -152,20 +154,21 @@ class SharedBinding:
         return Outcome.DONE
 
     def ended(self) -> None:
-        """The queue is no more."""
+        """Remove the items: the queue does not exist any more."""
         if self.items is not None:
             self.items.end()
         ring_files.remove(self.name)
 
     def check(self, end: float | None = None) -> None:
-        """Look again for items that could not be seen. Raises BrokerError if they cannot be now,
-        and the broker has not got them either; ``end`` is as of :meth:`Session.call`."""
+        """Look again for items that could not be seen. Raises BrokerError if this process cannot
+        see them now, and the broker does not have them either; ``end`` is as in
+        :meth:`Session.call`."""
         if not self.problem:
             return
         found = bind(self.below, self.name, Options(lease=self._lease, shares_memory=True))
         self.problem = found.problem
         self._use(found.items)
-        # Their file may have been removed. Then no process that is new sees there that they moved.
+        # Their file may have been removed; a new process cannot see there that they were moved.
         if self.problem and self.below.were_moved(end):
             self.problem = ""
         if self.problem:
@@ -177,7 +180,7 @@ class SharedBinding:
 
 
 def bind(below: Below, name: str, options: Options) -> Any:
-    """An anonymous queue at the broker; or the same with its items in shared memory, if they are
+    """Bind an anonymous queue: at the broker alone, or with its items in shared memory, if they are
     there or may be."""
     try:
         ring, problem = ring_files.find(name), "has no file there"
@@ -188,17 +191,18 @@ def bind(below: Below, name: str, options: Options) -> Any:
         return SharedBinding(below, name, options.lease, None, problem)
     if ring is None:
         return below
-    # Of one whose items were moved only the file is left, which goes with the queue.
+    # When the items were moved only the file is left, which is removed with the queue.
     return SharedBinding(below, name, options.lease, None if ring.state == MOVED else ring)
 
 
 def _at_broker_until(end: float | None) -> float | None:
-    """Until when a call waits for other processes that move the items, at least for a short try."""
+    """Return the time until which a call waits for other processes that move the items: at least a
+    short one."""
     return None if end is None else max(end, time.monotonic() + SHORTEST_TRY)
 
 
 class TakenHere:
-    """What a session took out of shared memory, until it is put back."""
+    """The items that a session took out of shared memory, until they are put back."""
 
     __slots__ = ("items",)
 
@@ -220,7 +224,7 @@ class SharedSession:
     def __init__(self, binding: SharedBinding) -> None:
         self._binding = binding
         self._below: Session | None = None
-        self._is_here = False  # the last call was done here
+        self._is_here = False  # the last call was done in shared memory
         self.found: list[Any] | None = None
         self.taken_here: list[bytes] = []
 
@@ -273,7 +277,7 @@ class SharedSession:
         if changes is None or (was_moved and kind in _COUNTING):
             return reply
         reply = changes(self._binding, request, reply)
-        # They were moved meanwhile: what the broker told before that is no longer so.
+        # The items were moved meanwhile: the reply of the broker from before that is out of date.
         return self.call(request, end) if reply is MOVE else reply
 
     @property
@@ -283,7 +287,7 @@ class SharedSession:
         return self._below
 
     def send_ahead(self, request: Any, later: NoItem | None = None, timeout: float = 0.0) -> bool:
-        """See :class:`Session`; what is done here is not done before it is called."""
+        """See :class:`Session`; a request that is done in shared memory is not sent ahead."""
         if self._binding.are_here:
             return False
         return self._at_broker.send_ahead(self._binding.signed(request), later, timeout)
@@ -307,7 +311,8 @@ class SharedSession:
 
 
 class SharedLoopSession:
-    """See :class:`AsyncSession`: an event loop has no way to wait for shared memory."""
+    """See :class:`AsyncSession`. It moves the items: an event loop cannot wait for shared
+    memory."""
 
     def __init__(self, binding: SharedBinding) -> None:
         self._binding = binding
@@ -342,7 +347,7 @@ class SharedLoopSession:
         await self._below.end()
 
 
-#: What is done here, as long as the items are.
+#: The functions that do requests in shared memory, as long as the items are there.
 _HERE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]] = {
     Put: SharedItems.put,
     Take: SharedItems.take,
@@ -360,7 +365,8 @@ class Meanwhile(NamedTuple):
     limit: Callable[[Any, float | None], float | None]
 
 
-#: Requests that do not fail then: each has a reply that says that another process has the items.
+#: The requests that do not fail then: each has a reply that says that another process has the
+#: items.
 _MEANWHILE: dict[type, Meanwhile] = {
     Put: Meanwhile(InUse("producer"), lambda request, end: _at_broker_until(end)),
     Take: Meanwhile(InUse("consumer"), lambda request, end: latest(request.waits, end)),
@@ -398,8 +404,8 @@ def _same(binding: SharedBinding, request: Any, reply: Any) -> Any:
     return reply
 
 
-#: What the broker does, and what becomes of its reply: of requests that concern the queue, or what
-#: others have of it, and none of the items that are here.
+#: The functions that adapt the broker's replies, for requests about the queue that the broker does
+#: while the items are in shared memory.
 _BESIDE: dict[type, Callable[[SharedBinding, Any, Any], Any]] = {
     Open: _opened,
     Dismiss: _dismissed,
@@ -409,8 +415,8 @@ _BESIDE: dict[type, Callable[[SharedBinding, Any, Any], Any]] = {
         (Exists, GetDiscipline, Enlist, GetUsers, IsClosed, Renew, Retire, Requeue, SetAside), _same
     ),
 }
-#: Of these, those that count the items.
+#: The requests of these that count items.
 _COUNTING = (GetStats, Inspect)
 
-#: What becomes of replies of the broker that has the items.
+#: The functions that adapt the broker's replies when it has the items.
 _BEHIND: dict[type, Callable[[SharedBinding, Any, Any], Any]] = {Delete: _deleted}

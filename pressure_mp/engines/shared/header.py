@@ -1,4 +1,4 @@
-"""A file that several processes have mapped: what there is beside the items, and its locks.
+"""A file that several processes have mapped: its header, beside the items, and its locks.
 
 It begins with a page of numbers of eight bytes, a cache line for each; the ring is behind it.
 """
@@ -44,11 +44,11 @@ _LINE = 8  # numbers in a cache line
     SIGNED,
     NEXT_ENDED,
 ) = range(0, 20 * _LINE, _LINE)
-#: Where the numbers are of the readers whose reservations others ended, two for each.
+#: The index of the numbers of readers whose reservations others ended, two for each reader.
 ENDED, MOST_ENDED = 20 * _LINE, 64
-#: Where the names are of who put and who took last.
+#: The offsets of the names of the clients that put last and took last.
 _PUTTER, _LAST_TAKER, _NAME_SIZE = 2560, 2816, 256
-#: Where the name of who reserved items is: its length, and then the name.
+#: The offset of the name of the reader that reserved items: its length, and then the name.
 READER = 3072
 LONGEST_NAME = PAGE - READER - 8
 _MADE = 0x70726573737572E1
@@ -56,16 +56,17 @@ _MADE = 0x70726573737572E1
 #: The values of the state.
 HERE, MOVING, MOVED = range(3)
 
-#: The end and the beginning of the ring are numbers of two parts: how many records ever came before
-#: that, and in the lower bits where it is.
+#: The end and the beginning of the ring are numbers of two parts: how many records ever came
+#: before, and in the lower bits the position.
 PLACE, COUNT = (1 << 28) - 1, (1 << 36) - 1
 
-#: The bytes of the file that are locked: by who puts, by who takes, and by all who use it.
+#: The bytes of the file that are locked: by the process that puts, by the process that takes, and
+#: by all processes that use it.
 _PUT, _TAKE, USE = range(3)
 _fence = threading.Lock()
-#: Seconds for which others may have the lock when a process begins to wait, or tells of items.
+#: Seconds for which others may have the lock when a process begins to wait, or wakes others.
 _MOMENT = 0.05
-#: More than there can be.
+#: More waiting threads than there can be.
 _ALL = 1 << 30
 
 
@@ -73,8 +74,8 @@ class Header:
     """One file, mapped into this process. Raises OSError when that cannot be done."""
 
     def __init__(self, path: str, bound: int | None, size: int, begin: int) -> None:
-        """``bound``: make the file, for a queue with that bound, and a ring of so many bytes that
-        begins there; else it is there."""
+        """``bound``: make the file, for a queue with that bound, and a ring of ``size`` bytes from
+        ``begin`` on; None opens an existing file."""
         self.path = path
         self._size = size
         makes = bound is not None
@@ -99,31 +100,31 @@ class Header:
             self._cells[_MAGIC] = _MADE
         elif self._cells[_MAGIC] != _MADE:
             raise FileNotFoundError(f"{path} is not made yet, or not by this version")
-        # Puts and takes go on together where the processor keeps writes in order; else a take sees
-        # what a put wrote only when it has had the same lock.
+        # Puts and takes go on at the same time where the processor keeps writes in order; otherwise
+        # a take sees the writes of a put only after it had the same lock.
         self.putting = FileLock(file, _PUT)
         self.taking = FileLock(file, _TAKE) if linux.IS_ORDERED else self.putting
-        #: How many items there may be, 0 for any number.
+        #: The bound of the queue, 0 for none.
         self.bound = self._cells[BOUND]
         self.process = os.getpid()
         self.use()
-        #: What signs items before they go to the broker, if they are to be signed.
+        #: The function that signs items before they go to the broker, if they are to be signed.
         self.sign: Callable[[bytes], bytes] | None = None
 
     def use(self) -> None:
-        """This process uses the file, as :mod:`.ring_files` sees it. Raises BrokerError."""
+        """Mark the file as used by this process, for :mod:`.ring_files`. Raises BrokerError."""
         self._file.use()
 
     def after_fork(self) -> None:
-        """In a forked child, which uses it too."""
+        """Mark the file as used in a forked child, too."""
         self.putting.reset()
         self.taking.reset()
         self.process = os.getpid()
-        with suppress(BrokerError):  # who puts or takes hears of it
+        with suppress(BrokerError):  # the next put or take raises it
             self._file.after_fork()
 
     def __del__(self) -> None:
-        file = getattr(self, "_file", None)  # it may be that there is none
+        file = getattr(self, "_file", None)  # __init__ may have failed before
         if file is not None:
             file.close()
 
@@ -136,94 +137,96 @@ class Header:
 
     @property
     def is_signed(self) -> bool:
-        """Whether items are to be signed before they go to the broker."""
+        """Whether items must be signed before they go to the broker."""
         return self._cells[SIGNED] > 0
 
     def note_signed(self) -> None:
-        """They are."""
+        """Note that items must be signed before they go to the broker."""
         self._cells[SIGNED] = 1
 
     @property
     def first(self) -> int:
-        """How many records were ever taken."""
+        """The number of records that were ever taken."""
         return self._cells[HEAD] >> 28
 
     @property
     def last(self) -> int:
-        """How many records ever came."""
+        """The number of records that were ever put."""
         return self._cells[TAIL] >> 28
 
     @property
     def bytes_in(self) -> int:
-        """The size of all items that came."""
+        """The size of all items that were put, in bytes."""
         return self._cells[BYTES_IN]
 
     @property
     def bytes_out(self) -> int:
-        """The size of all items that were taken."""
+        """The size of all items that were taken, in bytes."""
         return self._cells[BYTES_OUT]
 
     @property
     def putter(self) -> str:
-        """Who put last."""
+        """The client that put last."""
         return self._name_at(_PUTTER)
 
     @property
     def last_taker(self) -> str:
-        """Who took last."""
+        """The client that took last."""
         return self._name_at(_LAST_TAKER)
 
     def _name_at(self, at: int) -> str:
         return self._map[at : at + _NAME_SIZE].rstrip(b"\0").decode(errors="replace")
 
     def note_putter(self, name: bytes) -> None:
-        """Who puts; with the lock of those who put."""
+        """Note the client that puts, with the lock for puts."""
         self._map[_PUTTER : _PUTTER + _NAME_SIZE] = _fixed(name)
 
     def note_taker(self, name: bytes) -> None:
-        """Who takes; with the lock of those who take."""
+        """Note the client that takes, with the lock for takes."""
         self._map[_LAST_TAKER : _LAST_TAKER + _NAME_SIZE] = _fixed(name)
 
     @property
     def length(self) -> int:
-        """How many records there are."""
-        head = self._cells[HEAD] >> 28  # first: what is taken meanwhile came before
+        """The number of records in the ring."""
+        head = self._cells[HEAD] >> 28  # first, so that records taken meanwhile count
         return (self._cells[TAIL] >> 28) - head & COUNT
 
     # Moving to the broker, with both locks
 
     def set_state(self, state: int) -> None:
-        """See :attr:`state`; everybody who waits looks again. What was moved takes no memory."""
+        """Set the :attr:`state`, and wake all that wait. When the items were moved, free their
+        memory."""
         self._cells[STATE] = state
         if state == MOVED:
             begin = max(PAGE, mmap.PAGESIZE)
-            with suppress(OSError):  # a file system may not be able to do so
+            with suppress(OSError):  # some file systems cannot do so
                 self._map.madvise(mmap.MADV_REMOVE, begin, PAGE + self._size - begin)
         self.tell_all()
 
     # Waiting
 
     def tell_items(self, number: int) -> None:
-        """Wake so many who wait for items."""
+        """Wake ``number`` threads that wait for items."""
         if self._cells[_ITEMS_AWAITED]:
             self._tell(_ITEMS, _ITEMS_AWAITED, number)
 
     def tell_space(self, number: int) -> None:
-        """Wake so many who wait for space."""
+        """Wake ``number`` threads that wait for space."""
         if self._cells[_SPACE_AWAITED]:
             self._tell(_SPACE, _SPACE_AWAITED, number)
 
     def tell_all(self) -> None:
-        """Wake all who wait for either."""
+        """Wake all threads that wait for items or space."""
         self.tell_items(_ALL)
         self.tell_space(_ALL)
 
     def wait_for_items(self, is_over: Callable[[], bool], seconds: float) -> bool:
-        """Wait until somebody tells of items, unless it ``is_over`` by then; whether it may be."""
+        """Wait until :meth:`tell_items` wakes this thread, unless the wait ``is_over`` before.
+        Returns whether it may be over."""
         return self._wait(_ITEMS, _ITEMS_AWAITED, is_over, seconds)
 
     def wait_for_space(self, is_over: Callable[[], bool], seconds: float) -> bool:
-        """The same for space."""
+        """Wait until :meth:`tell_space` wakes this thread; see :meth:`wait_for_items`."""
         return self._wait(_SPACE, _SPACE_AWAITED, is_over, seconds)
 
     def _tell(self, sign: int, awaited: int, number: int) -> None:
@@ -234,22 +237,22 @@ class Header:
 
     def _tell_now(self, sign: int, awaited: int, number: int) -> None:
         cells = self._cells
-        # In this order: who begins to wait now sees the new sign, or is seen.
+        # In this order: a thread that begins to wait now sees the new sign, or is seen.
         cells[awaited] = 0
         cells[sign] = monotonic_ns()
         if linux.wake(self._address + sign * 8, number):
-            cells[awaited] = 1  # there may be more
+            cells[awaited] = 1  # more threads may wait
 
     def _wait(self, sign: int, awaited: int, is_over: Callable[[], bool], seconds: float) -> bool:
         if linux.IS_ORDERED:
             seen = self._begin_to_wait(sign, awaited)
-            with _fence:  # the processor has written that before it reads what came
+            with _fence:  # the processor writes that before it reads the ring
                 pass
         else:
             beginning = partial(self._begin_to_wait, sign, awaited)
             seen = self.taking.run(beginning, monotonic() + min(seconds, _MOMENT))
             if seen is BUSY:
-                return True  # the call that is made again has the same time limit
+                return True  # the repeated call has the same time limit
         return is_over() or linux.wait(self._address + sign * 8, seen, seconds) or is_over()
 
     def _begin_to_wait(self, sign: int, awaited: int) -> int:

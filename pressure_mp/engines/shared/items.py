@@ -1,4 +1,4 @@
-"""What is done with the items of one queue while they are in shared memory."""
+"""Requests to the items of one queue while they are in shared memory."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ T = TypeVar("T")
 
 _new = tuple.__new__
 
-#: The items are to be at the broker before that can be done.
+#: The reply to a request that can only be done when the items are at the broker.
 MOVE: Any = object()
-#: Seconds for which one waits for the end of another's reservation before it looks whether that one
-#: is still there; and for which one waits who may not wait for an item.
-_LOOK, _GRACE = 0.05, 0.5
-#: Seconds for which others may have the lock for a put or a get; that is much longer than it takes.
+#: Seconds for which a call waits for the end of another reader's reservation before it checks
+#: whether that reader is alive; and for which a call waits that may not wait for an item.
+_CHECK, _GRACE = 0.05, 0.5
+#: Seconds for which others may have the lock for a put or a get, which is much longer than these
+#: take.
 _MOMENT = 0.002
 
 
 class Moved(NamedTuple):
-    """Items that are moved to the broker. ``first`` is how many came before them, and were taken or
-    moved. Those that were taken before the first of them was moved are ``size`` bytes."""
+    """Items that are moved to the broker. ``first`` is how many items came before them, and were
+    taken or moved; ``size`` is the size in bytes of all items that were taken before the move."""
 
     first: int
     size: int
@@ -55,10 +56,10 @@ class Moved(NamedTuple):
 
 
 class SharedItems:
-    """Those of one queue. Each method returns :data:`MOVE` when it did nothing."""
+    """The items of one queue. A method returns :data:`MOVE` when it did nothing."""
 
     def __init__(self, ring: Ring, lease: int) -> None:
-        """``lease``: milliseconds for which a reservation lasts whose reader is stopped."""
+        """``lease``: the milliseconds for which the reservation of a stopped reader lasts."""
         self.ring = ring
         self._lease = lease * 1_000_000
 
@@ -69,13 +70,14 @@ class SharedItems:
 
     @property
     def are_here(self) -> bool:
-        """Whether they are in shared memory, and not at the broker, or on their way."""
+        """Whether the items are in shared memory, and neither at the broker nor on their way
+        there."""
         return self.ring.state == HERE
 
     # Putting
 
     def put(self, request: Put, taker: Taker, end: float | None) -> Any:
-        """:class:`Put`"""
+        """Do a request :class:`Put`."""
         items, sort_keys, overfill, has_content, waits = request
         if sort_keys or overfill or has_content:
             return MOVE
@@ -100,7 +102,8 @@ class SharedItems:
         return added
 
     def put_one(self, item: bytes) -> bool:
-        """Add an item, if they are here, nobody else puts, and there is space."""
+        """Add an item, if the items are in shared memory, no other thread puts, and there is
+        space."""
         ring = self.ring
         if ring.state != HERE:
             return False
@@ -113,7 +116,7 @@ class SharedItems:
     # Taking
 
     def take(self, request: Take, taker: Taker, end: float | None) -> Any:
-        """:class:`Take`"""
+        """Do a request :class:`Take`."""
         limit, hold, until_ended, waits = request
         if hold is not None or until_ended:
             return MOVE
@@ -127,7 +130,7 @@ class SharedItems:
                 reply = InUse("consumer")
             if type(reply) is not InUse or waits or (until and time.monotonic() > until):
                 return reply
-            self.wait(reply, _LOOK)
+            self.wait(reply, _CHECK)
 
     def _take(self, limit: int, taker: Taker) -> Any:
         if not self.are_here:
@@ -143,8 +146,8 @@ class SharedItems:
         return True
 
     def take_one(self, taker: Taker) -> Taken | None:
-        """:class:`Take` of one item, in less time; None when there is none, or anything is in the
-        way."""
+        """Do a :class:`Take` of one item, in less time; None when there is no item, or the lock is
+        in use."""
         ring = self.ring
         if not ring.is_free:
             return None
@@ -160,12 +163,13 @@ class SharedItems:
 
     @staticmethod
     def _trusted(items: list[bytes]) -> list[bytes]:
-        """They need no signature; those that would have none elsewhere are as they are."""
+        """Mark items as private: they need no signature here. Items that would have none at the
+        broker either stay as they are."""
         return Privates(map(Private, items)) if type(items) is Privates else items
 
     def give_back(self, items: list[bytes]) -> Any:
-        """Put in front what was taken; the list is empty then, and to do it again does nothing.
-        MOVE: that cannot be done here."""
+        """Put taken items in front, and empty the list, so that a repeated call does nothing. MOVE:
+        shared memory has no room for them."""
         return self._with_both(partial(self._give_back, items))
 
     def _give_back(self, items: list[bytes]) -> Any:
@@ -179,7 +183,8 @@ class SharedItems:
     # Reading ahead
 
     def reserve(self, request: Reserve, taker: Taker, end: float | None) -> Any:
-        """:class:`Reserve`; nothing of a queue with a bound: nobody waits for its space long."""
+        """Do a :class:`Reserve`; reserves nothing of a queue with a bound, for whose space other
+        clients may wait."""
         return self.ring.taking.run(partial(self._reserve, request))
 
     def _reserve(self, request: Reserve) -> Any:
@@ -210,8 +215,8 @@ class SharedItems:
         return Reserved(items)
 
     def end_reservation(self, request: EndReservation) -> Any:
-        """:class:`EndReservation`, also when they were moved since: what was reserved here is known
-        here."""
+        """Do an :class:`EndReservation`, also after the items were moved: reservations in shared
+        memory are known only there."""
         if request.reader not in self.ring.readers:
             return MOVE
         return self.ring.taking.run(partial(self._end_reservation, request))
@@ -227,7 +232,8 @@ class SharedItems:
         return HandedOut(handed if ended is None else ended)
 
     def _is_reserved(self, reader: str) -> bool:
-        """Whether another reader has reserved the items. That of one who is gone is ended."""
+        """Whether another reader has reserved the items. Ends the reservation of a reader that has
+        ended, or whose lease has."""
         reading = self.ring.reading
         if reading is None or reading.reader == reader:
             return False
@@ -240,7 +246,7 @@ class SharedItems:
         except OSError as error:
             if interrupts.is_from_outside(error):
                 raise
-            return True  # the next look tries again
+            return True  # the next call tries again
         self.ring.end_reading(handed)
         if is_dead:
             hand_outs.forget(reading.reader)
@@ -250,16 +256,16 @@ class SharedItems:
 
     @staticmethod
     def _handed(reading: Reading) -> int:
-        """How many items a reader ever handed out, as far as that can be seen. Raises OSError when
-        this process cannot look now."""
+        """Return how many items a reader ever handed out, as far as this process sees. Raises
+        OSError when it cannot see that now."""
         seen = hand_outs.read(reading.reader)
         return reading.handed if seen is None else max(seen, reading.handed)
 
     # Looking
 
     def length(self) -> Any:
-        """How many there are, without those that a reader handed out. Where somebody has the lock
-        for long, that is not known: with those."""
+        """Count the items, without items that a reader handed out. If another process has the lock
+        for long, these are counted too."""
         if not self.are_here:
             return MOVE
         found = self.ring.taking.run(self._length, time.monotonic() + _GRACE)
@@ -271,7 +277,8 @@ class SharedItems:
         return self.ring.last - self._first()
 
     def _first(self) -> int:
-        """How many were ever taken, or handed out by a reader that did not say so yet."""
+        """Return how many items were ever taken, or handed out by a reader that did not say so
+        yet."""
         reading = self.ring.reading
         if reading is None:
             return self.ring.first
@@ -280,10 +287,10 @@ class SharedItems:
         except OSError as error:
             if interrupts.is_from_outside(error):
                 raise
-            return self.ring.first  # of what was handed out since then nothing is known now
+            return self.ring.first  # what was handed out since then is not known now
 
     def peek(self, request: PeekItems) -> Any:
-        """:class:`PeekItems`"""
+        """Do a request :class:`PeekItems`."""
         return self.ring.taking.run(partial(self._peek, request))
 
     def _peek(self, request: PeekItems) -> Any:
@@ -293,7 +300,8 @@ class SharedItems:
         return self._trusted(self.ring.read(start, min(request.limit, MOST_ITEMS)))
 
     def add_to_stats(self, reply: GetStatsReply) -> Any:
-        """What the broker counts, and what is counted here. MOVE: they are no longer here."""
+        """Add the counts of shared memory to those of the broker. MOVE: the items are no longer
+        here."""
         length, ring = self.length(), self.ring
         if length is MOVE or not isinstance(reply, Stats):
             return MOVE if length is MOVE else reply
@@ -309,7 +317,8 @@ class SharedItems:
         )
 
     def add_to_inspection(self, reply: InspectReply) -> Any:
-        """What the broker sees, with the items that are here. MOVE: they are no longer."""
+        """Add the items in shared memory to the inspection by the broker. MOVE: they are no longer
+        here."""
         length = self.length()
         if length is MOVE or not isinstance(reply, Inspection):
             return MOVE if length is MOVE else reply
@@ -323,14 +332,15 @@ class SharedItems:
     # Waiting
 
     def wait(self, later: Any, timeout: float | None) -> bool:
-        """Wait until to call again may help, at most for so long; whether it may."""
+        """Wait until a new call may succeed, for at most ``timeout`` seconds; return whether it
+        may."""
         ring = self.ring
         if type(later) is InUse and not ring.is_reserved:
-            time.sleep(_shorter(timeout, _MOMENT))  # one who has the lock is about to release it
+            time.sleep(_shorter(timeout, _MOMENT))  # the lock is about to be released
             return True
         if type(later) is NoSpace:
             return ring.wait_for_space(self._may_have_space, _shorter(timeout, _TICK))
-        limit = _LOOK if ring.is_reserved else _TICK
+        limit = _CHECK if ring.is_reserved else _TICK
         return ring.wait_for_items(self._may_have_items, _shorter(timeout, limit))
 
     def _may_have_space(self) -> bool:
@@ -342,10 +352,10 @@ class SharedItems:
     # Moving to the broker
 
     def move(self, add: Callable[[Moved], None], end: float | None = None) -> bool:
-        """Have ``add`` bring all items to the broker, in batches: between two of them, other calls
-        may have the locks, and go on with the move. Returns whether all are there; False when
-        ``end`` on the monotonic clock came before. Tries once at least. Raises what ``add`` does;
-        then the next call that needs the items at the broker goes on."""
+        """Move all items to the broker by calls of ``add``, in batches: between two of them, other
+        calls may have the locks, and go on with the move. Returns whether all items are there;
+        False when ``end`` on the monotonic clock came before. Tries once at least. Raises the
+        errors of ``add``; then the next call that needs the items at the broker goes on."""
         while True:
             is_over = self._with_both(partial(self._move_batch, add), end)
             if is_over is BUSY:
@@ -369,15 +379,15 @@ class SharedItems:
         return True
 
     def _with_both(self, body: Callable[[], T], end: float | None = None) -> T:
-        """What it returns, which has both locks, once nobody has reserved any of the items. Who has
-        the one lock does not wait for the other: a signal handler may come in between that wants
-        the first, in a process that has the second."""
+        """Run ``body`` with both locks when no item is reserved, and return its result. With one
+        lock this does not wait for the other: a process that has the second may run a signal
+        handler that wants the first."""
         while True:
             found = self.ring.taking.run(partial(self._try_both, body), end)
             if found is not BUSY or (end is not None and time.monotonic() >= end):
                 return found
             if self.ring.is_reserved:
-                self.wait(InUse("consumer"), _LOOK)
+                self.wait(InUse("consumer"), _CHECK)
             else:
                 time.sleep(_MOMENT)
 
@@ -388,7 +398,7 @@ class SharedItems:
         return self.ring.putting.run(body, 0.0)
 
     def signed(self, items: Sequence[bytes]) -> list[bytes]:
-        """As they are to be at the broker."""
+        """Return the items as the broker is to have them."""
         return list(map(self.sign if self.ring.is_signed else bytes, items))
 
     def sign(self, item: bytes) -> bytes:
@@ -407,7 +417,7 @@ class SharedItems:
             )
 
     def end(self) -> None:
-        """The queue has ended: only the broker can say so."""
+        """Note that the queue has ended: from now on the broker replies to all requests."""
         self.ring.set_state(MOVED)
 
 
@@ -416,7 +426,7 @@ _TICK = 0.9
 
 
 def latest(waits: bool, end: float | None) -> float | None:
-    """Return when a call gives up that finds a lock in use."""
+    """Return the time at which a call gives up waiting for a lock."""
     if waits or end is not None:
         return end
     return time.monotonic() + _GRACE

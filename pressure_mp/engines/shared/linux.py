@@ -8,15 +8,15 @@ import sys
 import time
 from typing import Any
 
-#: The number of the system call on the processors whose Linux is told apart (``asm/unistd.h``), and
-#: on those with the generic table of calls.
+#: The number of the system call on processors with a table of their own (``asm/unistd.h``), and on
+#: processors with the generic table.
 _NUMBERS = {"x86_64": 202, "ppc64le": 221, "ppc64": 221, "s390x": 238}
 _GENERIC = 98
 _machine = platform.machine()
 _NUMBER = _NUMBERS.get(_machine, _GENERIC)
 _WAIT, _WAKE = 0, 1
 
-#: Whether this system has it, and numbers of 64 bits are written in one step.
+#: Whether this system has futexes, and writes numbers of 64 bits in one step.
 EXISTS = sys.platform == "linux" and sys.maxsize > 1 << 32
 #: Whether a processor sees the writes of another in their order, so that a step may do without a
 #: lock ("Memory Ordering" in Intel's manual, volume 3).
@@ -43,13 +43,13 @@ if EXISTS:
 
 #: Libraries that replace ``time.sleep`` by a function that lets other greenlets run meanwhile.
 _GREENLETS = ("gevent", "eventlet")
-#: Seconds between two looks there, the first and the last.
+#: Seconds between two reads of the number in a greenlet, the first and the longest.
 _FIRST_STEP, _LAST_STEP = 0.0005, 0.01
 
 
 def wait(address: int, seen: int, seconds: float) -> bool:
-    """Sleep while the 32-bit number at ``address`` is ``seen``; at most so many seconds, or until a
-    signal comes. Whether somebody woke one."""
+    """Sleep while the 32-bit number at ``address`` is ``seen``: for at most ``seconds``, or until a
+    signal comes. Returns whether :func:`wake` woke this thread."""
     if time.sleep.__module__.partition(".")[0] in _GREENLETS:
         return _wait_in_steps(address, seen, seconds)
     limit = _Timespec(int(seconds), int(seconds % 1 * 1e9))
@@ -74,6 +74,6 @@ def _wait_in_steps(address: int, seen: int, seconds: float) -> bool:
 
 
 def wake(address: int, number: int) -> int:
-    """Wake up to so many who sleep there; returns how many were."""
+    """Wake up to ``number`` threads that sleep at ``address``; return how many slept."""
     woken: int = _syscall(_NUMBER, address, _WAKE, number, None, None, 0)
     return woken

@@ -1,4 +1,4 @@
-"""Locks of a file (fcntl(2)), which the kernel releases when the process ends that has them."""
+"""Locks of a file (fcntl(2)), which the kernel releases when their process ends."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from ...identity.descriptors import Descriptor
 
 T = TypeVar("T")
 
-#: What :meth:`FileLock.run` returns when others had the lock for too long.
+#: The value that :meth:`FileLock.run` returns when others had the lock for too long.
 BUSY: Any = object()
 
-#: While others have the lock, one lets them have the processor and tries again, so many times: that
-#: is mostly enough. Then it sleeps before each try, for so many seconds, and each time for twice as
-#: many, so many times.
+#: While others have the lock, a thread first yields the processor and tries again, so many times,
+#: which is mostly enough. Then it sleeps before each try, at first for so many seconds, and each
+#: time for twice as long, so many times.
 _YIELDS, _PAUSE, _DOUBLINGS = 6, 2e-5, 6
 
-#: Errors of the kernel for a lock by a number that no longer belongs to the kept descriptor.
+#: Errors of the kernel for a lock when the number belongs to another descriptor now.
 _NOT_OURS = (errno.EBADF, errno.EINVAL)
-#: Where in its file each kept descriptor stands; no other descriptor of a process stands so far
-#: behind, and one that is opened later stands before all earlier ones.
+#: The file position of each kept descriptor: larger than that of any other descriptor, and smaller
+#: than those of all kept descriptors that were opened before.
 _places = itertools.count(1 << 40, -8)
 
 
 class LockFile:
-    """Locks bytes of a file, by a descriptor that this process keeps. All processes that use the
-    file share the lock of one of the bytes.
+    """The locks of a file, by a descriptor that this process keeps. All processes that use the file
+    share the lock of one of its bytes.
 
     The program may close that descriptor without notice, and open a file of its own under the same
     number. That file must not be locked in place of this one. So a byte is given by its distance
@@ -44,7 +44,7 @@ class LockFile:
     """
 
     def __init__(self, path: str, flags: int, shared: int) -> None:
-        """``shared``: the byte that all processes lock that use the file. Raises OSError."""
+        """``shared``: the byte whose lock all processes that use the file share. Raises OSError."""
         self.path = path
         self._shared = shared
         self._opening = threading.RLock()
@@ -58,11 +58,13 @@ class LockFile:
 
     @property
     def number(self) -> int:
-        """The number of the descriptor. It is surely this file's only just after a lock by it."""
+        """The number of the descriptor. It surely belongs to this file only just after a lock by
+        it."""
         return self._descriptor.number
 
     def use(self) -> None:
-        """Lock the byte that all processes lock that use the file. Raises BrokerError."""
+        """Share the lock of the byte that all processes that use the file lock. Raises
+        BrokerError."""
         place = self.place
         try:
             fcntl.lockf(self.number, fcntl.LOCK_SH, 1, self._shared - place, os.SEEK_CUR)
@@ -73,7 +75,7 @@ class LockFile:
 
     def open_again(self, lost: int) -> None:
         """Open the file again, unless another thread has: the program closed the descriptor with
-        that place, and all locks of this process ended with it. Raises BrokerError."""
+        the position ``lost``, which ended all locks of this process. Raises BrokerError."""
         with self._opening:
             if self.place != lost:
                 return
@@ -107,11 +109,11 @@ class LockFile:
 
 
 class FileLock:
-    """One byte's, for the threads and the processes that use it. A signal handler may have it too
-    that comes while its thread has it.
+    """The lock of one byte of a file, for threads and processes. A signal handler may take it while
+    its thread has it.
 
-    The kernel is not asked to wait for it: it would take two processes for deadlocked each of which
-    has two threads that wait for different locks.
+    This never waits in the kernel, which would report a deadlock of two processes that each have
+    two threads waiting for different locks.
     """
 
     def __init__(self, file: LockFile, byte: int) -> None:
@@ -121,21 +123,21 @@ class FileLock:
         self.reset()
 
     def _aim(self) -> None:
-        """Lock by the descriptor that the file has now."""
+        """Use the descriptor that the file has now."""
         self._place, self._fd = self._file.place, self._file.number
         start = self._byte - self._place
         self._lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_CUR, start, 1, 0)
         self._unlock = struct.pack("hhqqi4x", fcntl.F_UNLCK, os.SEEK_CUR, start, 1, 0)
 
     def reset(self) -> None:
-        """Nobody has it: it is new, or this is a forked child."""
+        """Mark the lock as free, when it is new or in a forked child."""
         self._threads = threading.RLock()
         self._is_held = False
         self._releases = 0
 
     def run(self, body: Callable[[], T], end: float | None = None) -> T:
-        """What ``body()`` returns, which has the lock; or BUSY, when others have it at ``end`` on
-        the monotonic clock. Tries once at least."""
+        """Run ``body`` with the lock, and return its result; or BUSY, when others have the lock at
+        ``end`` on the monotonic clock. Tries once at least."""
         seconds = -1.0 if end is None else max(end - time.monotonic(), 0.0)
         for held in interrupts.attempts(self._threads, seconds):
             if held:
@@ -166,7 +168,7 @@ class FileLock:
             fcntl.fcntl(self._fd, fcntl.F_SETLK, self._unlock)
         except OSError as error:
             if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
-                raise  # else the close of the descriptor has released it
+                raise  # otherwise the closing of the descriptor has released it
 
     def _acquire(self) -> bool:
         releases = self._releases
@@ -183,7 +185,7 @@ class FileLock:
             self._aim()
             return self._acquire()
         self._is_held = True
-        # A signal handler that came before that has used the lock, and released it.
+        # A signal handler that came in between has used the lock, and released it.
         if self._releases != releases:
             self._is_held = False
         return self._is_held

@@ -1,4 +1,4 @@
-"""What is reserved of a ring, for a reader that hands it out."""
+"""The reservation of items of a ring, for a reader that hands them out."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .ring import Records
 
 
 class Reading(NamedTuple):
-    """The last reservation: who has it, the number of the first record, how many items the reader
-    had handed out before, and when its lease ends, in nanoseconds of the monotonic clock."""
+    """The last reservation: its reader, the number of the first record, how many items the reader
+    had handed out before, and the end of its lease, in nanoseconds of the monotonic clock."""
 
     reader: str
     first: int
@@ -37,44 +37,45 @@ class Reading(NamedTuple):
 
 
 class Ring(Records):
-    """One file, as all use it; the methods here are called with the lock of those who take. Raises
-    OSError when it cannot be mapped."""
+    """The ring in one file, with its reservation; the methods here are called with the lock for
+    takes. Raises OSError when the file cannot be mapped."""
 
     def __init__(self, path: str, bound: int | None = None) -> None:
-        """``bound``: make the file, for a queue with that bound; else it is there."""
+        """``bound``: make the file, for a queue with that bound; None opens an existing file."""
         super().__init__(path, bound)
-        #: The readers of this process whose last call was made here.
+        #: The readers of this process whose last call was done in shared memory.
         self.readers: set[str] = set()
-        #: Of each of them, the last call behind which its reservation was ended.
+        #: For each of them, the last call after which its reservation was ended.
         self.ended_calls: defaultdict[str, int] = defaultdict(int)
 
     @property
     def reading(self) -> Reading | None:
-        """What is reserved."""
+        """The reservation, if there is one."""
         return self.last_reading if self._cells[READS] else None
 
     @property
     def is_reserved(self) -> bool:
-        """Whether anything is, by whoever."""
+        """Whether a reader has reserved items."""
         return self._cells[READS] > 0
 
     @property
     def is_free(self) -> bool:
-        """Whether there is an item here that nobody has reserved."""
+        """Whether there is an item, and no reader has reserved items."""
         cells = self._cells
         return cells[STATE] == HERE and not cells[READS] and cells[HEAD] >> 28 != cells[TAIL] >> 28
 
     @property
     def last_reading(self) -> Reading:
-        """What is reserved, or was last; then ``handed`` is how many its reader handed out."""
+        """The reservation, or the last one; then ``handed`` is how many items its reader handed
+        out."""
         cells = self._cells
         length = int.from_bytes(self._map[READER : READER + 8], "little")
         name = self._map[READER + 8 : READER + 8 + length].decode()
         return Reading(name, cells[READ_FROM], cells[READ_HANDED], cells[READ_UNTIL])
 
     def begin_reading(self, reader: str, call: int, handed: int, until: int) -> bool:
-        """Reserve what there is for a reader; False when its name is too long, or its reservation
-        was ended behind that call."""
+        """Reserve the items for a reader. Returns False when its name is too long, or its
+        reservation was ended after that call."""
         cells, name, first = self._cells, reader.encode(), self.first
         if len(name) > LONGEST_NAME:
             return False
@@ -91,11 +92,12 @@ class Ring(Records):
         return True
 
     def go_on_reading(self, until: int) -> None:
-        """Renew its lease."""
+        """Renew the lease of the reservation."""
         self._cells[READ_UNTIL] = until
 
     def end_reading(self, handed: int) -> None:
-        """Its reader handed out so many in all: the others are for anybody."""
+        """End the reservation: its reader handed out ``handed`` items in all, and any client may
+        take the others."""
         cells, reading = self._cells, self.last_reading
         self.advance(reading.first + handed - reading.handed & COUNT)
         cells[READ_HANDED] = handed
@@ -103,7 +105,8 @@ class Ring(Records):
         self.tell_all()
 
     def note_ended(self, reader: str, handed: int) -> None:
-        """Others ended a reader's reservation: so many of all its items count as handed out."""
+        """Note that another process ended a reader's reservation: ``handed`` items in all count as
+        handed out."""
         cells, mark = self._cells, _mark(reader)
         number = self._find_ended(mark)
         if number is None:
@@ -113,13 +116,15 @@ class Ring(Records):
         cells[slot], cells[slot + 1] = mark, handed
 
     def _forget_ended(self, reader: str) -> None:
-        """It begins again: what others ended was told it, or it has no part in it any more."""
+        """Remove the note about a reader that reserves again: it knows the end of its last
+        reservation, or does not need it any more."""
         number = self._find_ended(_mark(reader)) if self._cells[NEXT_ENDED] else None
         if number is not None:
             self._cells[ENDED + 2 * (number % MOST_ENDED)] = 0
 
     def ended(self, reader: str) -> int | None:
-        """How many of its items count, if others ended the reservation of that reader."""
+        """Return how many items of a reader count as handed out, if another process ended its
+        reservation."""
         number = self._find_ended(_mark(reader))
         return None if number is None else self._cells[ENDED + 2 * (number % MOST_ENDED) + 1]
 
@@ -131,21 +136,22 @@ class Ring(Records):
         return None
 
     def change_taker(self) -> bool:
-        """This process takes items; whether another one was the last that did."""
+        """Note that this process takes items. Returns whether another process took the last
+        ones."""
         before, self._cells[TAKER] = self._cells[TAKER], self.process
         return before not in (0, self.process)
 
     @property
     def is_wanted(self) -> bool:
-        """Whether somebody waits for the end of it."""
+        """Whether a client waits for the end of the reservation."""
         return self._cells[WANTED] > 0
 
     def want(self) -> None:
-        """Its reader is to know that somebody waits for the end of it."""
+        """Let the reader know that a client waits for the end of its reservation."""
         self._cells[WANTED] = 1
 
 
 def _mark(reader: str) -> int:
-    import hashlib  # which loads OpenSSL: only who meets a reader that was ended needs it
+    import hashlib  # loads OpenSSL, which only the end of a reservation by others needs
 
     return int.from_bytes(hashlib.blake2b(reader.encode(), digest_size=8).digest(), "little")

@@ -1,15 +1,15 @@
 """A ring of items in a file that several processes have mapped.
 
-A record is the length of an item, the item, and up to seven bytes more. Those who put write records
-behind the last one, and then the new end; those who take read, and then write the new beginning. So
-a process that is killed has done all of it or nothing. One process at a time puts, and one takes:
-each holds a lock of the file (fcntl(2)), which the kernel releases when the process ends.
+A record is the length of an item, the item, and up to seven bytes of padding. A put writes records
+behind the last one, and then the new end; a take reads records, and then writes the new beginning.
+So a process that is killed has done all of it or nothing. One process at a time puts, and one
+takes: each holds a lock of the file (fcntl(2)), which the kernel releases when the process ends.
 
-The end, and the beginning, are one number: how many records ever came before it, and in the lower
-28 bits where it is in the ring, in units of eight bytes.
+The end, and the beginning, are one number each: how many records ever came before it, and in the
+lower 28 bits its position in the ring, in units of eight bytes.
 
-What must not be torn apart by a signal handler has no call in it (see :mod:`~...interrupts`): a
-handler may put and take too, in the midst of any of these functions, as it has the same locks.
+The steps that a signal handler must not interrupt have no call in them (see :mod:`~...interrupts`):
+a handler may put and take too, in the midst of any of these functions, as it has the same locks.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ from .header import (
     Header,
 )
 
-#: Bytes of the ring, most of which are never there: a queue that is short stays near its begin.
+#: Bytes of the ring, most of which the file system never allocates: a short queue stays near the
+#: beginning.
 _SIZE = 1 << 26
 _UNITS = _SIZE >> 3
-#: Where an empty ring begins, in units: before that there is room for what is put back in front.
+#: The position at which an empty ring begins, in units: before it there is room for items that are
+#: put in front.
 _BEGIN = 1 << 18
-#: It begins there again when it is further in than this many units.
+#: An empty ring begins there again when it is behind this position.
 _NEAR = _BEGIN + (1 << 13)
-#: The length of no item: the next record is where an empty ring begins.
+#: In place of a length: the next record is at the position where an empty ring begins.
 _SKIP = 1 << 63
 _FIRST = PAGE + 8
 
@@ -54,24 +56,24 @@ _LENGTHS = tuple(map(_length, range(_SMALL)))
 
 
 class Taker(Protocol):
-    """Who takes items."""
+    """The session that takes items."""
 
     taken_here: list[bytes]
 
 
 class Records(Header):
-    """The items in one file. Raises OSError when it cannot be mapped."""
+    """The records in one file. Raises OSError when the file cannot be mapped."""
 
     def __init__(self, path: str, bound: int | None = None) -> None:
-        """``bound``: make the file, for a queue with that bound; else it is there."""
+        """``bound``: make the file, for a queue with that bound; None opens an existing file."""
         super().__init__(path, bound, _SIZE, 8 * _BEGIN)
         self._lengths = memoryview(self._map)[PAGE:].cast("Q")
 
-    # Putting, with the lock of those who put
+    # Putting, with the lock for puts
 
     def append(self, items: Sequence[bytes]) -> int:
-        """Add the first items, as many as there is space for; returns how many. -1: the ring has no
-        more room, or the file system."""
+        """Add the first items, as many as there is space for; return how many. -1: the ring or the
+        file system has no more room."""
         cells, bound = self._cells, self.bound
         while True:
             tail, head = cells[TAIL], cells[HEAD]
@@ -82,7 +84,7 @@ class Records(Header):
                     return 0
             blob, size = _encode(items[:number])
             first = head & PLACE
-            # Who takes the last one may have gone back to the begin.
+            # A take of the last record may have gone back to the beginning.
             at = first if tail >> 28 == head >> 28 else tail & PLACE
             while True:
                 place, skips = self._find_place(at, first, len(blob) >> 3)
@@ -100,7 +102,7 @@ class Records(Header):
             now = cells[HEAD]
             if cells[TAIL] != tail or (now >> 28 == tail >> 28 and now & PLACE != at):
                 continue
-            if now >> 28 < head >> 28:  # something was put back in front, into what was free
+            if now >> 28 < head >> 28:  # items were put in front, into the free part
                 continue
             if skips:
                 self._lengths[at] = _SKIP
@@ -111,8 +113,8 @@ class Records(Header):
 
     @staticmethod
     def _find_place(at: int, first: int, units: int) -> tuple[int, bool]:
-        """Where so many units go, and whether they skip the rest of the ring; -1 for nowhere. One
-        unit stays free: a full ring is not an empty one."""
+        """Find the position for so many units, and whether they skip the rest of the ring; -1 when
+        there is no room. One unit stays free, to tell a full ring from an empty one."""
         if at >= first:
             if at + units < _UNITS:
                 return at, False
@@ -120,8 +122,8 @@ class Records(Header):
         return (at, False) if at + units < first else (-1, False)
 
     def _allocate(self, end: int) -> bool:
-        """Have the file system reserve what comes before ``end``; whether it did. To write where it
-        did not would end the process when there is no more memory."""
+        """Have the file system allocate the file up to ``end``; return whether it did. A write to a
+        part that is not allocated would end the process when there is no more memory."""
         has = self._cells[ALLOCATED]
         grown = 2 * (has - 8 * _BEGIN) + 8 * _BEGIN
         wanted = min(max(-(-end // PAGE) * PAGE, grown), _SIZE)
@@ -139,11 +141,11 @@ class Records(Header):
             return False
         return True
 
-    # Taking, with the lock of those who take
+    # Taking, with the lock for takes
 
     def take(self, limit: int, taker: Taker) -> bool:
-        """Take the first items, up to so many and about a megabyte; whether there was one. The
-        ``taker`` has them from the moment on in which they are taken."""
+        """Take the first items, up to ``limit`` and about a megabyte; return whether there was one.
+        The ``taker`` has them from the same step on that takes them."""
         cells = self._cells
         while True:
             head = cells[HEAD]
@@ -163,16 +165,17 @@ class Records(Header):
             return True
 
     def _rewind(self) -> None:
-        """An empty ring begins again at its begin, so that it stays small; with both locks."""
+        """Let an empty ring begin at its beginning again, so that it stays small; with both
+        locks."""
         tail, head = self._cells[TAIL], self._cells[HEAD]
         if tail >> 28 == head >> 28:
-            # In this order: where an empty ring is written next, the beginning says.
+            # In this order: the beginning says where the next record of an empty ring is written.
             self._cells[TAIL] = tail - (tail & PLACE) + _BEGIN
             self._cells[HEAD] = head - (head & PLACE) + _BEGIN
 
     def give_back(self, items: list[bytes]) -> bool:
-        """Put items in front that were taken, and empty the list; with the lock of those who put,
-        too. False when there is no room for them."""
+        """Put taken items in front, and empty the list; with the lock for puts, too. Returns False
+        when there is no room for them."""
         blob, size = _encode(items)
         units = len(blob) >> 3
         cells = self._cells
@@ -200,7 +203,8 @@ class Records(Header):
             return True
 
     def read(self, skip: int, limit: int) -> list[bytes]:
-        """The items behind the first so many, up to ``limit`` and about a megabyte; they stay."""
+        """Read the items behind the first ``skip``, up to ``limit`` and about a megabyte; they
+        stay."""
         head = self._cells[HEAD]
         before, _, place = self._read(head, skip)
         if len(before) < skip:
@@ -209,7 +213,7 @@ class Records(Header):
         return self._read(begins << 28 | place, limit)[0]
 
     def _read(self, begin: int, limit: int) -> tuple[list[bytes], int, int]:
-        """Items, their size, and the place behind them."""
+        """Read items from a position on. Returns them, their size, and the position behind them."""
         found, lengths, place = self._map, self._lengths, begin & PLACE
         number = min(limit, (self._cells[TAIL] >> 28) - (begin >> 28) & COUNT)
         items: list[bytes] = Privates() if self._cells[SIGNED] else []
@@ -227,7 +231,7 @@ class Records(Header):
         return items, size, place
 
     def advance(self, first: int) -> None:
-        """All records before the one of that number are taken, if they are still there."""
+        """Take all records before the number ``first`` that are still there."""
         cells, lengths = self._cells, self._lengths
         while True:
             head, size = cells[HEAD], 0
@@ -250,7 +254,7 @@ class Records(Header):
 
 
 def _encode(items: Sequence[bytes]) -> tuple[bytes, int]:
-    """The records of these items, and the size of the items."""
+    """Make the records of these items. Returns the records, and the size of the items."""
     if len(items) == 1:
         item = items[0]
         size = len(item)

@@ -1,4 +1,4 @@
-"""Where the items of each queue are: files that this user's processes on this host share."""
+"""The files with the items of queues, which this user's processes on this host share."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from . import linux
 from .header import MOVED, USE
 from .reading import Ring
 
-#: What a program sets to 0 whose queues are to be at the broker alone.
+#: The environment variable that a program sets to 0 to keep all items at the broker.
 VARIABLE = "PRESSURE_SHARED_MEMORY"
 _BEGIN = "items,"
-#: Seconds for which a file stays that nobody uses: a handle may be on its way to a process.
+#: Seconds for which an unused file stays: a handle may be on its way to a process.
 _OLD = 60
 
-#: One for so many of the files that a process may have open: each ring has one.
+#: At most one of so many files that a process may have open is a ring.
 _SHARE = 4
 
 _lock = threading.RLock()
-#: Those in use here. To close a file releases all locks that this process has on it: so a ring
-#: stays until its queue has ended, or its items were moved.
+#: The rings that this process uses. Closing a file releases all locks that this process has on it:
+#: so a ring stays until its queue has ended, or its items were moved.
 _rings: dict[str, Ring] = {}
 
 
 def create(name: str, bound: int) -> Ring | None:
-    """Make the ring of a new queue; None where there is no room for it, or no such memory."""
+    """Make the ring of a new queue; return None where there is no room for it, or no shared
+    memory."""
     if (
         not linux.EXISTS
         or os.environ.get(VARIABLE) == "0"
@@ -52,7 +53,8 @@ def create(name: str, bound: int) -> Ring | None:
 
 
 def find(name: str) -> Ring | None:
-    """The ring of a queue, if it has one here. Raises OSError when it cannot be opened."""
+    """Find the ring of a queue, if it has one on this host. Raises OSError when it cannot be
+    opened."""
     found = _rings.get(name)
     if found is None and linux.EXISTS:
         try:
@@ -60,7 +62,7 @@ def find(name: str) -> Ring | None:
         except OSError as error:
             if interrupts.is_from_outside(error):
                 raise
-            return None  # this user has none
+            return None  # this user has no files
         try:
             with _lock:
                 found = _rings.get(name) or _open(folder, name)
@@ -74,14 +76,14 @@ def find(name: str) -> Ring | None:
 def _open(folder: str, name: str) -> Ring:
     made = Ring(_path(folder, name))
     found = _rings.setdefault(name, made)
-    if found is not made:  # a signal handler came in between; to close the file releases its locks
+    if found is not made:  # a signal handler came in between; closing the file releases its locks
         del made
         found.use()
     return found
 
 
 def remove(name: str) -> None:
-    """The queue has ended."""
+    """Remove the file of a queue that has ended."""
     _rings.pop(name, None)
     with suppress(OSError):
         os.unlink(_path(shared_folder.find(), name))
@@ -92,7 +94,7 @@ def _path(folder: str, name: str) -> str:
 
 
 def _remove(path: str) -> None:
-    # To close a file of our own would release the locks that this process has on it.
+    # Closing a file that this process uses would release its locks.
     is_used = path in {ring.path for ring in list(_rings.values())}
     if is_used or not os.path.basename(path).startswith(_BEGIN):
         return
