@@ -36,7 +36,7 @@ from pressure_mp import (
     SimpleQueue,
 )
 from pressure_mp.engines.contract.session import is_local
-from pressure_mp.engines.shared import header, linux, places
+from pressure_mp.engines.shared import header, linux, ring_files
 from pressure_mp.engines.shared.locks import BUSY
 from pressure_mp.engines.shared.reading import Ring
 from pressure_mp.identity import hand_outs, shared_folder
@@ -541,7 +541,7 @@ def test_a_process_that_cannot_see_the_memory_is_told(make, tmp_path, monkeypatc
         state = queue.__getstate__()
     # As in a container that has a /dev/shm of its own.
     monkeypatch.setattr(shared_folder, "find", lambda make=False: str(tmp_path))
-    monkeypatch.setattr(places, "_rings", {})
+    monkeypatch.setattr(ring_files, "_rings", {})
     handle = Queue.__new__(Queue)
     handle.__setstate__(state)
     with pytest.raises(pressure_mp.BrokerError, match="this process cannot see them"):
@@ -557,7 +557,7 @@ def test_where_a_file_cannot_be_so_large_the_broker_has_the_items(server):
 
 
 def test_more_queues_than_files_may_be_open_for_are_at_the_broker(server, monkeypatch):
-    monkeypatch.setattr(places, "_SHARE", 1 << 30)
+    monkeypatch.setattr(ring_files, "_SHARE", 1 << 30)
     with Queue(url=server.url) as queue:
         assert not is_here(queue)
         queue.put(1)
@@ -645,9 +645,9 @@ def test_old_files_that_nobody_uses_are_removed(make, monkeypatch, tmp_path):
 
 
 _SWEEP = """
-from pressure_mp.engines.shared import places
+from pressure_mp.engines.shared import ring_files
 from pressure_mp.identity import shared_folder
-shared_folder.sweep({folder!r}, 60, places._remove)
+shared_folder.sweep({folder!r}, 60, ring_files._remove)
 """
 
 

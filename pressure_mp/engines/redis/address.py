@@ -1,5 +1,5 @@
-"""Where a server is, or several that belong together: from a URL, or from arguments and the
-environment (specification: Message Brokers)."""
+"""Addresses of servers: from a URL, or from arguments and the environment (specification: Message
+Brokers)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ DEFAULT_PORT = 6379
 _TCP = ("redis", "rediss")
 _SENTINEL = ("redis+sentinel", "rediss+sentinel")
 _CLUSTER = ("redis+cluster", "rediss+cluster")
-#: The schemes whose URLs name several hosts, and the port of one that has none.
+#: The schemes whose URLs name several hosts, and the default port of these.
 _PORTS = {**dict.fromkeys(_SENTINEL, 26379), **dict.fromkeys(_CLUSTER, DEFAULT_PORT)}
 
-#: Options of URLs for redis-py. The last four are in the URLs of many programs, and change nothing
+#: Options of URLs for redis-py. The last four are in the URLs of many programs, and have no effect
 #: here: an operation has its own time limit, and repeats its calls itself.
 _OPTIONS = (
     *("socket_connect_timeout", "socket_read_size", "client_name"),
@@ -39,7 +39,7 @@ _CAPABILITIES = Capabilities(persistent=True, durable=True)
 
 
 class RedisAddress(NamedTuple):
-    """One server, or those that a service or a cluster has."""
+    """The address of one server, or of the servers of a service or a cluster."""
 
     scheme: str
     host: str = ""
@@ -58,7 +58,7 @@ class RedisAddress(NamedTuple):
     sentinel_password: str | None = None
     #: Whether to use a server that removes keys by itself when its memory is full.
     allow_eviction: bool = False
-    #: Of equal ones the engine has the first.
+    #: Of equal addresses, the engine has the origin of the first.
     origin: Origin = UNTOLD
 
     @property
@@ -81,7 +81,7 @@ class RedisAddress(NamedTuple):
         return f"{self.scheme}://{path}" + (f"?{'&'.join(shown)}" if shown else "")
 
     def shown_options(self) -> list[str]:
-        """Of its options those that are not passwords."""
+        """The options that are not passwords."""
         options = filter(None, self.query.split("&"))
         shown = [one for one in options if not urls.is_secret(one)]
         return [*shown, "allow_eviction=1"] if self.allow_eviction else shown
@@ -99,12 +99,12 @@ class RedisAddress(NamedTuple):
         return _CAPABILITIES
 
     def started(self) -> RedisAddress:
-        """As it is."""
+        """Return the address itself."""
         return self
 
     @property
     def is_default(self) -> bool:
-        """Whether it is where a broker is looked for when nobody says where it is."""
+        """Whether this is the address that is used when none is given."""
         return (self.scheme, self.host, self.port) == ("redis", DEFAULT_HOST, DEFAULT_PORT)
 
     def __repr__(self) -> str:
@@ -118,7 +118,8 @@ def of_parts(
     prefix: str,
     variables: Mapping[str, str],
 ) -> RedisAddress:
-    """The server that arguments name, or else the environment. Raises AddressError."""
+    """Make the address of the server that the arguments name, or else the environment. Raises
+    AddressError."""
     origin = _origin(host, port, db, variables)
     return RedisAddress(
         scheme="redis",
@@ -132,7 +133,8 @@ def of_parts(
 
 
 def _number(what: str, given: object, variables: Mapping[str, str], default: int) -> int:
-    """A port or a database: as an argument, else of the environment. Raises AddressError."""
+    """Read a port or a database: from the argument, or else from the environment. Raises
+    AddressError."""
     if given is not None:
         return urls.number(str(given), what)
     variable = f"REDIS_{what.upper()}"
@@ -142,7 +144,7 @@ def _number(what: str, given: object, variables: Mapping[str, str], default: int
 def _origin(
     host: str | None, port: int | None, db: int | None, variables: Mapping[str, str]
 ) -> Origin:
-    """What says where the server is."""
+    """Name the argument or the variable that says where the server is."""
     found = []
     parts = {"host": (host, "REDIS_SERVER"), "port": (port, "REDIS_PORT"), "db": (db, "REDIS_DB")}
     for part, (value, variable) in parts.items():
@@ -154,8 +156,7 @@ def _origin(
 
 
 def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> RedisAddress:
-    """Read a URL. What the environment allows is allowed whatever the URL says. Raises
-    AddressError."""
+    """Read a URL. The environment can allow eviction for any URL. Raises AddressError."""
     if url.scheme in (*_TCP, *_PORTS):
         url.check_whole()
     service, path = "", url.path.strip("/")
@@ -178,8 +179,8 @@ def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> RedisAddress:
 def settings(
     url: Url, prefix: str, variables: Mapping[str, str], database: str = ""
 ) -> RedisAddress:
-    """What a URL says of a server, but for where it is; ``database`` is what its path says, unless
-    an option does. Raises AddressError."""
+    """Read the options of a URL: all of it but the hosts. ``database`` is the path, which an option
+    may override. Raises AddressError."""
     own = (*_OWN_OPTIONS, *(_SENTINEL_OPTIONS if url.scheme in _SENTINEL else ()))
     redis_py = (*_OPTIONS, *(_TLS_OPTIONS if url.scheme.startswith("rediss") else ()))
     url.check_options((*own, *redis_py))
@@ -212,7 +213,7 @@ def _database(url: Url, text: str) -> int:
 
 
 def _problem(address: RedisAddress) -> str | None:
-    """What is missing that the scheme needs, or what it cannot have."""
+    """Name what the scheme needs and the address lacks, or has and may not have."""
     scheme = address.scheme
     if scheme == "unix" and not address.path:
         return "names no socket: unix:///path/to/socket"

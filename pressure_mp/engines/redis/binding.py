@@ -1,4 +1,4 @@
-"""One queue on one server, as all that does its requests sees it."""
+"""One queue on one server: its names, its commands, its options."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from .lanes import Lane
 from .listening import Listening
 from .role_checks import RoleChecks
 
-#: Seconds until a client notices that a reply is lost, when its server fell silent; and for which
-#: a request may still be under way to the server after its client gave up connecting again.
+#: Seconds until a client notices that a reply is lost, when its server fell silent; and seconds for
+#: which a request may still be on its way to the server after its client gave up connecting again.
 _UNNOTICED, _STRAY = 10.0, 5.0
 
-#: The server counts whole milliseconds: so many seconds after its time a wait is over there.
+#: Seconds by which the server ends a wait late: it counts whole milliseconds.
 _CLOCK = 0.001
-#: Seconds for replicas or the disk to confirm what was done.
+#: Seconds for replicas or the disk to confirm a call.
 CONFIRM_SECONDS = 5.0
-#: The calls that take items out for good. What an exception left of one is undone by ``take_back``.
+#: The calls that take items for good. ``take_back`` undoes such a call after an exception.
 TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
-#: The calls that take something which their caller gives back, if nobody has it then.
+#: The calls whose caller gives back what it took, if it cannot use that.
 CLAIMING = frozenset(("take", "prefetch", "reserve", "next"))
-#: The calls that tell others that they can go on, after what was done.
+#: The calls that wake other clients after another call.
 NOTIFYING = frozenset(("ring", "wake"))
-#: What is done with an item that was taken out: in another lane, so that the call which took it
-#: remains the last one of its lane, and can be undone.
+#: The calls that set a taken item aside: in another lane, so that the call that took it remains the
+#: last one of its lane, and can be undone.
 REJECTING = frozenset(("reject",))
-#: Scripts that move a chunk of a content, for which nothing is copied.
+#: The scripts that move a chunk of a content, without copying it in this process.
 CONTENT_OPERATIONS = ("store", "fetch")
 
 
@@ -47,10 +47,10 @@ class Server(Protocol):
 
     @property
     def silence(self) -> float | None:
-        """Seconds after which a server that answers nothing is given up; None for never."""
+        """Seconds after which a server that does not answer is given up; None for never."""
 
     def slot(self, key: bytes) -> int:
-        """Where a key is, for the pools' route."""
+        """Return the slot of a key, for the pools' route."""
 
     def role_checks(self, name: str, discipline: str) -> RoleChecks:
         """Return the role checks of a queue, for all operations of this process."""
@@ -63,8 +63,8 @@ class Server(Protocol):
 
 
 class Blocking(NamedTuple):
-    """A blocking command, the seconds until its caller looks again, and the seconds until the
-    server ends it."""
+    """A blocking command, the seconds until its caller checks the queue again, and the seconds
+    until the server ends it."""
 
     command: tuple[Any, ...]
     limit: float
@@ -88,42 +88,42 @@ class RedisBinding:
         if options.durability:
             self._durable = {op for op, script in self.scripts.items() if script.durable}
             self._keep += CONFIRM_SECONDS
-        #: The operations that are one exchange over a connection and nothing else, at their best.
+        #: The operations that can be one exchange over a connection.
         self.quick: set[str] = set()
         if server.silence is None and options.until is None:
             self.quick = set(self.scripts) - self._durable - set(CONTENT_OPERATIONS)
-        #: The operations that may share a connection with others: none that is woken by its id,
-        #: and none whose connection is waited for afterwards.
+        #: The operations that may share a connection: none that is woken by the id of its
+        #: connection, and none after which the connection waits.
         self.shareable = {op for op, script in self.scripts.items() if not script.wants_connection}
         self.shareable -= self._durable | set(CONTENT_OPERATIONS)
         self.shareable |= NOTIFYING
-        #: Those that name the connection in which their caller will wait: without one who waits,
-        #: they may share one as well.
+        #: The operations that name the connection on which their caller will wait: they may share a
+        #: connection if the caller does not wait.
         self.shareable_at_once = set(self.scripts) - self.shareable - self._durable
         self.shareable_at_once -= set(CONTENT_OPERATIONS)
         self.commands = Commands(self._command)
-        #: The fast paths of a put and of a take of one item, of queues that have any.
+        #: The fast paths of a put and of a take of one item, if the discipline has these.
         self.offer: FastPath | None = None
         self.poll: FastPath | None = None
         if discipline == keys.FIFO:
             self.offer = FastPath("offer")
             self.poll = FastPath("poll", waiting=FastPath("stand_by"))
-        #: That of the only reader of a queue with a bound.
+        #: The fast path of the only reader of a queue with a bound.
         self.drain = FastPath("drain")
-        #: That of the only reader of a queue without one.
+        #: The fast path of the only reader of a queue without a bound.
         self.read_on = Rare()
-        #: In event loops, before a request that waits: the same, which only tries, over the shared
-        #: connection.
+        #: In event loops, before a request that waits: the same request without waiting, over the
+        #: shared connection.
         self.tries: dict[type, Shortcut] = {kind: Shortcut() for kind in (Put, Take, TakeTasks)}
         #: The fast paths of a put and of an acknowledgement of one task.
         self.put_one, self.ack_one = Rare(), Rare()
-        #: Whether a queue of tasks keeps those that are processed, as far as is known.
+        #: Whether a queue of tasks is known to keep processed tasks.
         self.keeps_processed = False
-        #: Of the client of an inbox that has just heard a notice on its bell.
+        #: The state of the client of an inbox that has just received a notice on its bell.
         self.listening: Listening | None = None
         self.role_checks = server.role_checks(name, discipline)
         self._signals = signals.of(discipline, scripts.storage(discipline).item)
-        #: The operations that give back what was granted in line.
+        #: The operations that give back a token that was granted in line.
         self.giving_back = {line.undo[0] for line in self._signals.lines.values()}
         self.quick -= self.giving_back | REJECTING | {"take_back"}
 
@@ -134,20 +134,20 @@ class RedisBinding:
         return self.server.notes_of_host.arguments((self.name, self.discipline), user)
 
     def durability(self, op: str) -> Durability | None:
-        """Who is to confirm the effect of ``op``."""
+        """Return the durability that the effect of ``op`` needs."""
         return self.options.durability if op in self._durable else None
 
     def kept(self, lane: bytes) -> bytes:
-        """The name of the key that keeps a lane's last reply."""
+        """Return the name of the key that keeps a lane's last reply."""
         return self._kept + lane
 
     def key(self, part: str) -> bytes:
-        """The name of one of the queue's keys."""
+        """Return the name of one of the queue's keys."""
         return keys.key(self.address.prefix, self.name, part, self.discipline)
 
     def number(self, op: str, lane: Lane) -> bytes:
-        """The number of a new call; none when it may be done twice, as all may that are no
-        scripts."""
+        """Make the number of a new call; empty when it may be done twice, as all calls may that are
+        not scripts."""
         return self.commands[op].number(lane) if op in self.scripts else b""
 
     def _command(self, op: str) -> Command:
@@ -156,28 +156,28 @@ class RedisBinding:
         names = [self.key(part) for part in script.keys]
         if script.beside:
             beside = keys.beside(self.address.prefix, self.name, self.discipline, host())
-            is_near = self.server.opens_at_once  # else they are at another server
+            is_near = self.server.opens_at_once  # otherwise they are at another server
             names += [beside[part] if is_near else self.key("bound") for part in script.beside]
         return Command(script, names, self._kept, self._keep if once else None)
 
     def is_line(self, signal: str) -> bool:
-        """Whether to wait for ``signal`` is to wait in line, where something is granted."""
+        """Whether waiting for ``signal`` is waiting in line, for a token that the server grants."""
         return signal in self._signals.lines
 
     def undo(self, signal: str) -> tuple[str, tuple[Any, ...]]:
-        """The call that gives back what was granted in line."""
+        """Return the call that gives back a token that was granted in line."""
         return self._signals.lines[signal].undo
 
     def bell(self, ticket: str) -> bytes:
-        """The name of the list on which one waiter alone waits."""
+        """Return the name of the list on which only one waiter waits."""
         return keys.bell(self.address.prefix, self.name, ticket)
 
     def waiting(self, signal: str, timeout: float | None, lasts: float = 0.0) -> Blocking:
-        """The blocking command for a signal, which the server does not end before it ``lasts`` so
-        many seconds.
+        """Make the blocking command for a signal, which the server ends after ``lasts`` seconds at
+        the earliest.
 
-        The server does not end a wait in line that may last longer than one tick: the place in
-        line would be lost.
+        Without an end for a wait in line that may last longer than one tick: its end would lose the
+        place in line.
         """
         limit = TICK if timeout is None else min(timeout, TICK)
         command: tuple[str | bytes, ...]

@@ -1,4 +1,4 @@
-"""A thread's dealings with the server: what goes well at once, and the session for all else."""
+"""The session of a thread: calls that succeed at once, and a longer session for everything else."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from .sent_calls import Attempt, SentCall
 from .session import CAME_AGAIN, RedisSession
 from .statuses import DECLINED, DONE, Reply
 
-#: With these replies to the first call of an operation its connection is idle again.
+#: The statuses with which the first call of an operation leaves its connection idle.
 _AT_ONCE = (DONE, DECLINED)
 
 
 class BlockingSession:
     """For a thread.
 
-    After a call that took items out its connection stays with the session to the end: until then
-    the call can be undone, since it is the last one in its lane.
+    After a call that took items, its connection stays with the session to the end: until then the
+    call can be undone, since it is the last one in its lane.
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class BlockingSession:
 
     @property
     def taken(self) -> TakeBack | None:
-        """What undoes the last call that takes items out, if there was one."""
+        """The request that undoes the last call that took items, if there was one."""
         taken = self._session.taken if self._session is not None else self._taken
         return TakeBack(taken) if taken is not None else None
 
@@ -137,7 +137,7 @@ class BlockingSession:
         self._send(ahead, read.command + packed)
 
     def _send(self, ahead: SentCall, packed: bytes) -> None:
-        # Whether it was sent is not known when the step that follows is interrupted.
+        # Note it first: after an interruption of the next step it is not known whether it was sent.
         self._ahead = ahead
         try:
             ahead.wire.send_now(packed)
@@ -148,9 +148,9 @@ class BlockingSession:
     def _read_plainly(
         self, found: FirstScript[Any, Any], request: Request, end: float | None
     ) -> Any:
-        """What is made of the replies to a command that reads and the script behind it; they are
-        sent if they were not. None when that does not count: the script did nothing then, or what
-        the request's first script finds done already."""
+        """Read the replies to a reading command and to the script behind it, which are sent first
+        if they were not, and make a reply of them. None when they do not count: then the script did
+        nothing, or something that the request's first script finds done."""
         assert found.plain is not None
         assert found.join is not None
         limit = None
@@ -166,7 +166,7 @@ class BlockingSession:
                 raise ConnectionError("what was to be sent over it was not, or not wholly")
             read = finish(wire.read(limit))
             reply = finish(wire.read(limit))
-            if is_missing(reply):  # the next one is done
+            if is_missing(reply):  # the next call of it is done
                 finish(load(wire, self.binding, ahead.op, limit))
         except OSError as error:
             self._longer().lose(wire, error)
@@ -181,7 +181,7 @@ class BlockingSession:
         return found.join(self.binding, request, read, said if type(said) is list else [DECLINED])
 
     def _read_ahead(self, ahead: SentCall, end: float | None) -> Reply:
-        """The reply to what was sent ahead."""
+        """Read the reply to the call that was sent ahead."""
         self._ahead = None
 
         def hear() -> bool:
@@ -192,9 +192,9 @@ class BlockingSession:
         return self._read_sent(ahead, hear, end)
 
     def _read_sent(self, sent: SentCall, hear: Callable[[], bool], end: float | None) -> Reply:
-        """The reply to a call that was sent, when ``hear`` has read what comes before that, and
-        says that it comes. It is sent again, under the same number, if it is not known whether it
-        was sent."""
+        """Read the reply to a call that was sent, after ``hear`` has read the replies before it and
+        returned that this one comes. Send the call again, under the same number, if it is not known
+        whether it was sent."""
         wire = sent.wire
         reply: Any = ConnectionError("what was to be sent over it was not, or not wholly")
         try:
@@ -215,7 +215,7 @@ class BlockingSession:
         return finish(self._caller.waiter.wait(later, timeout))
 
     def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
-        """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
+        """Call a script, once; return its status and values. ``end`` is as in ``Session.call``."""
         session = self._session
         if session is not None and session.behind is not None:
             if session.behind.op == op:
@@ -226,7 +226,7 @@ class BlockingSession:
         if reply is not None:
             return reply
         if op in self.binding.giving_back and self._has_taken:
-            self.interrupted()  # something did, or there would be nothing to give back
+            self.interrupted()  # an exception came: otherwise there would be nothing to give back
         return finish(self._longer().script(op, args, end))
 
     @property
@@ -234,7 +234,7 @@ class BlockingSession:
         return (self._session.taken if self._session is not None else self._taken) is not None
 
     def _longer(self) -> RedisSession:
-        """For what takes more than calls that go well."""
+        """Return the session for everything but calls that succeed at once."""
         if self._session is None:
             self._session = RedisSession(self.binding, self._pool)
             self._session.taken = self._taken
@@ -244,8 +244,8 @@ class BlockingSession:
         return self._session
 
     def _call_quickly(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply | None:
-        """A call that can be made at once: when all goes well, else the session goes on with it.
-        None when nothing was sent."""
+        """Make a call at once; if it fails, the longer session goes on with it. Returns None when
+        nothing was sent."""
         binding, session = self.binding, self._session
         if end is not None or op not in binding.quick:
             return None
@@ -275,8 +275,8 @@ class BlockingSession:
     def _understand(
         self, attempt: Attempt, op: str, args: tuple[Any, ...], end: float | None
     ) -> Reply:
-        """The status and values in what came of a call; when it did not go well, the session goes
-        on with it."""
+        """Return the status and values of an attempt; if it failed, the longer session goes on with
+        it."""
         wire: Any = attempt.wire
         reply = attempt.outcome
         if self.binding.commands[op].script.bare:
@@ -293,7 +293,7 @@ class BlockingSession:
         return reply
 
     def _read_behind(self, session: RedisSession, behind: SentCall) -> Reply:
-        """The reply to what was sent behind a wait, which ends."""
+        """End the wait, and read the reply to the call that was sent behind it."""
         session.behind = session.granted = None
 
         def hear() -> bool:
@@ -334,7 +334,7 @@ class BlockingSession:
             elif wire is not None:
                 self._wire = None
                 self._pool.checkin(wire)
-        self._caller = None  # no cycle: what was got is not kept here until garbage is collected
+        self._caller = None  # no cycle, which would keep the items until garbage is collected
 
 
 def _end_connection(session: RedisSession) -> None:
@@ -345,7 +345,8 @@ def _end_connection(session: RedisSession) -> None:
 
 
 class _Caller:
-    """A thread's session, as the implementations of requests see it. Nothing here ever suspends."""
+    """The caller that a thread's session gives to the implementations of requests. It never
+    suspends."""
 
     __slots__ = ("_session", "renewed", "waiter")
 

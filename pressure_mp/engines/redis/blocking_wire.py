@@ -1,4 +1,4 @@
-"""A connection for a thread, which each method blocks."""
+"""A connection for a thread: each method blocks the thread."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ T = TypeVar("T")
 
 #: Nearly every reply is smaller, and room for more takes longer to make.
 _FIRST_READ_SIZE = 1 << 12
-#: Seconds for a reply that came long ago, if it did.
+#: Seconds for a reply that must have come already.
 _SOON = 0.001
-#: Seconds and microseconds, as the system has them.
+#: ``SILENCE`` as seconds and microseconds, for the system.
 _SILENT = struct.pack("ll", int(SILENCE), 0)
-#: They close the connections of wires that are collected.
+#: Weak references whose callbacks close the connections of collected wires.
 _there: set[weakref.ref[BlockingWire]] = set()
 
 
 def _see_to(wire: BlockingWire, close: Callable[[], None]) -> None:
-    """Close the wire's connection when the wire is collected. It is kept until then: in a cycle the
-    collector may come to the socket before it comes to what closes that."""
+    """Close the wire's connection when the wire is collected. Keeps the connection until then: in a
+    cycle the collector may come to the socket before the object that closes it."""
 
     def end(wire: weakref.ref[BlockingWire]) -> None:
         _there.discard(wire)
@@ -83,7 +83,8 @@ class BlockingWire(Wire):
     def __init__(self, connection: Any) -> None:
         super().__init__()
         self._socket: socket.socket = connection._sock  # redis-py has no public name for it
-        #: Raises BlockingIOError when nothing comes for so long that the server is to be asked.
+        #: Raises BlockingIOError when nothing comes for ``SILENCE`` seconds: then the server is
+        #: asked.
         self._recv: Callable[[int], bytes] = self._socket.recv
         #: Close it; may be called again.
         self._close = partial(_close, connection, Descriptor(self._socket.fileno()))
@@ -99,7 +100,8 @@ class BlockingWire(Wire):
 
     def exchange_now(self, packed: bytes) -> Any:
         """:meth:`exchange` without a time limit, in as few steps as possible: nearly every
-        operation is one of these. Nothing is sent of what is empty: :meth:`send_now` has sent."""
+        operation is one of these. With an empty ``packed`` it only reads, after
+        :meth:`send_now`."""
         try:
             if packed:
                 self._socket.sendall(packed)
@@ -109,7 +111,7 @@ class BlockingWire(Wire):
         if self.unread is not None:
             finish(self._hear(None))
         reader, size = self._reader, _FIRST_READ_SIZE
-        reply = reader.gets()  # it may have come with one that nobody waited for
+        reply = reader.gets()  # it may have come with the reply of an unread call
         try:
             while reply is NOTHING:
                 received = self._recv(size)
@@ -146,7 +148,7 @@ class BlockingWire(Wire):
         return self._not_end(await self._within(timeout, lambda: self._socket.recv_into(room)))
 
     async def _within(self, timeout: float | None, receive: Callable[[], T]) -> T:
-        """Receive bytes within so many seconds. Raises TimeoutError; ConnectionError when the
+        """Receive bytes within ``timeout`` seconds. Raises TimeoutError; ConnectionError when the
         server answers over another connection meanwhile, and not over this one."""
         since = time.monotonic()
         end = None if timeout is None else since + timeout
@@ -158,7 +160,7 @@ class BlockingWire(Wire):
             try:
                 return self._timed(silence, receive)
             except TimeoutError as error:
-                if error.errno is not None:  # the system's, of a connection that is lost
+                if error.errno is not None:  # an error of the system: the connection is lost
                     raise
             await self._ask(since)
             silence = PAUSE
@@ -171,8 +173,8 @@ class BlockingWire(Wire):
             self._socket.settimeout(None)
 
     async def _ask(self, since: float) -> None:
-        """Nothing came since then: raise ConnectionError if the server answers otherwise, and
-        still nothing comes, and nothing goes."""
+        """Ask the server, as nothing came since then: raise ConnectionError if it answers over
+        another connection, and this one still neither receives nor sends."""
         before = self.unsent()
         if await self.is_lost(since):
             poll = select.poll()
@@ -187,7 +189,7 @@ class BlockingWire(Wire):
             try:
                 finish(self._hear(_SOON))
             except TimeoutError:
-                return False  # who uses it will see
+                return False  # its next user will see
             except OSError:
                 return True
         try:

@@ -1,4 +1,5 @@
-"""A server as a whole: which queues it has, page by page, and how it is set."""
+"""Requests to a server, not to a single queue: its queues, page by page, its samples, its
+settings."""
 
 from __future__ import annotations
 
@@ -49,17 +50,17 @@ from .role_checks import WaitingOperation, note_renewal
 from .settings import examine
 from .statuses import DONE
 
-#: So many queues are looked at in one call, which takes the server a few milliseconds.
+#: The most queues that one call reads, which takes the server a few milliseconds.
 _AT_ONCE = 500
-#: In so many queues leases are renewed in one call.
+#: The most queues in which one call renews leases.
 _RENEWED = 200
-#: A queue has at least so many keys, most of the time: so many are looked at for each queue.
+#: The keys that are scanned for each queue: most queues have at least so many.
 _KEYS_OF_ONE = 4
 #: A counter that each queue of the protocol has, from when it is created.
 _COUNTER = "consumed_bytes"
-#: Before the place of a search for damaged queues that is among those of other disciplines.
+#: Begins the position of a search for damaged queues that has come to other disciplines.
 _OWN = "own "
-#: Of a queue that is neither closed nor used by anybody now.
+#: The last counts of a queue that is neither closed nor in use now.
 _NOTHING_MORE = (0, 0, 0, 0, 0, 0)
 _WAYS = tuple(f"{before}-{after}" for before, after in permutations(states.TaskState, 2))
 
@@ -98,7 +99,7 @@ class RedisBroker:
         return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
 
     async def call(self, request: Request, commands: PlainCommands) -> Any:
-        """Do it."""
+        """Do a request."""
         return await for_brokers[type(request)](self, request, commands)
 
     @for_brokers.does(Identify)
@@ -134,7 +135,8 @@ class RedisBroker:
         commands: PlainCommands,
         kind: str | None = "string",
     ) -> tuple[set[bytes], str]:
-        """What one step of the server's own iteration finds: nothing holds the server up."""
+        """Find keys by one step of the server's own iteration, which does not hold the server
+        up."""
         if request.after:
             position = _ScanPosition.read(request.after)
         else:
@@ -171,7 +173,8 @@ class RedisBroker:
     async def _summaries(
         self, bounds: Iterable[bytes], commands: PlainCommands
     ) -> list[QueueSummary]:
-        """The queues that have these keys; but not those that were deleted meanwhile."""
+        """Make the summaries of the queues that have these keys, without queues that were deleted
+        meanwhile."""
         own, plain = {}, []
         for bound in bounds:
             name, own_name = keys.names_of(self._prefix, bound)
@@ -181,7 +184,7 @@ class RedisBroker:
                 own[own_name] = name
         found = await self._ask("list", scripts.LISTED_OWN, list(own), commands, (1, *_WAYS), True)
         # A queue of the protocol can have a name that looks like another discipline's key. So does
-        # one that lost what says of which kind it is.
+        # a queue that lost the record of its kind.
         unknown = [own_name for own_name in own if not found[own_name]]
         damages = await self._damages_of_own(unknown, commands)
         plain += [own[own_name] for own_name in unknown if not damages[own_name]]
@@ -219,7 +222,7 @@ class RedisBroker:
         return found
 
     async def _run(self, commands: PlainCommands, name: str, key: bytes, *args: Any) -> list[Any]:
-        """What a script says that is about one key."""
+        """Run a script with one key, and return its reply."""
         slot, script = self._server.slot(key), scripts.load_for_broker(name)
         packed = pack_command(("EVALSHA", script.sha, 1, key, *args))
         told: list[Any] = await commands.exchange(slot, "EVALSHA", packed, script)
@@ -275,7 +278,7 @@ class RedisBroker:
 
 
 async def _told(commands: PlainCommands, slot: int, *command: str) -> Any:
-    """The reply; None where this user may not ask."""
+    """Return the reply to a command; None where this user may not ask."""
     try:
         return await commands.request(slot, *command)
     except BrokerError:
@@ -288,7 +291,7 @@ def _asked(queue: QueueRenewal, waiting: Iterable[WaitingOperation]) -> str:
 
 
 def _are_there(tickets: list[bytes], gone: dict[str, bool]) -> bool:
-    """Whether all holders of a queue's roles live, as far as is known, and are no readers."""
+    """Whether all holders of a queue's roles live, as far as is known, and none is a reader."""
     for named in tickets:
         keeper = named.decode(errors="replace")
         process = process_of(keeper)

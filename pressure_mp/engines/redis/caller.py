@@ -1,4 +1,4 @@
-"""What the implementation of a request is given: one operation's session, with ``await``."""
+"""The session of one operation, as the implementations of requests use it, with ``await``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Call(NamedTuple):
 
 
 class Waiter(Protocol):
-    """How a session waits, and what it holds meanwhile."""
+    """The way in which a session waits, and what it holds meanwhile."""
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """See :meth:`pressure_mp.engines.contract.session.Session.wait`."""
@@ -27,7 +27,7 @@ class Waiter(Protocol):
 
 
 class Caller(Protocol):
-    """One operation's dealings with the server, in scripts and blocking commands."""
+    """The scripts and blocking commands of one operation."""
 
     @property
     def binding(self) -> RedisBinding:
@@ -37,36 +37,39 @@ class Caller(Protocol):
     """Set by an implementation that may return a Later."""
 
     renewed: float
-    """When the content that is being read was last kept for another lease."""
+    """The time at which the content that is being read was last kept for another lease."""
 
     async def script(self, op: str, args: tuple[Any, ...] = (), end: float | None = None) -> Reply:
-        """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
+        """Call a script, once; return its status and values. ``end`` is as in ``Session.call``."""
 
     @property
     def receives(self) -> bool:
-        """Whether one who waits for an item is to be given that with the news."""
+        """Whether a wake-up can bring the item for which the caller waits."""
 
     async def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
-        """Take out the item that :attr:`heard` is, by a script with these arguments and the item
-        behind them. Its reply is not waited for when it is sent before the moment ``safe``, on the
-        monotonic clock. None when it was not called: then it is to be called without the item."""
+        """Remove the item in :attr:`heard`, by a script with these arguments and the item behind
+        them. Does not wait for its reply when the call is sent before the moment ``safe``, on the
+        monotonic clock. Returns None when the script was not called: then the caller calls it
+        without the item."""
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, whatever happens."""
+        """Wait for so many seconds."""
 
     async def park(
         self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
     ) -> bool:
-        """Wait for ``signal``, at most ``timeout`` seconds, often less; True when it came. The
-        server is asked once to wait for ``lasts`` seconds, in which the caller can come again.
+        """Wait for ``signal``, at most ``timeout`` seconds, often less; return True when it came.
+        The server is asked once to wait for ``lasts`` seconds, in which the caller can wait again.
 
-        ``then`` is the script that is called next in that case. It may be sent behind the wait, so
-        that the server does it as soon as the signal comes, and the next call of it is that one.
+        ``then`` is the script that is called next when the signal came. It may be sent behind the
+        wait, so that the server does it as soon as the signal comes; then the next call of it reads
+        that reply.
         """
 
     @property
     def has_sent(self) -> bool:
-        """Whether such a script was sent behind a wait that is not over. To call it ends that."""
+        """Whether such a script was sent behind a wait that is not over. Calling it ends the
+        wait."""
 
     @property
     def heard(self) -> Any:

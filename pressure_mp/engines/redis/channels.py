@@ -1,10 +1,10 @@
 """One connection for the quick calls of an event loop: each goes over a channel of it.
 
-Commands are written in the order in which they are made, and the server replies in that order, so
-the next reply is always for the first who waits. There is no task that reads: what arrives goes to
-those who wait, in the callback of the transport.
+Commands are written in the order of the calls, and the server replies in that order, so the next
+reply is always for the call that waits longest. No task reads: the callback of the transport gives
+each reply to its call.
 
-Those who ask for the same together do that in one transaction: nothing comes in between.
+Calls for the same are made together, in one transaction, so that no other call comes in between.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _MULTI, _EXEC = pack_command(("MULTI",)), pack_command(("EXEC",))
 
 
 class _Slot:
-    """Where a reply is put: it is for the one who sent the command, if that one still waits."""
+    """Receives one reply, for the call that sent the command, if it still waits."""
 
     __slots__ = ("future", "outcome")
 
     def __init__(self, future: asyncio.Future[Any]) -> None:
         self.future = future
-        #: What came when the future was cancelled, which its task does not know yet: a reply or an
-        #: OSError.
+        #: The reply, or an OSError, that came when the future was cancelled and its task did not
+        #: know that yet.
         self.outcome: Any = NOTHING
 
     @property
     def is_heard(self) -> bool:
-        """Whether nobody waits for it any longer."""
+        """Whether no call waits for the reply any longer."""
         return self.future.done()
 
     def fill(self, reply: Any) -> None:
@@ -59,7 +59,8 @@ class _Slot:
 
 
 class _Transaction:
-    """Where the replies to one are put: to its begin, to each of its commands, to its end."""
+    """Receives the replies to one transaction: to its begin, to each of its commands, to its
+    end."""
 
     def __init__(self, slots: list[_Slot]) -> None:
         self._slots = slots
@@ -70,13 +71,14 @@ class _Transaction:
         return all(slot.is_heard for slot in self._slots)
 
     def fill(self, reply: Any) -> None:
-        """One of them: the last one is all that counts, unless something was refused."""
+        """Receive the next of these replies. Only the last one counts, unless a command was
+        refused."""
         self._replies.append(reply)
         if len(self._replies) < len(self._slots) + 2:
             return
         begun, *replies, done = self._replies
         if isinstance(begun, Exception):
-            pass  # the user has no right to it: each command was done by itself
+            pass  # the user may not use transactions: each command was done by itself
         elif isinstance(done, Exception):  # nothing was done
             why = next((reply for reply in replies if isinstance(reply, Exception)), done)
             replies = [why] * len(replies)
@@ -91,8 +93,8 @@ class _Transaction:
 
 
 class SharedConnection(asyncio.Protocol):
-    """Takes over a connection that is greeted. After an error of it, or when it was silent for too
-    long, no further call goes over it."""
+    """The connection that the channels of an event loop share. After an error, or when it was
+    silent for too long, no further call goes over it."""
 
     def __init__(self, wire: LoopWire) -> None:
         self.id = wire.id
@@ -101,14 +103,16 @@ class SharedConnection(asyncio.Protocol):
         self._reader = hiredis.Reader(notEnoughData=NOTHING)
         self._slots: collections.deque[_Slot | _Transaction] = collections.deque()
         self._batch: list[bytes] = []
-        #: Commands that are done together when this round of the loop is over, by whose they are.
+        #: Commands that are sent together when this round of the loop is over, by their keys.
         self._together: dict[Hashable, list[tuple[bytes, _Slot]]] = {}
         self._is_closed = False
         self._is_silent = False
-        #: The scripts that the server is known to have, and those that a first call is made of.
+        #: The scripts that the server is known to have, and the scripts whose first call is under
+        #: way.
         self._known: set[str] = set()
         self._learned: dict[str, asyncio.Future[None]] = {}
-        #: While the transport has more to send than it should keep: until it has less.
+        #: Exists while the transport has more to send than it should keep, and is done when it has
+        #: less.
         self._room: asyncio.Future[None] | None = None
         self._wire, self._transport = wire, wire.transport
         self._watch = Watch(wire, self._fall_silent_for_good, lambda: bool(self._slots))
@@ -129,8 +133,8 @@ class SharedConnection(asyncio.Protocol):
 
     @asynccontextmanager
     async def learning(self, sha: str, timeout: float | None) -> AsyncIterator[None]:
-        """To make the first call of a script. The others wait for its end: if the server has to be
-        given the script, that is done once, and nobody who came later is served before."""
+        """Make the first call of a script; other calls of it wait for its end. So the script is
+        sent to the server only once, and no later call is served before an earlier one."""
         while sha in self._learned:
             done, _ = await asyncio.wait({self._learned[sha]}, timeout=timeout)
             if not done:
@@ -148,7 +152,7 @@ class SharedConnection(asyncio.Protocol):
 
     @property
     def is_crowded(self) -> bool:
-        """Whether more is to be sent than the transport should keep."""
+        """Whether the transport has more to send than it should keep."""
         return self._room is not None
 
     async def until_there_is_room(self) -> None:
@@ -157,8 +161,8 @@ class SharedConnection(asyncio.Protocol):
             await asyncio.wait({self._room})
 
     def send(self, packed: bytes) -> _Slot:
-        """Send a command; where its reply will be. A command behind others is sent together with
-        all that come in the same round of the loop."""
+        """Send a command; return the slot of its reply. Commands of the same round of the loop are
+        sent together."""
         if self._is_closed:
             raise ConnectionResetError("the connection was lost before the call was sent")
         slot = _Slot(self._loop.create_future())
@@ -167,7 +171,7 @@ class SharedConnection(asyncio.Protocol):
         return slot
 
     def send_together(self, key: Hashable, packed: bytes) -> _Slot:
-        """The same, in one transaction with all that come with this key in the same round of the
+        """Send a command in one transaction with all commands of this key in the same round of the
         loop."""
         if self._is_closed:
             raise ConnectionResetError("the connection was lost before the call was sent")
@@ -203,8 +207,8 @@ class SharedConnection(asyncio.Protocol):
             self._transport.write(b"".join(batch))
 
     def fall_silent(self) -> None:
-        """A reply did not come in time: who still waits for one may have it, but the next calls go
-        over another connection."""
+        """Note that a reply did not come in time: outstanding calls may still get theirs, but the
+        next calls go over another connection."""
         self._is_silent = True
         self._close_if_left()
 
@@ -216,7 +220,7 @@ class SharedConnection(asyncio.Protocol):
             self.close()
 
     def close(self) -> None:
-        """Close the socket. Whoever waits for a reply is told that the connection is lost."""
+        """Close the socket. Calls that wait for a reply raise that the connection is lost."""
         self._fail("the connection was closed")
         self._transport.abort()
 
@@ -251,8 +255,8 @@ class SharedConnection(asyncio.Protocol):
         self._transport.abort()
 
     def eof_received(self) -> None:
-        """No reply comes any more. Without this, the transport would first send all that it has,
-        however long the server takes to read that."""
+        """Break the connection: no reply comes any more. Otherwise the transport would first send
+        all that it has, however long the server takes to read that."""
         self._break("the server closed the connection")
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -269,8 +273,8 @@ class SharedConnection(asyncio.Protocol):
 
 
 class Channel(Carrier):
-    """One operation's part in a shared connection, with a lane of its own. To close it does not
-    close the connection: an outstanding reply is thrown away when it comes."""
+    """One operation's part in a shared connection, with a lane of its own. Closing it does not
+    close the connection: an outstanding reply is dropped when it comes."""
 
     def __init__(self, connection: SharedConnection, lane: Lane) -> None:
         self.id = connection.id
@@ -279,7 +283,7 @@ class Channel(Carrier):
         self.confirms = False
         self.is_closed = False
         self.connection = connection
-        #: With whom the next command is done together, if it is with anybody.
+        #: The key of the transaction of the next command, if it is made together with others.
         self.together: Hashable = None
 
     async def exchange(self, packed: bytes, timeout: float | None, has_effect: bool = False) -> Any:
@@ -310,7 +314,7 @@ class Channel(Carrier):
             self.connection.fall_silent()
 
     async def _late_reply(self, slot: _Slot, timeout: float) -> Any:
-        """The reply for one whose task was cancelled: it may have come at the same moment."""
+        """Wait for the reply for a cancelled task: it may have come at the same moment."""
         if not slot.future.cancelled():
             return slot.future.result()
         if slot.outcome is NOTHING:
@@ -325,6 +329,6 @@ class Channel(Carrier):
 
 
 def _give_up(slot: _Slot) -> None:
-    """Its reply is not waited for any longer."""
+    """Note that the reply is not waited for any longer."""
     if not slot.future.done():
         slot.future.set_exception(TimeoutError("no reply in time"))

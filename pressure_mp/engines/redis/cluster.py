@@ -1,7 +1,7 @@
 """Redis Cluster: each queue is in one slot, each slot at one node, and slots may move.
 
-The map of slots is asked for when it is first needed and after a connection broke; a node that is
-asked for a slot that moved says where it went.
+The map of slots is read when it is first needed and after a connection broke; a node replies to a
+call for a slot that moved with its new node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .wire import Node, Wire
 
 
 class ClusterRoute(Route):
-    """To the node that serves a slot."""
+    """The route to the node that serves a slot."""
 
     silence = SILENCE
 
@@ -61,7 +61,7 @@ class ClusterRoute(Route):
             self._is_doubtful = True
 
     async def _load(self, timeout: float | None) -> None:
-        """Ask for the map of slots, until a node answers."""
+        """Read the map of slots, from the first node that answers."""
         seeds = (self._node_at(*place) for place in self.address.nodes)
         known = dict.fromkeys([*seeds, *self._slots.values()])
         addresses = [node.address for node in known]
@@ -83,12 +83,12 @@ class ClusterRoute(Route):
 
 
 def _known(host: bytes | None) -> str:
-    """A host's name, or nothing where the cluster says that it is the one that was asked."""
+    """Return a host's name, or nothing where the cluster means the node that was asked."""
     return "" if host in (None, b"?") else host.decode()
 
 
 class ClusterEngine(RedisEngine):
-    """Nodes that share the slots."""
+    """The engine for nodes that share the slots."""
 
     _route = ClusterRoute
     opens_at_once = False

@@ -1,8 +1,8 @@
 """The commands that run scripts: numbered, and packed as the server reads them (RESP, "Sending
 commands to a server").
 
-redis-py's packer, hiredis's, lets its text grow step by step: it takes twice as long for 500 small
-items, and four times for 95 of 10 KB.
+The packer of redis-py (hiredis) lets its text grow step by step: it takes twice as long for 500
+small items, and four times for 95 items of 10 KB.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LINES = [b"\r\n$%d\r\n" % size for size in range(1024)]
 
 
 class Command:
-    """The one that runs a script on a queue."""
+    """The command that runs a script on a queue."""
 
     __slots__ = (
         *("_before_given", "_constant", "_in_lane", "_keep", "_kept", "_parts"),
@@ -32,8 +32,8 @@ class Command:
     def __init__(
         self, script: Script, keys: Sequence[bytes], kept: bytes, keep: float | None
     ) -> None:
-        """``kept`` begins the names of the keys where the lanes' replies are kept; this one's for
-        ``keep`` seconds at least, None when it may be done twice."""
+        """``kept`` begins the names of the keys that keep the lanes' replies; a reply to this
+        command is kept for ``keep`` seconds at least, None when it may be done twice."""
         self.script = script
         self._in_lane = script.in_lane
         self._wants_connection = script.wants_connection
@@ -41,10 +41,11 @@ class Command:
         lane = b"-" * Lane.ID_SIZE
         names = [*keys, kept + lane] if script.in_lane else keys
         before: tuple[Any, ...] = ("EVALSHA", script.sha, len(names) + script.is_given_key)
-        #: Their number but for the arguments of a call, of which a key that is given is one.
+        #: The number of parts without the arguments of a call; a key that comes with the call is
+        #: one of the arguments.
         self._parts = len(before) + len(names) + script.in_lane
-        #: All up to the arguments but the first line, and the lane's id at the end if there is one;
-        #: where a key is given, what comes before it is by itself.
+        #: All parts between the first line and the arguments, without the lane's id at the end;
+        #: where a key comes with the call, the parts before the key are separate.
         self._constant = _constant(before + tuple(names)).removesuffix(
             lane if script.in_lane else b""
         )
@@ -54,11 +55,11 @@ class Command:
             self._constant = self._constant[len(self._before_given) :]
 
     def number(self, lane: Lane, says_how_long: bool = False) -> bytes:
-        """The number of a new call; none when it may be done twice.
+        """Make the number of a new call; empty when it may be done twice.
 
-        When the last number that said so is ``keep`` seconds old, it says too for how many
-        milliseconds the call's reply is kept: so each is kept for at least ``keep`` seconds. One
-        that is done later ``says_how_long`` in any case.
+        It also states for how many milliseconds the call's reply is kept, if the last number that
+        did so is ``keep`` seconds old: so each reply is kept for at least ``keep`` seconds. A
+        number for a call that is done later ``says_how_long`` in any case.
         """
         if self._keep is None:
             return b""
@@ -70,7 +71,7 @@ class Command:
         return b"%d %d" % (number, round(self._keep * 2000))
 
     def pack(self, args: tuple[Any, ...], conn: int, lane: Lane, number: bytes) -> bytes:
-        """The whole of it: in a lane, under a number, for a connection's client."""
+        """Pack the whole command: in a lane, under a number, for a connection's client."""
         if self._wants_connection:
             args = (*args, conn)
         parts = self._parts + len(args)
@@ -98,13 +99,13 @@ def _line(size: int) -> bytes:
 
 
 def _constant(parts: tuple[Any, ...]) -> bytes:
-    """Parts that many commands begin with, packed; without their number, and without the end."""
+    """Pack the parts that many commands begin with, without their number, and without the end."""
     packed = pack_command(parts)
     return packed[packed.index(b"\r\n") : -2]
 
 
 class Commands(dict[str, Command]):
-    """Those of a queue, by their scripts' names; each made when it is first used."""
+    """The commands of a queue, by their scripts' names; each is made when it is first used."""
 
     def __init__(self, make: Callable[[str], Command]) -> None:
         self._make = make
@@ -119,5 +120,5 @@ def _text(arg: Any) -> bytes:
         return b"%d" % arg
     if type(arg) is float:
         return str(arg).encode()
-    # Of a subclass, what it is and not how it shows itself: an Enum can be a str.
+    # Take the text of a subclass, not its __str__: an Enum can be a str.
     return str.encode(arg) if isinstance(arg, str) else bytes(memoryview(arg))

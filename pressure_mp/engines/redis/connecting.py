@@ -1,4 +1,4 @@
-"""What redis-py does for us: addresses, TLS, login. And the errors when that fails."""
+"""Connect with redis-py: addresses, TLS, login; and the errors when that fails."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ OLDEST = (6, 2)
 
 _CONNECT_TIMEOUT = 5.0
 
-#: Seconds after which a host that fell silent is taken for lost: a call that it did not confirm
-#: to have received, or a connection that nothing came over while the caller waited.
+#: Seconds after which a silent host counts as lost: if it does not confirm that it received a call,
+#: or nothing comes over a connection while a caller waits.
 _SILENCE = 10
 
 _KEEPALIVE: dict[str, Any] = {
@@ -42,20 +42,20 @@ _KEEPALIVE: dict[str, Any] = {
             ("TCP_KEEPCNT", _SILENCE // 2),
             ("TCP_USER_TIMEOUT", _SILENCE * 1000),
         )
-        if hasattr(socket, option)  # what the system has of them
+        if hasattr(socket, option)  # the options that the system has
     },
 }
 
 
-#: What OpenSSL says when the other side does not speak TLS.
+#: The reasons of OpenSSL when the other side does not speak TLS.
 _NO_TLS = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "RECORD_LAYER_FAILURE")
 
 
 def make(address: RedisAddress, module: Any, timeout: float | None) -> Any:
-    """A redis-py connection object, not yet connected, from its blocking or asyncio module.
+    """Make a redis-py connection object, not yet connected, from its blocking or asyncio module.
 
-    redis-py's own retries are off: they know nothing of what a repeated script would do. Its
-    time limit, ``timeout`` seconds or less, is for connecting and the login only.
+    redis-py's own retries are off: they would repeat scripts that must be done once. Its time
+    limit, ``timeout`` seconds or less, is for connecting and the login only.
 
     Raises AddressError for an option whose value cannot be used.
     """
@@ -71,8 +71,8 @@ def make(address: RedisAddress, module: Any, timeout: float | None) -> Any:
         "socket_timeout": limit,
         "retry": None,
         "health_check_interval": 0,
-        # What redis-py would say about itself (CLIENT SETINFO) needs a right that old servers do
-        # not know, and it would read the version from its files for each connection.
+        # Do not let redis-py send its name (CLIENT SETINFO): that needs a right that old servers do
+        # not know, and it would read its version from files for each connection.
         **_silence(module),
     }
     if address.scheme == "unix":
@@ -88,7 +88,7 @@ def make(address: RedisAddress, module: Any, timeout: float | None) -> Any:
 
 
 def _read(address: RedisAddress) -> dict[str, Any]:
-    """The options of its URL. Raises AddressError."""
+    """Read the options of the URL. Raises AddressError."""
     try:
         options: dict[str, Any] = parse_url(f"redis://?{address.query}")  # type: ignore[no-untyped-call]
     except ValueError as error:
@@ -114,13 +114,14 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def _silence(module: Any) -> dict[str, Any]:
-    """The options with which redis-py says nothing about itself. Releases differ in them."""
+    """Return the options with which redis-py does not send its name. Its releases differ in
+    these."""
     names = ("driver_info",) if hasattr(module, "DriverInfo") else ("lib_name", "lib_version")
     return dict.fromkeys(names)
 
 
 class NoReply(ConnectionError):
-    """What came is no reply in the protocol; the text shows how it begins."""
+    """The received bytes are no reply in the protocol; the text shows their beginning."""
 
     def __init__(self, received: bytes) -> None:
         super().__init__(
@@ -131,9 +132,9 @@ class NoReply(ConnectionError):
 def unavailable(
     address: RedisAddress, error: BaseException, before: BaseException | None = None
 ) -> Exception:
-    """The error for a broker that does not answer, or that refuses the login.
+    """Make the error for a broker that does not answer, or that refuses the login.
 
-    ``before`` is what the caller was handling when this began, and no cause of it.
+    ``before`` is the exception that the caller was handling when this began, and is no cause of it.
     """
     if isinstance(error, AuthenticationError):
         return BrokerError(f"the broker at {address.url} refuses the login: {error}")
@@ -162,7 +163,7 @@ def unavailable(
 def _what_is_wrong(
     address: RedisAddress, error: BaseException, before: BaseException | None
 ) -> str:
-    """Why it would not help to try again; nothing if it might."""
+    """Return the reason why another try would not help; None if it might."""
     cause: BaseException | None = error
     while cause is not None and cause is not before:
         if isinstance(cause, (NoReply, InvalidResponse)):
@@ -176,17 +177,18 @@ def _what_is_wrong(
             return f"this user may not connect there: {cause}"
         if isinstance(cause, FileNotFoundError) and address.scheme != "unix":
             return f"a file that the URL names cannot be read: {cause}"
-        if not isinstance(cause, RedisError):  # redis-py's have an error of the system behind them
+        if not isinstance(cause, RedisError):  # redis-py's have a cause
             break
         cause = cause.__cause__ or cause.__context__
     return ""
 
 
 def check_greeting(greeting: Any, address: RedisAddress, info: Any = None) -> dict[bytes, Any]:
-    """HELLO's reply as a dict. ``info`` is the reply to INFO, which tells why there is none.
+    """Return HELLO's reply as a dict. ``info`` is the reply to INFO, from which an error takes the
+    reason when HELLO is unknown.
 
-    Raises UnsupportedServerError for a server that is too old, BrokerUnavailable for one that
-    refuses it only now, BrokerError for one that refuses it.
+    Raises UnsupportedServerError for a server that is too old, BrokerUnavailable for a server that
+    refuses for now, BrokerError for a server that refuses for good.
     """
     if isinstance(greeting, Exception):
         text = str(greeting)
@@ -205,12 +207,12 @@ def check_greeting(greeting: Any, address: RedisAddress, info: Any = None) -> di
 
 
 def is_unknown(reply: Any) -> bool:
-    """Whether a server does not know a command."""
+    """Whether a reply says that the server does not know the command."""
     return isinstance(reply, Exception) and "unknown command" in str(reply).lower()
 
 
 def _no_hello(address: RedisAddress, info: Any) -> str:
-    """Why a server does not know HELLO."""
+    """Say why a server does not know HELLO."""
     found = re.search(rb"(?:redis|valkey)_version:([\d.]+)", info) if type(info) is bytes else None
     version = found[1].decode() if found else ""
     if version and _is_old(version):

@@ -1,5 +1,5 @@
-"""The chunks of contents on a connection: nothing is copied to send or to receive one, and those of
-a request are sent, or asked for, without waiting for the reply of each."""
+"""Send and receive the chunks of contents, without copying them, and without waiting for the reply
+to each chunk of a request."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from .refusals import translate
 from .statuses import DONE, LOST, Reply
 from .wire import Wire
 
-#: How a packed command ends whose last argument is empty.
+#: The end of a packed command whose last argument is empty.
 _EMPTY = b"$0\r\n\r\n"
 
 
 async def call(
     wire: Wire, binding: RedisBinding, op: str, args: tuple[Any, ...], limit: float | None
 ) -> Reply:
-    """Do one of the operations that move chunks; each of them may be done twice. The reply is the
-    first one that tells of a failure, if any does."""
+    """Do an operation that moves chunks, which may be done twice. The reply is the first one that
+    reports a failure, if any does."""
     move = _store if op == "store" else _fetch
     reply = _worst(await move(wire, binding, args, limit))
     if is_missing(reply):
@@ -42,7 +42,7 @@ def _worst(replies: list[Any]) -> Any:
 async def _store(
     wire: Wire, binding: RedisBinding, args: tuple[Any, ...], limit: float | None
 ) -> list[Any]:
-    """Call the script that keeps a chunk, which is the last of its arguments, in pieces."""
+    """Call the script that stores a chunk, which is its last argument, in pieces."""
     token, first, lease, chunks = args
     commands = []
     for number, chunk in enumerate(chunks, first):
@@ -61,7 +61,7 @@ async def _fetch(
     args: tuple[Any, ...],
     limit: float | None,
 ) -> list[Any]:
-    """Read chunks into the memory that is given for each."""
+    """Read chunks, each into its room."""
     token, first, rooms = args
     key = binding.key("chunks")
     commands = [

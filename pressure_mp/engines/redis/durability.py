@@ -1,4 +1,4 @@
-"""After the effect: replicas, or the disk, confirm it on the connection that brought it about."""
+"""Have replicas, or the disk, confirm a call, on the connection over which it was made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .binding import CONFIRM_SECONDS, RedisBinding
 from .errors import not_done
 from .wire import Carrier
 
-#: Seconds more for the server to say that they did not.
+#: More seconds, for the server to reply that they did not confirm.
 _GRACE = 1.0
 
 _PUT = "the item is in queue {!r}"
@@ -29,7 +29,7 @@ _AGAIN = {
 
 
 async def check(wire: Carrier, binding: RedisBinding, wanted: Durability) -> None:
-    """Raise an error if the server cannot confirm anything; before anything is done there."""
+    """Raise an error, before the call, if the server cannot confirm anything."""
     if wire.confirms:
         return
     reply = await wire.request(*_command(wanted, 1, probe=True), timeout=CONFIRM_SECONDS)
@@ -49,14 +49,14 @@ async def check(wire: Carrier, binding: RedisBinding, wanted: Durability) -> Non
 
 
 async def confirm(wire: Carrier, binding: RedisBinding, wanted: Durability, op: str) -> None:
-    """Wait until what this connection did last is confirmed. Raises NotDurable."""
+    """Wait until the last call over this connection is confirmed. Raises NotDurable."""
     limit = int(CONFIRM_SECONDS * 1000)
     seconds = CONFIRM_SECONDS + _GRACE
     reply = await wire.request(*_command(wanted, limit), timeout=seconds, has_effect=True)
     if isinstance(reply, Exception):
         text = str(reply)
         if text.startswith("UNBLOCKED") or not_done(text, binding.address):
-            # The server is no primary any more. The call is sent again to the one that is.
+            # The server is no primary any more. The call is sent again to the new primary.
             raise BrokerUnavailable(f"the broker at {binding.address.url} changes: {text}")
         confirmed, who = 0, f"the server says: {text}"
     elif wanted.replicas:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class RedisEngine:
-    """One server. Threads share it, and so do event loops."""
+    """The engine of one server, which threads and event loops share."""
 
     _route: type[Route] = Direct
     opens_at_once = True
@@ -51,7 +51,7 @@ class RedisEngine:
         queue = RedisQueue(self, name, discipline, options)
         if discipline != keys.FIFO or not name.startswith(ANONYMOUS):
             return queue
-        from ..shared.binding import bind  # which other queues need not load
+        from ..shared.binding import bind  # only anonymous queues need it
 
         found: Binding = bind(queue, name, options)
         return found
@@ -62,7 +62,7 @@ class RedisEngine:
 
     @property
     def silence(self) -> float | None:
-        """Of the connections that threads use."""
+        """The ``silence`` of the connections that threads use."""
         return self._threads.silence
 
     @property
@@ -77,13 +77,13 @@ class RedisEngine:
         pool = self._loops.get(loop)
         if pool is None:
             for other in list(self._loops):
-                if other.is_closed():  # its connections know it, so it does not go by itself
+                if other.is_closed():  # its connections refer to it, so it is not collected
                     del self._loops[other]
             pool = self._loops[loop] = LoopPool(self._route(self.address, LoopWire))
         return pool
 
     def slot(self, key: bytes) -> int:
-        """Where a key is, for the pools' route."""
+        """Return the slot of a key, for the pools' route."""
         return 0
 
     def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding | None:
@@ -97,7 +97,8 @@ class RedisEngine:
         return RedisHost(self, name, options)
 
     def lanes(self) -> list[bytes]:
-        """The ids of the lanes of all connections of this process, also of some that are closed."""
+        """List the ids of the lanes of all connections of this process, also of some that are
+        closed."""
         pools = [self._threads, *list(self._loops.values())]
         return [*dropped, *(lane for pool in pools for lane in pool.lanes())]
 

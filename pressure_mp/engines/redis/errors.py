@@ -1,4 +1,4 @@
-"""Error replies that say that nothing was done, or that nothing can be."""
+"""Errors for replies that say that a call was not done, or cannot be done."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from ...exceptions import BrokerError, BrokerFull, BrokerUnavailable
 from .address import RedisAddress
 
-#: What a server answers that cannot do it now, and has done nothing.
+#: The replies of a server that cannot do a call now, and has done nothing.
 _NOT_NOW = re.compile(
     r"(?:^|-)(?:LOADING|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|ASK|NOSCRIPT) "
     r"|max number of clients|WAIT(?:AOF)? cannot be used with replica"
@@ -16,7 +16,7 @@ _NOT_NOW = re.compile(
 _NO_RIGHT = re.compile(r"NOPERM |ACL failure|The user executing the script can't")
 _MOVED = re.compile(r"MOVED (\d+) (.*):(\d+)$")
 
-#: The status of a call whose number is older than the last one of its lane.
+#: The status of a call whose number is lower than the last one of its lane.
 STALE = b"stale"
 
 #: The status of the reply to a call that was done before; that reply follows.
@@ -33,12 +33,13 @@ class Moved(NotDone):
     def __init__(self, slot: int, host: str, port: int) -> None:
         super().__init__(f"slot {slot} moved to {host}:{port}")
         self.slot = slot
-        self.host = host.replace("?", "")  # what a cluster says that does not know its own name
+        self.host = host.replace("?", "")  # the reply of a node that does not know its own name
         self.port = port
 
 
 def not_done(text: str, address: RedisAddress) -> NotDone | None:
-    """The error for a reply that says that nothing was done, and may be later or elsewhere."""
+    """Make the error for a reply that says that nothing was done, and that a later try, or another
+    server, may do it."""
     moved = _MOVED.match(text)
     if moved and address.nodes:
         return Moved(int(moved[1]), moved[2], int(moved[3]))
@@ -48,7 +49,7 @@ def not_done(text: str, address: RedisAddress) -> NotDone | None:
 
 
 def refusal(text: str, address: RedisAddress, what: str) -> BrokerError:
-    """The error for a reply that nothing can be done about here."""
+    """Make the error for a reply that no other try can change."""
     if text.startswith(("OOM ", "-OOM ")) or " OOM " in text:
         return BrokerFull(
             f"the broker at {address.url} has no memory left for {what} ({text}). Nothing was "

@@ -1,8 +1,8 @@
-"""Whether a server removes keys by itself when its memory is full. Then no queue is safe there.
+"""The check whether a server removes keys when its memory is full. Then no queue is safe there.
 
-With ``allkeys-…`` it takes items that were acknowledged, and the keys that say who has a role. With
-``volatile-…`` it takes the keys that end by themselves first: the last replies to calls, without
-which a call that is sent again is done twice, and what tells a queue from a former one of its name.
+With ``allkeys-…`` it removes items of confirmed puts, and the keys with the holders of roles. With
+``volatile-…`` it removes the keys that expire: the last replies to calls, without which a call that
+is sent again is done twice, and the marks that tell a queue from a former queue of its name.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ from .packing import pack_command
 
 _QUESTION = pack_command(("INFO", "memory"))
 
-#: The servers that this process has asked since it lost a connection to one there. A set's own
+#: The addresses that this process has checked since it last lost a connection there. A set's own
 #: methods need no lock.
 _asked: set[RedisAddress] = set()
 
 
 def forget(address: RedisAddress) -> None:
-    """A connection was lost: the next one may lead to another server, or to other settings."""
+    """Check the address again after a lost connection: the next one may lead to another server, or
+    to other settings."""
     _asked.discard(address)
 
 
 def question(address: RedisAddress) -> bytes:
-    """The packed command to ask over the first connection of this process to a server, and the
-    first one after one was lost; empty over the others."""
+    """Return the packed command to send over a process's first connection to a server, and over the
+    first one after a lost connection; empty for all others."""
     return b"" if address in _asked else _QUESTION
 
 
 def check(reply: Any, address: RedisAddress) -> None:
-    """See what the server said to it: whether it removes keys.
+    """Check the reply to that command: whether the server removes keys.
 
-    Raises EvictingServerError; where ``allow_eviction`` was asked for it warns instead. A user who
-    may not ask (``INFO``) is not told.
+    Raises EvictingServerError; with ``allow_eviction`` it warns instead. Nothing is checked for a
+    user without the right to ``INFO``.
     """
     if isinstance(reply, Exception):
         if str(reply).startswith(("NOPERM", "ERR unknown command")):
@@ -61,6 +62,7 @@ def check(reply: Any, address: RedisAddress) -> None:
 
 
 def _read(reply: bytes) -> tuple[str, int]:
-    """The policy and the limit in bytes, 0 for none; a server that does not tell them has none."""
+    """Read the policy and the limit in bytes, 0 for none; a server that does not tell these has
+    none."""
     fields = dict(line.partition(b":")[::2] for line in reply.splitlines())
     return fields.get(b"maxmemory_policy", b"noeviction").decode(), int(fields.get(b"maxmemory", 0))

@@ -1,4 +1,5 @@
-"""Smaller scripts that do what a larger one does when it can be done at once, and else nothing."""
+"""Smaller scripts that do what a larger one does if that can be done at once, and otherwise
+nothing."""
 
 from __future__ import annotations
 
@@ -7,12 +8,12 @@ from .statuses import DECLINED, Reply
 
 
 class Rare(Shortcut):
-    """One that is of use in all of a queue's calls or in none, and is seldom tried in vain."""
+    """A fast path that helps in all of a queue's calls or in none, and is seldom tried in vain."""
 
     PROBATION = 100
 
     def is_due(self) -> bool:
-        """Whether to try it for a call; if not, that is counted as a full one."""
+        """Whether to try it for a call; if not, the call counts as a full one."""
         if not self.is_open:
             self.note(True)
         return self.is_open
@@ -21,9 +22,9 @@ class Rare(Shortcut):
 class FastPath(Shortcut):
     """A smaller script.
 
-    ``waiting`` is another one, for a caller that may wait: that also takes the role to wait with.
-    Its arguments are client id, ticket, lease in milliseconds, and the item that the caller was
-    given, if it was.
+    ``waiting`` is the one for a caller that may wait, which also takes the role to wait with. Its
+    arguments are client id, ticket, lease in milliseconds, and the item that came with the wake-up,
+    if one did.
     """
 
     def __init__(self, op: str, waiting: FastPath | None = None) -> None:
@@ -32,7 +33,7 @@ class FastPath(Shortcut):
         self.waiting = waiting
 
     def did(self, reply: Reply) -> bool:
-        """Whether the smaller call did it; else the full one is to be made."""
+        """Whether the smaller call did the request; otherwise make the full call."""
         if reply[0] == DECLINED:
             self.close()
             return False

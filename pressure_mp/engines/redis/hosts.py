@@ -1,4 +1,4 @@
-"""What the processes of a host note on a server: a set of the anonymous queues that they use."""
+"""The notes of the processes of a host on a server: a set of the anonymous queues that they use."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ class PooledServer(Server, Protocol):
         """The connections of the running event loop."""
 
     def lanes(self) -> list[bytes]:
-        """The ids of the lanes of all connections of this process."""
+        """List the ids of the lanes of all connections of this process."""
 
 
 class Asked(Protocol):
     """A host, or the broker."""
 
     async def call(self, request: Any, commands: PlainCommands) -> Any:
-        """Do it."""
+        """Do a request."""
 
 
 for_hosts: Implementations[RedisHost, [PlainCommands]] = Implementations()
 
 
 class RedisHost:
-    """One host, as its processes note things for it."""
+    """The notes of one host."""
 
     def __init__(self, server: PooledServer, name: str, options: Options) -> None:
         self._server = server
@@ -67,7 +67,7 @@ class RedisHost:
         return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
 
     async def call(self, request: Request, commands: PlainCommands) -> Any:
-        """Do it."""
+        """Do a request."""
         return await for_hosts[type(request)](self, request, commands)
 
     @for_hosts.does(Remember)
@@ -101,7 +101,7 @@ class RedisHost:
         return self._server.slot(self._key)
 
     def _kept(self, queues: Any) -> dict[int, list[bytes]]:
-        """The keys in which replies are kept for this process, by their slots."""
+        """List the keys in which replies are kept for this process, by their slots."""
         lanes, found = self._server.lanes(), dict[int, list[bytes]]()
         for name, discipline in queues if lanes else ():
             kept = keys.kept(self._server.address.prefix, name, discipline)
@@ -115,7 +115,7 @@ def _read(noted: bytes) -> QueueKey:
 
 
 class _Session(SessionDefaults):
-    """Nobody waits here, and nothing is taken."""
+    """The common part of both sessions, which never wait and take nothing."""
 
     def __init__(self, asked: Asked, commands: PlainCommands) -> None:
         self._asked = asked
@@ -132,7 +132,7 @@ class HostSession(_Session):
         raise AssertionError(f"{later} is no reply of a host or of a broker")
 
     def end(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class AsyncHostSession(_Session):
@@ -145,4 +145,4 @@ class AsyncHostSession(_Session):
         raise AssertionError(f"{later} is no reply of a host or of a broker")
 
     async def end(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""

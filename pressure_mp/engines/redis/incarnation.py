@@ -1,7 +1,7 @@
-"""What is kept beside a queue is that queue's, and not that of a former one of its name.
+"""Tell the keys beside a queue from those of a former queue of its name.
 
-Scripts that believe what is kept refuse while it may be a former queue's; see the Lua files
-``prelude/incarnation`` and ``queue/adopt``. Then the latter is run, and the call is made again.
+Scripts that use these keys refuse while they may be a former queue's; see the Lua files
+``prelude/incarnation`` and ``queue/adopt``. Then ``adopt`` is run, and the call is made again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from .wire import Carrier
 
 
 def is_strange(reply: Any) -> bool:
-    """Whether a script refused, and did nothing, for that reason."""
+    """Whether a script refused, and did nothing, because keys may be a former queue's."""
     return type(reply) is not list and str(reply).startswith("ADOPT ")
 
 
 async def adopt(wire: Carrier, binding: RedisBinding, limit: float | None) -> None:
-    """Remove what is a former queue's, and let what is kept from now on be this one's."""
+    """Remove the keys of a former queue, and mark the keys from now on as this queue's."""
     command = binding.commands["adopt"].pack((), wire.id, wire.lane, b"")
     reply = await exchange(wire, binding, "adopt", command, limit)
     if type(reply) is not list:

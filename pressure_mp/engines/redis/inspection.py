@@ -1,4 +1,4 @@
-"""What the script ``inspect`` says of a queue, in the contract's words."""
+"""Read the reply of the script ``inspect`` into an inspection."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from ..contract.brokers import Damage
 from ..contract.queues import End, Inspection, Keeper, WaitingClient
 from .statuses import Reply
 
-#: What is kept of one who stands in line: role, since, seen, kept, client.
+#: The entry of a client in line: role, since, seen, kept, client.
 _ENTRY = re.compile(r"(producer|consumer) (\d{1,18}) (\d{1,18}) (\d{1,18}) (.*)", re.DOTALL)
 
 
 def read(reply: Reply, limit: int) -> Inspection:
-    """The inspection in a reply that tells of ``limit`` who stand in line, at most."""
+    """Read the inspection from a reply with at most ``limit`` clients in line."""
     now, bound, length, closed, space = (int(number or 0) for number in reply[1:6])
     producer, consumer, entries, damage = reply[6:]
     line = _line(entries, now)
     ends = [_keeper(told, now) for told in (producer, consumer)]
     is_full = 0 < bound <= length
     if not (damage or space or is_full or closed) and reply[2] and _is_quiet(*ends):
-        damage, space = Damage.NO_SIGN.value, 1  # a put of this package looks at the bound then
+        damage, space = Damage.NO_SIGN.value, 1  # a put of this package reads the bound then
     return Inspection(
         now=now,
         length=length,
@@ -38,32 +38,32 @@ def read(reply: Reply, limit: int) -> Inspection:
 
 
 def _is_quiet(producer: Keeper | None, consumer: Keeper | None) -> bool:
-    """Whether nobody is at work who may have taken the sign of space, or sets it next."""
+    """Whether no client is at work that may have taken the token for space, or will put it back."""
     at_work = ("foreign", "lost", "reading")
     return producer is None and (consumer is None or consumer.state not in at_work)
 
 
 def is_lost(last: str, place: str) -> bool:
-    """Whether a role's token is with nobody: the last who had it is one of ours, and they give it
-    back in the step that took it; or nobody is known."""
+    """Whether no client has a role's token: its last holder is a client of this package, which
+    gives it back in the same script that took it; or no holder is known."""
     return place == "foreign" and (not last or parse_client(last) is not None)
 
 
 def as_text(part: Any) -> str:
-    """Part of a reply as text."""
+    """Return a part of a reply as text."""
     return part.decode(errors="replace") if isinstance(part, bytes) else str(part)
 
 
 def _line(entries: list[Any], now: int) -> dict[str, list[WaitingClient]]:
-    """Who stands in line for each role, the first one first."""
+    """List the clients in line for each role, the first one first."""
     found: dict[str, list[tuple[int, WaitingClient]]] = {"producer": [], "consumer": []}
     for ticket, text in zip(entries[::2], entries[1::2], strict=True):
         entry = _ENTRY.fullmatch(as_text(text))
         if entry is None:
-            continue  # nothing of ours
+            continue  # not an entry of this package
         since, seen, kept = map(int, entry.group(2, 3, 4))
         if seen + kept < now:
-            continue  # killed long ago, and nobody who waits has looked since
+            continue  # killed long ago, and no waiting client has checked the line since
         waiting = WaitingClient(entry[5], as_text(ticket), since // 1000, seen)
         found[entry[1]].append((since, waiting))
     return {

@@ -1,4 +1,4 @@
-"""Every key name of a queue on Redis, and nothing else builds one."""
+"""All key names on a server: no other module builds one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 #: The discipline of the protocol; its queues have the protocol's keys.
 FIFO = "fifo"
 
-#: One of the disciplines whose queues have keys of our own; these do not differ in what they have
-#: in common.
+#: One of the disciplines whose queues have keys of this package only; their common keys have the
+#: same names.
 ANY_OWN = "lifo"
 
 #: The specification's twelve keys, as suffixes of ``prefix:name`` (specification: Queues).
@@ -28,7 +28,7 @@ PROTOCOL = {
     "closed": ":closed",
 }
 
-#: What this package keeps beside them.
+#: The keys of this package beside them.
 OWN = {
     "meta": ":mp:meta",
     "done": ":mp:done",
@@ -72,7 +72,7 @@ TYPES = {
     "serial": "string",
 }
 
-#: What a queue of tasks has: the Redis type of each key. It has none of the others.
+#: The keys of a queue of tasks, and their Redis types. It has none of the others.
 TASKS = {
     "bound": "string",
     **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),
@@ -86,75 +86,78 @@ TASKS = {
     "kept": "hash",
 }
 
-#: In which disciplines the items are in a sorted set, and not in a list.
+#: The disciplines whose items are in a sorted set, and not in a list.
 _SORTED = ("priority", "fair")
 
 
-#: Around the name of a queue that is not the protocol's, behind the prefix: a cluster's hash tag.
+#: Around the name of a queue of another discipline, behind the prefix: a hash tag for clusters.
 _BEGIN, _END = "mp:{", "}"
 
 
 def type_of(part: str, discipline: str) -> str:
-    """The Redis type of a key."""
+    """Return the Redis type of a key."""
     if discipline == "tasks":
         return TASKS[part]
     return "zset" if part == "data" and discipline in _SORTED else TYPES[part]
 
 
 def key(prefix: str, name: str, part: str, discipline: str = FIFO) -> bytes:
-    """The name of one key of a queue, as bytes."""
+    """Make the name of one key of a queue, as bytes."""
     if discipline == FIFO:
         return f"{prefix}:{name}{_SUFFIXES[part]}".encode()
     return f"{_own(prefix, name)}{part}".encode()
 
 
 def kept(prefix: str, name: str, discipline: str = FIFO) -> bytes:
-    """What the name of the key begins with that keeps a lane's last reply; the lane ends it."""
+    """Make the beginning of the name of the key that keeps a lane's last reply; the lane's id ends
+    it."""
     begin = f"{prefix}:{name}:mp:" if discipline == FIFO else _own(prefix, name)
     return f"{begin}kept:".encode()
 
 
 def bell(prefix: str, name: str, ticket: str) -> bytes:
-    """The list of one waiter alone, of a queue that is not the protocol's."""
+    """Make the name of the list on which only one waiter waits, at a queue of another
+    discipline."""
     return f"{_own(prefix, name)}bell:{ticket}".encode()
 
 
 def _own(prefix: str, name: str) -> str:
-    """What the keys of a queue begin with that is not the protocol's."""
+    """Make the beginning of the key names of a queue of another discipline."""
     return f"{prefix}:{_BEGIN}{name}{_END}:"
 
 
 def every(prefix: str, part: str) -> str:
-    """A pattern that the names of all keys match that are this one of a queue of the protocol;
-    that is its bound, of any queue."""
+    """Make a pattern that matches the names of this key of all queues of the protocol; for the
+    bound, of all queues."""
     return f"{_escape(prefix)}:*{_SUFFIXES[part]}"
 
 
 def every_own(prefix: str) -> str:
-    """A pattern that the names of keys match by which the queues that are not the protocol's are
-    found: each has one of them, also when a server removed others. Other keys match it too."""
+    """Make a pattern by which queues of other disciplines are found: each has a key that matches
+    it, also when a server removed other keys. Other keys match it too."""
     return f"{_escape(prefix)}:{_BEGIN}*{_END}:[bmp]*"
 
 
 def _escape(prefix: str) -> str:
-    """A pattern that only the text itself matches."""
+    """Make a pattern that only the text itself matches."""
     return re.sub(r"([*?\[\]\\])", r"\\\1", prefix)
 
 
 def name_of_own(prefix: str, found: bytes) -> str | None:
-    """The queue that has this key, if it is one that each has, or each of tasks that has any."""
+    """Return the queue of another discipline that has this key, if it is a key that all such queues
+    have, or all queues of tasks that have tasks."""
     begin, _, part = found.decode(errors="replace").rpartition(f"{_END}:")
     return begin[len(prefix) + 1 + len(_BEGIN) :] if part in ("bound", "meta", "payloads") else None
 
 
 def name_of(prefix: str, part: str, found: bytes) -> str:
-    """The queue of the protocol that has this key."""
+    """Return the queue of the protocol that has this key."""
     return found.decode(errors="replace")[len(prefix) + 1 : -len(_SUFFIXES[part])]
 
 
 def names_of(prefix: str, bound: bytes) -> tuple[str, str | None]:
-    """The queue of the protocol that has this key as its bound; and the one of another discipline,
-    if one can have it."""
+    """Return the queue of the protocol that has this key as its bound; and the queue of another
+    discipline that may have it."""
     name = name_of(prefix, "bound", bound)
     if name.startswith(_BEGIN) and name.endswith(_END):
         return name, name[len(_BEGIN) : len(name) - len(_END)]
@@ -162,13 +165,12 @@ def names_of(prefix: str, bound: bytes) -> tuple[str, str | None]:
 
 
 def beginning(prefix: str, name: str, is_own: bool) -> bytes:
-    """What the names of all keys of a queue begin with: of one of the protocol, or of another
-    discipline."""
+    """Make the beginning of all key names of a queue, of the protocol or of another discipline."""
     return (_own(prefix, name) if is_own else f"{prefix}:{name}").encode()
 
 
 def endings(parts: Sequence[str], is_own: bool) -> list[bytes]:
-    """What the names of these keys end with, behind :func:`beginning`."""
+    """Make the ends of the names of these keys, behind :func:`beginning`."""
     return [(part if is_own else _SUFFIXES[part]).encode() for part in parts]
 
 
@@ -179,23 +181,23 @@ def has_hash_tag(prefix: str, name: str, discipline: str = FIFO) -> bool:
 
 
 def samples(prefix: str) -> bytes:
-    """The list of what was noted of all queues, with the newest last."""
+    """Make the name of the list of samples of all queues, the newest last."""
     return f"{prefix}:mp:samples".encode()
 
 
 def identity(prefix: str) -> bytes:
-    """What tells the queues of one prefix at this server from all others; there since somebody
-    asked for it."""
+    """Make the name of the key with the id of the queues of one prefix, which is made when it is
+    first read."""
     return f"{prefix}:mp:identity".encode()
 
 
 def registry(prefix: str, host: str) -> bytes:
-    """The set of the anonymous queues that processes of one host use."""
+    """Make the name of the set of the anonymous queues that processes of one host use."""
     return f"{prefix}:mp:hosts:{host}".encode()
 
 
 def beside(prefix: str, name: str, discipline: str, host: str) -> dict[str, bytes]:
-    """The keys that scripts name as those ``beside`` a queue's own: of a queue of the other kind of
+    """Make the names of the keys that scripts list in ``beside``: of a queue of the other kind with
     the same name, and of the host."""
     rival = ANY_OWN if discipline == FIFO else FIFO
     return {

@@ -1,15 +1,15 @@
-"""Calls that are done once, however often they arrive: numbered, one after the other."""
+"""Lanes of numbered calls: a call is done once, however often it arrives."""
 
 from __future__ import annotations
 
 import secrets
 from collections import deque
 
-#: The ids of lanes that were used, and that no call is made in any more: the last so many. Their
-#: replies are kept for a while.
+#: The ids of the last lanes that were used and are used no more. Their replies are kept for a
+#: while.
 dropped: deque[bytes] = deque(maxlen=10_000)
 
-#: So many queues a lane may have used before it looks which of them it can forget.
+#: The number of queues from which on a lane removes those that it can forget.
 _FEW = 64
 
 
@@ -26,10 +26,10 @@ class Lane:
 
     def __init__(self) -> None:
         self.id = secrets.token_hex(self.ID_SIZE // 2).encode()
-        #: The number of the last call, whichever queue that was on.
+        #: The number of the last call, to any queue.
         self.number = 0
-        #: For each queue, until when no call need say how long its reply is kept, on the monotonic
-        #: clock. Times that are over are removed when there are more than a few.
+        #: For each queue, the time on the monotonic clock until which no call need state how long
+        #: its reply is kept. Times that are over are removed when there are more than a few.
         self._told: dict[bytes, float] = {}
         self._few = _FEW
 
@@ -45,6 +45,6 @@ class Lane:
         self._told[kept] = until
 
     def drop(self) -> None:
-        """No further call is made in it."""
+        """Note that no further call is made in the lane."""
         if self.number:
             dropped.append(self.id)

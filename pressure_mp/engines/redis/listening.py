@@ -1,4 +1,4 @@
-"""To hear one notice after the other without asking for each."""
+"""Receive one notice after the other on a bell, without a request for each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 
 
 class Listening:
-    """What the client of an inbox knows of it while it hears each notice on its bell. The server
-    has noted it as one who waits.
+    """The state of the client of an inbox while it receives each notice on its bell. The server has
+    noted it as waiting.
     """
 
-    #: It asks after so many notices, and after so many seconds: what it has heard is removed then,
-    #: and its lease begins anew. It waits for a tick at most, so it asks in less than a second,
-    #: which is the shortest lease.
+    #: It makes a request after so many notices, and after so many seconds: this removes the notices
+    #: that it has received, and renews its lease. It waits for a tick at most, so it makes one in
+    #: less than a second, the shortest lease.
     MOST, SECONDS = 32, 0.05
 
     def __init__(self, inbox: str, seen: int) -> None:
@@ -22,11 +22,11 @@ class Listening:
         self._ends = time.monotonic() + self.SECONDS
 
     def note(self, number: int) -> None:
-        """It has heard the notice of that number."""
+        """Note that the notice of that number was received."""
         self._seen = number
         self._left -= 1
 
     def goes_on(self, inbox: str, seen: int) -> bool:
-        """Whether it may wait for what follows without asking before."""
+        """Whether the client may wait for the next notice without a request."""
         is_it = inbox == self.inbox and seen == self._seen
         return is_it and self._left > 0 and time.monotonic() < self._ends

@@ -1,4 +1,4 @@
-"""Scripts that the server does not have, or no longer."""
+"""Calls of scripts that the server may not have, or not any more."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .wire import Carrier
 
 
 def is_missing(reply: Any) -> bool:
-    """Whether a call was answered with that the server does not have its script."""
+    """Whether the reply says that the server does not have the script."""
     return type(reply) is not list and str(reply).startswith("NOSCRIPT")
 
 
 async def load(wire: Carrier, binding: RedisBinding, op: str, limit: float | None) -> None:
-    """Give the server a script."""
+    """Load a script into the server."""
     source = binding.scripts[op].source
     reply = await wire.request("SCRIPT", "LOAD", source, timeout=limit)
     if isinstance(reply, Exception):
@@ -31,7 +31,7 @@ async def exchange(
     limit: float | None,
     has_effect: bool = False,
 ) -> Any:
-    """Call a script, which the server is given if it does not have it."""
+    """Call a script, and load it first if the server does not have it."""
     reply = await wire.exchange(command, limit, has_effect)
     if is_missing(reply):
         await load(wire, binding, op, limit)

@@ -1,5 +1,5 @@
-"""The connections of one event loop: one for all quick calls to a server, and those of operations
-that wait."""
+"""The connections of one event loop: for each server one that all quick calls share, and the
+connections of operations that wait."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ T = TypeVar("T")
 
 
 class _Server:
-    """What a loop has of one server."""
+    """The shared connection and the lanes of one server."""
 
     def __init__(self, pool: LoopPool, node: Node) -> None:
         self._pool, self._node = pool, node
         self._shared: SharedConnection | None = None
-        #: Those that no call is made in. The one that was used last is used first, since the
-        #: server keeps the last reply of each.
+        #: The lanes without a call. The lane that was used last is used first, since the server
+        #: keeps the last reply of each.
         self.lanes: list[Lane] = []
         self.lanes_in_use: dict[Lane, None] = {}
         self.connect = Together(self._connect)
@@ -42,7 +42,7 @@ class _Server:
         self._shared = SharedConnection(wire)
 
     def channel(self) -> Channel | None:
-        """A channel of the shared connection, if there is one."""
+        """Make a channel of the shared connection, if there is one."""
         shared = self._shared
         if shared is None or not shared.is_usable:
             return None
@@ -66,14 +66,14 @@ class _Server:
 
 
 class LoopPool(Pool):
-    """They are closed when the loop ends."""
+    """The connections of one event loop, which are closed when the loop ends."""
 
     def __init__(self, route: Route) -> None:
-        """Of the loop that runs."""
+        """Make the pool of the running loop."""
         super().__init__(route)
-        #: The loop, and those that wait at the server.
+        #: The loop, and its operations that wait at the server.
         self.loop = OwnLoop()
-        #: Who waits for what, before one of them waits at the server.
+        #: The lines of operations, of which the first waits at the server.
         self.lines = Lines()
         self._servers: dict[Node, _Server] = {}
         self._find = Together(route.node)
@@ -81,13 +81,13 @@ class LoopPool(Pool):
         self._background: set[asyncio.Task[None]] = set()
 
     def channel_now(self, slot: int) -> Channel | None:
-        """A channel to the slot's server, if that can be had without waiting."""
+        """Return a channel to the slot's server, if that needs no waiting."""
         node = self._route.known(slot)
         server = self._servers.get(node) if node is not None else None
         return server.channel() if server is not None else None
 
     async def lend(self, slot: int, timeout: float | None = None) -> Channel:
-        """A channel to the slot's server; ``timeout`` is that of :meth:`checkout`."""
+        """Return a channel to the slot's server; ``timeout`` is as in :meth:`checkout`."""
         end = None if timeout is None else time.monotonic() + timeout
         server = self._server(await self._node(slot, timeout))
         channel = server.channel()
@@ -175,8 +175,8 @@ class LoopPool(Pool):
         return await to_its_end(coroutine)
 
     async def in_background(self, coroutine: Coroutine[Any, Any, None], seconds: float) -> None:
-        """Do what raises nothing, for one who was cancelled: who waits for it so long at most, and
-        is not cancelled meanwhile."""
+        """Run a coroutine that raises nothing for a cancelled caller, which waits for it for at
+        most ``seconds``, and is not cancelled again meanwhile."""
         task = asyncio.ensure_future(coroutine)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -186,7 +186,8 @@ class LoopPool(Pool):
                 await asyncio.wait({task}, timeout=left)
 
     async def _closing(self) -> AsyncGenerator[None, None]:
-        """The loop itself closes its unfinished generators as the last thing it runs."""
+        """Close the connections at the end of the loop, which closes its unfinished generators
+        last."""
         try:
             yield
         finally:
@@ -199,9 +200,9 @@ class LoopPool(Pool):
             for wire in list(self._all):
                 wire.lane.drop()
                 wire.close()
-            await asyncio.sleep(0)  # the transports' own last words
+            await asyncio.sleep(0)  # the transports end
 
 
 def _left(end: float | None) -> float | None:
-    """The seconds until then."""
+    """Return the seconds until ``end``."""
     return None if end is None else max(end - time.monotonic(), SHORTEST)

@@ -1,5 +1,5 @@
-"""A session of asyncio: quick calls share a connection, those who wait stand in a line of their
-loop first, and who is cancelled has taken nothing."""
+"""The session of an asyncio task: quick calls share a connection, operations that wait do so in a
+line of their loop first, and a cancelled operation takes nothing."""
 
 from __future__ import annotations
 
@@ -38,27 +38,28 @@ from .statuses import DONE, FIRST, NOW, TRY, Reply
 from .turns import Turns
 from .wire import Carrier
 
-#: Seconds for what was taken to go back, if the server cannot be reached, or is silent. It keeps
-#: for about so long what it was asked to take.
+#: Seconds for which taken items are tried to be given back, if the server cannot be reached, or is
+#: silent. It keeps the replies of takes for about so long.
 _TO_GO_BACK = 30.0
 
 
 class LoopSession(RedisSession):
-    """An operation has a connection of its own only while it waits at the server, or for calls that
-    name it. Quick calls go over channels."""
+    """The session of one operation. It has a connection of its own only while it waits at the
+    server, or for calls that name the connection. Quick calls go over channels."""
 
     _pool: LoopPool
 
     def __init__(
         self, binding: RedisBinding, pool: LoopPool, begin: Callable[[], BlockingSession]
     ) -> None:
-        """``begin`` gives a session for a thread."""
+        """``begin`` makes a session for a thread."""
         super().__init__(binding, pool)
         self._begin = begin
         self._place: Place | None = None
-        #: With whom the next call is made together.
+        #: The key of the line with which the next call is made together.
         self._together: Hashable = None
-        #: Of the call that took items: until the end it is the last one in its lane.
+        #: The channel of the call that took items, which stays the last one in its lane until the
+        #: end.
         self._kept: Channel | None = None
 
     # Lines
@@ -67,9 +68,9 @@ class LoopSession(RedisSession):
         try:
             reply = await self._call_in_turn(request, end)
             if isinstance(reply, TakenTasks):
-                postponed.check()  # it may have been cancelled while others were woken
+                postponed.check()  # it may have been cancelled while it woke others
         except asyncio.CancelledError as error:
-            if self.found is not None:  # the caller gets it, and is cancelled behind it
+            if self.found is not None:  # the caller gets the items, and is cancelled afterwards
                 postponed.add()
                 raise BrokerUnavailable(
                     "the call was cancelled: others remove what is left"
@@ -136,8 +137,8 @@ class LoopSession(RedisSession):
         return self._is_durable(request) or sum(map(len, request.items)) >= LARGE
 
     async def _try_at_once(self, request: Request, end: float | None) -> tuple[Any, Reply | None]:
-        """What can be done without being the first in line: the reply, None if the caller has to
-        wait; and what a first script said that did not serve it."""
+        """Try the request without being the first in line. Returns the reply, None if the caller
+        has to wait; and the reply of a first script that did not serve it."""
         found = implementations[type(request)]
         if isinstance(request, Join):
             reply = await found(self, request, end)
@@ -164,7 +165,7 @@ class LoopSession(RedisSession):
         place = self._place
         if place is not None and not (place.is_left or place.has_turn):
             return await place.wait(timeout)
-        if self.waiter is None:  # its turn has come, and only a call begins to wait
+        if self.waiter is None:  # it is its turn, and only a call begins a wait
             return True
         return await super().wait(later, timeout)
 
@@ -197,11 +198,12 @@ class LoopSession(RedisSession):
             self.leave_behind()
 
     def leave_behind(self) -> None:
-        """The loop was closed, or this operation's task is garbage: nothing here is awaited."""
+        """Have a thread give back what is held: the loop was closed, or this operation's task is
+        garbage, so nothing can be awaited."""
         self._pool.loop.forget(self)
         wire, self._wire, self._parked = self._wire, None, None
         if isinstance(wire, LoopWire):
-            wire.after_fork()  # the server is to see that it ended, and no loop is there to do it
+            wire.after_fork()  # let the server see its end without the loop
         waiter, self.waiter = self.waiter, None
         ticket = waiter.ticket if isinstance(waiter, Turns) else None
         taken, self.taken = self.taken, None
@@ -227,13 +229,13 @@ class LoopSession(RedisSession):
         try:
             return await to_its_end(work, LAST_SECONDS)
         except asyncio.CancelledError:
-            postponed.add()  # what was to be told of is done
+            postponed.add()  # the call that others are woken for is done
             return []
 
     async def _call_quickly(
         self, op: str, args: tuple[Any, ...], end: float | None
     ) -> Reply | None:
-        """A call over a channel that is there: when all goes well, else it goes on as any other.
+        """Make a call over an existing channel; if it fails, it goes on as any other call. Returns
         None when nothing was sent."""
         binding = self.binding
         channel = self._pool.channel_now(binding.slot) if self._is_shared(op, args) else None
@@ -329,8 +331,8 @@ class LoopSession(RedisSession):
     # Cancellation
 
     async def _put_back(self, request: Request, waits: bool) -> Taken | None:
-        """What was taken, and nobody has, goes back, or the task has it after all; a broker that
-        answers is waited for. Nothing more is called in its lane."""
+        """Give taken items back that no caller has, or return them if the task has them after all.
+        Waits for a broker that answers. No more calls are made in that lane."""
         taken, self.taken = self.taken, None
         if taken is None:
             return None
@@ -344,40 +346,40 @@ class LoopSession(RedisSession):
         await self._pool.in_background(undone.run(), LAST_SECONDS if waits else 0.0)
         handed_out = undone.end()
         if handed_out is not None:
-            self.taken = taken  # until the caller has it
+            self.taken = taken  # until the caller has the items
         return handed_out
 
     async def _take_back_later(self, taken: tuple[Lane, bytes], if_open: bool) -> Any:
-        # A session of its own: this one may be at its end before.
+        # In a session of its own: this one may end before.
         session = LoopSession(self.binding, self._pool, self._begin)
-        with suppress(OSError, PressureError):  # the cancellation is what the caller is told
+        with suppress(OSError, PressureError):  # the caller gets the cancellation instead
             return await session.call(TakeBack(taken, if_open), time.monotonic() + _TO_GO_BACK)
 
 
 def _give_back(
     begin: Callable[[], BlockingSession], ticket: str | None, taken: tuple[Lane, bytes] | None
 ) -> None:
-    """What one operation held; ``begin`` gives a session for a thread."""
+    """What one operation held; ``begin`` makes a session for a thread."""
     session = begin()
     try:
         if taken is not None:
             session.call(TakeBack(taken), ONE_TRY)
         if ticket is not None:
             session.script("evict", (ticket, session.binding.options.lease), ONE_TRY)
-    except PressureError:  # no broker to give it back to; there its lease ends it
+    except PressureError:  # the end of its lease gives it back
         pass
     finally:
         session.end()
 
 
 def _check(op: str, reply: Reply) -> None:
-    """Who is cancelled does not get what a call took; and where nothing was done, it ends at
-    once."""
+    """Raise a postponed cancellation after a call that took something, so that the items go back,
+    or after a call that did nothing."""
     if op in TAKING or op in CLAIMING or reply[:1] != [DONE]:
         postponed.check()
 
 
 def _is_at_once(args: tuple[Any, ...]) -> bool:
-    """Whether a call that turns make is one that waits for nothing, and holds nothing."""
+    """Whether the arguments are of a call of ``Turns`` that neither waits nor holds a role."""
     mode, turn = args[-3:-1]
     return mode in (TRY, NOW) and turn == FIRST

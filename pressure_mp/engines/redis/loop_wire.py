@@ -1,4 +1,4 @@
-"""A connection for the tasks of one event loop, which each method suspends."""
+"""A connection for the tasks of one event loop: each method suspends the task."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LoopWire(Wire):
 
     @classmethod
     async def _connect(cls, connection: Any) -> Wire:
-        # In a task of its own: redis-py loses a cancellation that comes while it logs in.
+        # Connect in a task of its own: redis-py loses a cancellation that comes while it logs in.
         prepare_loop()
         connecting = asyncio.ensure_future(connection.connect())
         try:
@@ -54,14 +54,14 @@ class LoopWire(Wire):
 
     @property
     def transport(self) -> asyncio.WriteTransport:
-        """What is below it, for one who speaks over it from now on, and keeps this as long: it
-        closes the transport when it is collected."""
+        """The transport, for a protocol that takes it over. It must keep this wire, which closes
+        the transport when it is collected."""
         return self._output.transport
 
     def after_fork(self) -> None:
-        """In the child: the connection is the parent's alone. Its transport is told nothing, since
-        what that tells the event loop's selector it would tell the parent's. One that is closing
-        may have its socket still."""
+        """Leave the connection to the parent, in a forked child. The transport is not closed, since
+        it would change the selector of the parent's event loop. A closing transport may still have
+        its socket."""
         own = self.transport.get_extra_info("socket")
         descriptor = -1 if own is None else own.fileno()
         if descriptor >= 0:
@@ -90,8 +90,8 @@ class LoopWire(Wire):
         if self._reading is None:
             if timeout is None:
                 return await self._input.read(most)
-            # A task of its own, which a timeout or a cancellation leaves as it is: whatever
-            # happens at the same moment, what it reads is not lost.
+            # Read in a task of its own, which a timeout or a cancellation does not end: so no bytes
+            # are lost, whatever happens at the same moment.
             self._reading = asyncio.ensure_future(self._input.read(most))
         done, _ = await asyncio.wait({self._reading}, timeout=timeout)
         if not done:
@@ -110,7 +110,7 @@ class LoopWire(Wire):
             reading.send(None)
         except (StopIteration, OSError):  # the end, an error, or bytes that no call asked for
             return True
-        reading.close()  # it would have waited
+        reading.close()  # nothing had come
         return self.transport.is_closing()
 
     def close(self) -> None:

@@ -1,5 +1,5 @@
-"""Requests that are one script, or begin with one that mostly is all. A thread has no need of a
-coroutine for it."""
+"""Implementations of requests that are one script, or begin with a script that mostly suffices. A
+thread calls these without a coroutine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class OneScript(Generic[R, P]):
-    """What does requests that are one script, and need nothing else."""
+    """The implementation of a request that is one script."""
 
     op: str
     args: Callable[[RedisBinding, R], tuple[Any, ...]]
     read: Callable[[R, Reply], P]
-    #: Whether a list in its reply names those who are to be woken.
+    #: Whether a list in its reply has the tickets of waiters to wake.
     rings: bool = True
 
     async def __call__(self, caller: Caller, request: R, end: float | None) -> P:
@@ -33,8 +33,8 @@ class OneScript(Generic[R, P]):
 
 
 class PlainRead(NamedTuple):
-    """A packed command that reads, and changes nothing, and the script that is called behind it:
-    what the script says tells whether what was read counts."""
+    """A packed command that only reads, and the script that is called behind it, whose reply
+    decides whether the reply to the command counts."""
 
     command: bytes
     op: str
@@ -43,12 +43,13 @@ class PlainRead(NamedTuple):
 
 @dataclass(frozen=True)
 class FirstScript(Generic[R, P]):
-    """What does requests that mostly are one script. ``first`` says which, None when it is not
-    known before more was done; ``read`` makes a reply of what it said, if that is all there is to
-    it. Else ``rest`` goes on, with what it said, None when it was not called.
+    """The implementation of a request that is mostly one script. ``first`` makes the call of that
+    script, or None to begin with ``rest``; ``read`` makes a reply of its reply, or None if that
+    does not suffice. Then ``rest`` goes on, with the script's reply, None when it was not called.
 
-    In a thread, ``plain`` comes first, if there is one: ``join`` makes a reply of what was read and
-    what the script said, None when that does not count. Then all is as if it had not been sent."""
+    In a thread, ``plain`` comes first, if there is one: ``join`` makes a reply of the replies to
+    the command and to the script, or None when these do not count. Then the request goes on as if
+    they had not been sent."""
 
     first: Callable[[RedisBinding, R], tuple[str, tuple[Any, ...]] | None]
     read: Callable[[R, Reply], P | None]
@@ -69,12 +70,13 @@ class FirstScript(Generic[R, P]):
 
 
 def bells_in(reply: Reply) -> tuple[str, ...]:
-    """Those whom the reply of a script of a queue of tasks names to be woken."""
+    """Return the tickets of the waiters that the reply of a script of a queue of tasks has to be
+    woken."""
     if len(reply) < 2 or type(reply[1]) is not list:
         return ()
     return tuple(bell.decode() for bell in reply[1])
 
 
 def nothing(binding: RedisBinding, request: object) -> tuple[Any, ...]:
-    """The arguments of a script that has none."""
+    """Return the arguments of a script without arguments."""
     return ()

@@ -1,4 +1,5 @@
-"""How an event loop opens connections: many who need one at once do not open one each."""
+"""Limits on how an event loop opens connections: many tasks that need one at once do not open one
+each."""
 
 from __future__ import annotations
 
@@ -9,21 +10,21 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-#: So many connections to one server are opened at a time, for single operations.
+#: The most connections to one server that are opened at a time, for single operations.
 _AT_ONCE = 4
 
 
 class Together(Generic[T]):
-    """Something that is done once for all who want it while it is done. Who is cancelled, or has
-    no more time, does not end it for the others."""
+    """A call that is made once for all tasks that make it at the same time. A task that is
+    cancelled, or has no more time, does not end it for the others."""
 
     def __init__(self, do: Callable[..., Coroutine[Any, Any, T]]) -> None:
         self._do = do
         self._task: asyncio.Task[T] | None = None
 
     async def __call__(self, timeout: float | None, *args: Any) -> T:
-        """What comes of it, or its error. The first who wants it says with which arguments, and
-        has a time limit in them; the others wait ``timeout`` seconds for it."""
+        """Return the result, or raise the error. The first task makes the call with its arguments,
+        which have a time limit; the others wait ``timeout`` seconds for it."""
         task, limit = self._task, timeout
         if task is None:
             task, limit = asyncio.ensure_future(self._do(*args)), None
@@ -42,26 +43,27 @@ class Together(Generic[T]):
     def _end(self, task: asyncio.Task[T]) -> None:
         self._task = None
         if not task.cancelled():
-            task.exception()  # perhaps nobody waits for it any more
+            task.exception()  # perhaps no task waits for it any more
 
 
 class Gate:
-    """Lets few open a connection at a time. Who stands before it tries again when one has passed,
-    or when a connection became idle."""
+    """Limits how many tasks open a connection at a time. A waiting task tries again when another
+    has opened one, or when a connection became idle."""
 
     def __init__(self) -> None:
         self._free = _AT_ONCE
         self._waiting: collections.deque[asyncio.Future[None]] = collections.deque()
 
     def enter(self) -> bool:
-        """Whether the caller may open one now; it leaves then."""
+        """Return whether the caller may open a connection now; it must call :meth:`leave` then."""
         if self._free == 0:
             return False
         self._free -= 1
         return True
 
     def leave(self, error: OSError | None = None) -> None:
-        """One was opened; or not, and then nobody who waits will have better luck."""
+        """Note that a connection was opened; with an ``error`` it was not, and the waiting tasks
+        raise that too."""
         self._free += 1
         if error is None:
             self.wake()
@@ -72,7 +74,7 @@ class Gate:
                 waiting.set_exception(error)
 
     def wake(self) -> None:
-        """Let the first who waits try again."""
+        """Let the first waiting task try again."""
         while self._waiting:
             waiting = self._waiting.popleft()
             if not waiting.done():
@@ -80,7 +82,7 @@ class Gate:
                 return
 
     async def wait(self, timeout: float | None) -> None:
-        """Wait until to try again may help."""
+        """Wait until another try may succeed."""
         waiting = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         try:

@@ -1,4 +1,4 @@
-"""A broken connection: how long one call goes on trying, and how often."""
+"""Retries of one call after a broken connection: for how long, and with which pauses."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from .pool import Pool
 
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
-#: How often a call is sent on at once from one node of a cluster to another.
+#: The most times that one call is sent on at once from one node of a cluster to another.
 _MOST_MOVES = 16
-#: Seconds without a broker after which the log is told.
+#: Seconds without a broker after which it is logged.
 _QUIET = 1.0
 #: A program that seeds ``random`` has the same numbers whether a connection breaks or not.
 _random = random.SystemRandom()
-#: Seconds after a call's end for the reply to a call that was made just before it.
+#: Seconds after the end of a call for the reply, if it was sent just before that.
 GRACE = 1.0
 
 
 def patience(end: float | None, silence: float | None, until: float | None = None) -> float | None:
-    """For how many seconds a reply is waited for, in a call that ends at ``end``, from a server
-    that is given up after ``silence`` seconds; None for no limit. No reply is waited for after
-    ``until``."""
+    """Return for how many seconds to wait for a reply, in a call that ends at ``end``, from a
+    server that is given up after ``silence`` seconds, and never after ``until``; None for no
+    limit."""
     limits = [] if silence is None else [silence]
     now = time.monotonic()
     if end is not None:
@@ -36,18 +36,19 @@ def patience(end: float | None, silence: float | None, until: float | None = Non
 
 
 class Outage:
-    """From the first failure of a call on: pauses that grow, until the call's time is up.
+    """The retries of a call after its first failure: with growing pauses, until the call's time is
+    over.
 
     The call's time ends ``reconnect`` seconds after the failure began: after the last sign of life
-    of a call that was sent, after the first try of one that was not. One that need not be settled
-    ends at ``end`` too, which is on the monotonic clock, but not before ``SHORTEST_TRY`` seconds
-    are over; what must be is tried whatever ``end`` is, but for ``ONE_TRY``.
+    of a call that was sent, after the first try of a call that was not sent. Without
+    ``must_finish`` it also ends at ``end``, on the monotonic clock, but not before ``SHORTEST_TRY``
+    seconds are over; with ``must_finish`` only the ``end`` ``ONE_TRY`` ends it.
     """
 
     def __init__(
         self, pool: Pool, options: Options, end: float | None = None, tried: float | None = None
     ) -> None:
-        """``tried`` is when the call was first tried, if that is not now."""
+        """``tried`` is the time of the first try, if that is not now."""
         self._pool = pool
         self._options = options
         self._end = end
@@ -55,17 +56,17 @@ class Outage:
         self._began: float | None = None
         self._pause = 0.0
         self._moves = 0
-        #: Whether the call is tried longer than the caller would wait: the server may have it, and
-        #: its reply was not heard; or it acknowledges a task.
+        #: Whether the call is tried for longer than the caller would wait: the server may have done
+        #: it, and its reply did not come; or it acknowledges a task.
         self.must_finish = False
 
     @property
     def end(self) -> float | None:
-        """Until when a reply is waited for; None for no limit."""
+        """The time until which to wait for a reply; None for no limit."""
         return None if self._end is None else self._until()
 
     def _until(self) -> float:
-        """When the call's time is up."""
+        """Return the time at which the call's time is over."""
         assert self._began is not None
         if self._end == ONE_TRY:
             return self._end

@@ -1,4 +1,4 @@
-"""Commands as the server reads them (RESP, "Sending commands to a server"), packed by hiredis."""
+"""Pack commands for the server (RESP, "Sending commands to a server") with hiredis."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import hiredis
 
 
 def pack_command(command: Iterable[Any]) -> bytes:
-    """A whole command, by hiredis. A signal that comes while that makes text of a number ends the
-    process with a segmentation fault (hiredis 3.5): so numbers are text before."""
-    # Most are bytes, and may be thousands.
+    """Pack a whole command. A signal that comes while hiredis 3.5 converts a number ends the
+    process with a segmentation fault: so numbers are converted to text before."""
+    # Most parts are bytes, and there may be thousands.
     texts: Any = tuple(
         [
             str(arg) if type(arg) is not bytes and isinstance(arg, int | float) else arg
@@ -23,19 +23,20 @@ def pack_command(command: Iterable[Any]) -> bytes:
 
 
 class KeyNames:
-    """The same keys of many queues, each queue's at once: to pack one key after the other takes ten
-    times as long."""
+    """Packs the same keys of many queues, for each queue at once: packing one key after the other
+    takes ten times as long."""
 
     def __init__(self, endings: Sequence[bytes]) -> None:
-        """``endings``: what the names end with, behind what those of one queue begin with."""
+        """``endings``: the ends of the names, behind the beginning that the names of one queue
+        share."""
         self._endings = endings
-        #: For each length of a beginning what is before, between and behind the beginnings.
+        #: For each length of a beginning, the bytes before, between and behind the beginnings.
         self._around: dict[int, list[bytes]] = {}
 
     def pack(
         self, command: str, script: str, begins: Iterable[bytes], args: Iterable[Any]
     ) -> bytes:
-        """A command that runs a script with all keys of these queues."""
+        """Pack a command that runs a script with all keys of these queues."""
         queues = [one.join(self._around.get(len(one)) or self._make(len(one))) for one in begins]
         before = pack_command((command, script, len(queues) * len(self._endings)))
         behind = pack_command(args)

@@ -1,4 +1,4 @@
-"""PlainCommands that are no scripts, and may be done twice."""
+"""Commands that are not scripts, and may be done twice."""
 
 from __future__ import annotations
 
@@ -17,25 +17,27 @@ T = TypeVar("T")
 
 
 class PlainCommands:
-    """Those of one caller, over the connections of a pool; tried as long as ``options`` say."""
+    """The commands of one caller, over the connections of a pool; retried for as long as
+    ``options`` say."""
 
     def __init__(self, pool: Pool, options: Options) -> None:
         self._pool = pool
         self._options = options
 
     async def slots(self) -> list[int]:
-        """One slot of each server that has queues."""
+        """List one slot of each server that has queues."""
         return await self._trying(self._pool.slots)
 
     async def request(self, slot: int, command: str, *args: Any) -> Any:
-        """The reply of the server that has ``slot``. Raises BrokerError for an error reply."""
+        """Send a command to the server of ``slot``, and return the reply. Raises BrokerError for an
+        error reply."""
         return await self.exchange(slot, command, pack_command((command, *args)))
 
     async def exchange(
         self, slot: int, command: str, packed: bytes, script: Script | None = None
     ) -> Any:
-        """:meth:`request` for a command that is packed already. The server is given the script
-        that it calls, if it does not have that."""
+        """:meth:`request` for a command that is packed already. Loads the script that it calls into
+        a server that does not have it."""
         address = self._pool.address
 
         async def ask(limit: float | None) -> Any:
@@ -54,8 +56,8 @@ class PlainCommands:
         return reply
 
     async def _trying(self, ask: Callable[[float | None], Awaitable[T]]) -> T:
-        """What ``ask`` returns, which is given the seconds that it has for a reply; again and again
-        as long as the broker is lost."""
+        """Call ``ask`` with the seconds that it has for a reply, again and again while the broker
+        is lost, and return its result."""
         outage = Outage(self._pool, self._options)
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Idle connections, kept for the next operation."""
+"""Pools of idle connections, which the next operations use."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .wire import Carrier, Node, Wire
 
 T = TypeVar("T")
 
-#: A connection that was not taken for longer is looked at before it is used, in seconds.
+#: Seconds after which an idle connection is checked before it is used.
 _IDLE_CHECK = 1.0
-#: So many seconds a server has to answer, whatever time was needed to find it.
+#: The shortest time for a server to answer, in seconds, however long it took to find it.
 SHORTEST = 0.01
 
 
@@ -28,30 +28,31 @@ _log = logging.getLogger("pressure_mp")
 
 
 class Pool:
-    """Connections to where a route leads. It never blocks to wait for one: it makes another,
-    so there are as many as operations that were ever in progress at once."""
+    """Connections over one route. It never waits for a connection to be free: it opens another one,
+    so there are as many as operations were ever in progress at once."""
 
     def __init__(self, route: Route) -> None:
         self.address = route.address
-        #: Seconds after which a server that answers nothing is given up; None for never.
+        #: Seconds after which a server that does not answer is given up; None for never.
         self.silence = route.silence
         self._route = route
         self._all: weakref.WeakSet[Wire] = weakref.WeakSet()
         #: Whether this pool ever had a connection.
         self.was_connected = False
-        self._was_told = False  # the log, since there was last a new connection
+        self._was_told = False  # whether the outage was logged since the last new connection
 
     def idle(self, slot: int) -> Wire | None:
-        """The connection to the slot's server that was idle for the shortest time, if there is one
-        and it is known at once which server that is."""
+        """Take the connection to the slot's server that was idle for the shortest time, if there is
+        one and the server is known without asking."""
         node = self._route.known(slot)
         return self._idle(node) if node is not None else None
 
     async def checkout(self, slot: int, timeout: float | None = None) -> Wire:
-        """The connection that was idle for the shortest time, or a new one; to the slot's server.
+        """Take the connection to the slot's server that was idle for the shortest time, or open a
+        new one.
 
-        ``timeout`` is in seconds: for finding the server, and then for each step of connecting to
-        it in what is left of them. Raises BrokerUnavailable.
+        ``timeout`` is in seconds: for finding the server, and the rest of them for each step of
+        connecting to it. Raises BrokerUnavailable.
         """
         end = None if timeout is None else time.monotonic() + timeout
         node = await self._route.node(slot, timeout)
@@ -63,14 +64,14 @@ class Pool:
         return wire
 
     async def open(self, node: Node, timeout: float | None) -> Wire:
-        """A new connection."""
+        """Open a new connection."""
         wire = await self._route.open(node, timeout)
         self.was_connected, self._was_told = True, False
         self._all.add(wire)
         return wire
 
     async def slots(self, timeout: float | None) -> list[int]:
-        """One slot of each server that has queues; ``timeout`` is as of :meth:`checkout`."""
+        """List one slot of each server that has queues; ``timeout`` is as in :meth:`checkout`."""
         return await self._route.slots(timeout)
 
     @staticmethod
@@ -92,30 +93,31 @@ class Pool:
         return None
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, as the users of these connections do."""
+        """Wait for so many seconds, in the way of the users of this pool."""
         time.sleep(seconds)
 
     def checkin(self, wire: Wire) -> None:
-        """The connection is idle again; no reply is outstanding but that of an unread call."""
+        """Put a connection back that is idle again: no reply is outstanding but that of an unread
+        call."""
         idle = wire.node.idle
-        idle += (wire,)  # no call, behind which an exception could come: see interrupts.py
+        idle += (wire,)  # not a call, after which an exception could come: see interrupts.py
 
     def lose(self, wire: Carrier, error: BaseException) -> None:
-        """Close a connection after ``error``; one of the connection itself, or of a server that
-        cannot do its work, makes the next checkout look for the server anew."""
+        """Close a connection after ``error``. After an error of the connection, or of a server that
+        cannot work, the next checkout searches for the server again."""
         wire.give_up()
         if isinstance(error, OSError):
             eviction.forget(wire.node.address)
             self._route.doubt(wire.node, error)
 
     def drop(self, wire: Carrier) -> None:
-        """No further call is made in its lane."""
+        """Note that no further call is made in the lane of this connection."""
         wire.lane.drop()
 
     @asynccontextmanager
     async def borrowed(self, slot: int, timeout: float | None = None) -> AsyncIterator[Carrier]:
-        """A connection for a few commands; closed when anything goes wrong with it. ``timeout`` is
-        that of :meth:`checkout`."""
+        """Borrow a connection for a few commands, and close it if one fails. ``timeout`` is as in
+        :meth:`checkout`."""
         wire = await self.lend(slot, timeout)
         try:
             yield wire
@@ -128,26 +130,28 @@ class Pool:
         self.take_in(wire)
 
     async def lend(self, slot: int, timeout: float | None = None) -> Carrier:
-        """What a few quick calls can go over; ``timeout`` is that of :meth:`checkout`."""
+        """Lend a connection or a channel for a few quick calls; ``timeout`` is as in
+        :meth:`checkout`."""
         return await self.checkout(slot, timeout)
 
     def take_in(self, wire: Carrier) -> None:
-        """What was lent is in nobody's use."""
+        """Take a lent connection or channel back."""
         assert isinstance(wire, Wire)
         self.checkin(wire)
 
     async def uninterrupted(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What must be brought to its end once it is begun: giving back what is held."""
+        """Run a coroutine to its end, such as giving back what is held, whatever cancels the
+        caller."""
         return await coroutine
 
     def translate(self, error: BaseException) -> BaseException:
-        """What a caller sees of an error on a connection."""
+        """Translate an error of a connection into the error that a caller gets."""
         if isinstance(error, OSError) and not isinstance(error, PressureError):
             return unavailable(self.address, error)
         return error
 
     def tell(self, error: OSError, left: float) -> None:
-        """Tell the log, once, why it takes so long, and how long it may take."""
+        """Log, once, why it takes so long, and how long it may take."""
         if not self._was_told:
             self._was_told = True
             _log.warning(
@@ -155,12 +159,13 @@ class Pool:
             )
 
     def lanes(self) -> list[bytes]:
-        """The ids of the lanes of all its connections."""
+        """List the ids of the lanes of all its connections."""
         return [wire.lane.id for wire in list(self._all)]
 
     def after_fork(self) -> None:
-        """In the child. Also what other threads of the parent were using is closed: as long as
-        the child has the socket, the server would not notice the parent's death."""
+        """Close all connections in a forked child, also those in use by other threads of the
+        parent: as long as the child has a socket, the server would not notice the death of the
+        parent."""
         for wire in list(self._all):
             wire.close()
         self._all.clear()
@@ -178,18 +183,18 @@ def _all_but_the_last(idle: deque[Wire]) -> tuple[Wire, ...]:
     while True:
         try:
             return tuple(idle)[:-1]
-        except RuntimeError:  # a finalizer, or another thread, took one out meanwhile
+        except RuntimeError:  # a finalizer, or another thread, took a connection meanwhile
             continue
 
 
 def _hear(idle: deque[Wire]) -> None:
-    """What nobody has waited for over the connections that are not used next is done first."""
+    """Finish the unread calls of the connections that are not used next."""
     for wire in _all_but_the_last(idle):
         if wire.unread is None:
             continue
         try:
             idle.remove(wire)
-        except ValueError:  # another thread uses it, and hears
+        except ValueError:  # another thread uses it, and reads the reply
             continue
         try:
             is_stale = wire.is_stale()

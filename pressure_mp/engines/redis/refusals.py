@@ -1,4 +1,4 @@
-"""From a server's error reply to a call of a script to an error that names the thing."""
+"""Translate a server's error reply to a script into an error that names the cause."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .binding import RedisBinding
 from .errors import not_done, refusal
 from .wire import Carrier
 
-#: Digits; the scripts take a longer number for none.
+#: Digits of the longest bound; scripts ignore a longer number.
 _LONGEST_BOUND = 300
 
-#: What a script says that cannot go on without a key, in the words that the server puts around it.
+#: The error of a script that needs a missing key, within the text of the server.
 _LOST = re.compile(r"LOST (\w+)")
 
-#: What a server answers when a key holds what no pressure client writes there.
+#: The errors of a server when a key holds a value that no client of the protocol writes.
 _WRONG_VALUE = ("WRONGTYPE", "not an integer", "increment or decrement would overflow")
 
 
 def stale(binding: RedisBinding, lane: bytes) -> BrokerError:
-    """The error for a live call that the server takes for an old one."""
+    """Make the error for a call that the server took for an old one."""
     return BrokerError(
         f"queue {binding.name!r} cannot be used by this connection: key "
         f"{binding.kept(lane).decode()!r} holds what no pressure client writes there; delete it"
@@ -36,7 +36,8 @@ def stale(binding: RedisBinding, lane: bytes) -> BrokerError:
 
 
 def refuse_wait(reply: Exception, binding: RedisBinding, signal: str) -> None:
-    """Raise BrokerError for an error reply to a wait, unless the next call will tell more."""
+    """Raise BrokerError for an error reply to a wait, unless the next call will report the
+    cause."""
     text = str(reply)
     if text.startswith(("UNBLOCKED", "WRONGTYPE")) or not_done(text, binding.address):
         return
@@ -49,7 +50,7 @@ def refuse_wait(reply: Exception, binding: RedisBinding, signal: str) -> None:
 async def translate(
     reply: Any, binding: RedisBinding, op: str, args: tuple[Any, ...], wire: Carrier
 ) -> PressureError:
-    """The error to raise for an error reply to ``op``. May ask the server which key is wrong."""
+    """Make the error for an error reply to ``op``. May ask the server which key is wrong."""
     text = str(reply)
     address, queue = binding.address, binding.name
     if "invalid bulk length" in text or "invalid multibulk length" in text:
@@ -101,7 +102,7 @@ async def _wrong_key(binding: RedisBinding, op: str, wire: Carrier) -> str | Non
 
 
 def _is_count(value: bytes) -> bool:
-    """Whether the server can count on from there."""
+    """Whether the server can increment this value."""
     digits = value.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 19 or b"%d" % int(value) != value:
         return False

@@ -1,8 +1,8 @@
-"""The roles that others keep: whoever waits, or looks at a queue, sees to it that they live.
+"""The check that the keepers of a queue's roles live, by clients that wait or read the queue.
 
-A client of ours that was killed while it waited with a role, or stood in line for one, gives
-nothing back. Another implementation that is next in line cannot know; so each of ours
-looks after both roles, not only after the one that it wants.
+A client of this package that was killed while it waited with a role, or in line for a role, gives
+nothing back. A client of another implementation that is next in line cannot know that; so each
+client of this package checks both roles, not only the one that it wants.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from ..contract.session import ONE_TRY
 from .caller import Caller
 from .statuses import DONE, RESERVED, Reply
 
-#: Seconds for which a call that may not wait waits for what a reader reserved, and between two
-#: looks whether that is settled.
+#: Seconds for which a call that may not wait waits for the end of a reservation, and between two
+#: checks whether it has ended.
 GRACE = 0.2
 _PAUSE = 0.002
 
 
 async def wake(caller: Caller, holders: list[bytes], end: float | None = None) -> None:
-    """Wake those whose role a reply asks for, by the names of their connections."""
+    """Wake the clients whose role a reply asks for, by the names of their connections."""
     named = tuple(holder for holder in holders if holder)
     if named:
         await caller.script("wake", named, end)
 
 
 async def free_roles(caller: Caller, end: float | None = None) -> float | None:
-    """Give back the roles of clients that have ended. A lease, or the time of a grant, that has run
-    out is ended too, whoever had it.
+    """Give back the roles of clients that have ended, and of all clients whose lease, or time of a
+    grant, is over.
 
-    Returns in how many seconds to look again, None when there is no queue.
+    Returns in how many seconds to check again, None when the queue does not exist.
     """
     lease = caller.binding.options.lease
     while True:
@@ -42,7 +42,7 @@ async def free_roles(caller: Caller, end: float | None = None) -> float | None:
             return None
         await _end_the_gone(caller, reply[2], end)
         await put_back_unclaimed(caller, reply[3], end)
-        if reply[1] != 0:  # else something was ended, and only now there is a next one
+        if reply[1] != 0:  # otherwise a role was given back, and only now has a next client
             return float(reply[1]) / 1000
 
 
@@ -67,13 +67,13 @@ async def _end_the_gone(caller: Caller, tickets: list[bytes], end: float | None)
 
 
 async def _end(caller: Caller, keeper: str, is_gone: bool, end: float | None) -> None:
-    """A client has ended, or is a reader whose lease may have."""
+    """End the part of a client that has ended, or of a reader whose lease may have ended."""
     try:
         seen = hand_outs.read(keeper) if is_reader(keeper) else None
     except OSError:
-        return  # the next look tries again
+        return  # the next check tries again
     if is_reader(keeper):
-        handed = "" if seen is None else seen  # what nobody can see comes again
+        handed = "" if seen is None else seen  # items that cannot be seen are delivered again
         who = "dead" if is_gone else "stopped"
         args = (keeper, 0, handed, who, client_id())
         await caller.script("end_reservation", args, end)
@@ -83,8 +83,8 @@ async def _end(caller: Caller, keeper: str, is_gone: bool, end: float | None) ->
 
 
 async def read_counts(caller: Caller, op: str, end: float | None) -> Reply:
-    """Look at the queue when what a reader reserved is settled, or after :data:`GRACE` seconds; at
-    once in a call of one try."""
+    """Read counts of the queue when no reservation is open, or after :data:`GRACE` seconds; at once
+    in a call of one try."""
     reply = await caller.script(op, (int(end == ONE_TRY),), end)
     latest, pause = time.monotonic() + GRACE, _PAUSE
     while reply[0] == RESERVED:
@@ -96,9 +96,9 @@ async def read_counts(caller: Caller, op: str, end: float | None) -> Reply:
 
 
 async def check_roles(caller: Caller, end: float | None) -> float | None:
-    """:func:`free_roles`, once a tick for all of this process who wait for the queue or look at it.
+    """Call :func:`free_roles`, once a tick for all operations of this process at the queue.
 
-    Returns in how many seconds to come again, None when this process does it in the background.
+    Returns in how many seconds to check again, None when the renewals of this process check.
     """
     role_checks = caller.binding.role_checks
     if role_checks.is_due():
@@ -107,16 +107,16 @@ async def check_roles(caller: Caller, end: float | None) -> float | None:
 
 
 async def try_to_check_roles(caller: Caller) -> None:
-    """:func:`check_roles` for those who do not wait. Whoever looks has its reply: no error is
-    raised."""
+    """Call :func:`check_roles` for an operation that only reads, and ignore errors: it has its
+    reply."""
     try:
         await check_roles(caller, ONE_TRY)
     except PressureError:
-        pass  # whoever needs a role is told
+        pass  # an operation that needs a role gets the error
 
 
 async def finish_check(caller: Caller, again: int, tickets: list[bytes]) -> None:
-    """:func:`try_to_check_roles`, when another script has said what ``keepers`` says."""
+    """Finish a check of the roles with the results of ``keepers`` that another script returned."""
     role_checks = caller.binding.role_checks
     try:
         await _end_the_gone(caller, tickets, ONE_TRY)

@@ -1,4 +1,4 @@
-"""Where a pool's connections lead: to one server, or to the one that has the word just now."""
+"""The routes of a pool's connections: to one server, or to the current primary."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from .wire import Node, Wire
 
 T = TypeVar("T")
 
-#: Seconds for one of several servers to say what it knows; then the next one is asked.
+#: Seconds for one of several servers to answer before the next one is asked.
 _PATIENCE = 1.0
-#: As long as that each is asked, whatever time is left.
+#: The shortest time for each of them, in seconds, however little time is left.
 _SHORTEST = 0.01
-#: A route's ``silence`` where another server may take the place of one: longer than a script takes.
+#: The ``silence`` of a route on which another server may replace a silent one: longer than a script
+#: takes.
 SILENCE = 10.0
 
 
 class Route(ABC):
-    """From an address, as a user gave it, to the server for a slot. Each pool has its own.
+    """The way from the address that a user gave to the server of a slot. Each pool has its own
+    route.
 
     A slot is a number that the engine has for each queue; only in a cluster are there several.
     """
 
-    #: Seconds after which a server that answers nothing is given up. One that nobody can take the
-    #: place of is waited for.
+    #: Seconds after which a server that does not answer is given up. None: no other server can
+    #: replace it, so it is waited for.
     silence: float | None = None
 
     def __init__(self, address: RedisAddress, kind: type[Wire]) -> None:
@@ -45,21 +47,21 @@ class Route(ABC):
 
     @abstractmethod
     async def node(self, slot: int, timeout: float | None) -> Node:
-        """The server to go to. May have to ask others, for ``timeout`` seconds.
+        """Find the server to connect to. May ask other servers, for ``timeout`` seconds.
 
-        Raises BrokerUnavailable when nobody knows.
+        Raises BrokerUnavailable when none of them knows.
         """
 
     async def slots(self, timeout: float | None) -> list[int]:
-        """One slot of each server that has queues."""
+        """List one slot of each server that has queues."""
         return [0]
 
     def known(self, slot: int) -> Node | None:
-        """The server to go to, if that can be told without asking."""
+        """Return the server to connect to, if it is known without asking."""
         return None
 
     async def open(self, node: Node, timeout: float | None) -> Wire:
-        """A new connection to ``node``.
+        """Open a new connection to ``node``.
 
         Raises what :meth:`Wire.open` does, and EvictingServerError.
         """
@@ -76,7 +78,8 @@ class Route(ABC):
 
     @abstractmethod
     def doubt(self, node: Node, error: OSError) -> None:
-        """An operation there ended with ``error``: look anew before the next one."""
+        """Note that an operation there ended with ``error``: the next one searches for the server
+        again."""
 
     async def _ask(
         self,
@@ -85,14 +88,14 @@ class Route(ABC):
         read: Callable[[RedisAddress, Any], T],
         timeout: float | None,
     ) -> T:
-        """What ``read`` makes of the first reply to ``command`` that it can use. All of them
-        together have ``timeout`` seconds."""
+        """Send ``command`` to the servers, one after the other, until ``read`` can use a reply, and
+        return its result. All of them together have ``timeout`` seconds."""
         asked = list(servers)
         end = None if timeout is None else time.monotonic() + timeout
         problems: list[Exception] = []
         for number, one in enumerate(asked):
             patience = _PATIENCE
-            if end is not None:  # each has its part of what those before it left
+            if end is not None:  # each has its part of the remaining time
                 left = (end - time.monotonic()) / (len(asked) - number)
                 patience = max(min(left, _PATIENCE), _SHORTEST)
             try:
@@ -112,7 +115,7 @@ class Route(ABC):
         )
 
     def nodes(self) -> Iterable[Node]:
-        """All servers that were ever gone to."""
+        """All servers that connections were ever opened to."""
         return list(self._nodes.values())
 
     def _node_at(self, host: str, port: int) -> Node:
@@ -124,7 +127,7 @@ class Route(ABC):
 
 
 class Direct(Route):
-    """To the one server that the address names."""
+    """The route to the one server that the address names."""
 
     def __init__(self, address: RedisAddress, kind: type[Wire]) -> None:
         super().__init__(address, kind)
@@ -137,11 +140,11 @@ class Direct(Route):
         return self._node
 
     def doubt(self, node: Node, error: OSError) -> None:
-        """There is no other."""
+        """Do nothing: there is no other server."""
 
 
 def server(address: RedisAddress, host: str, port: int) -> RedisAddress:
-    """The address of one of the servers that ``address`` stands for."""
+    """Make the address of one of the servers that ``address`` stands for."""
     scheme = address.scheme.partition("+")[0]
     return address._replace(
         scheme=scheme,

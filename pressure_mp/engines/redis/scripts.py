@@ -1,4 +1,4 @@
-"""The Lua files: their headers say which keys and arguments they take and what they return."""
+"""The Lua scripts, read from files whose headers list their keys, arguments and replies."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Script:
     sha: str
     keys: tuple[str, ...]
     is_given_key: bool
-    """Whether its first key, which is not one of ``keys``, comes with each call: as the first of
-    the arguments."""
+    """Whether its first key, which is not one of ``keys``, comes with each call, as the first
+    argument."""
 
     beside: tuple[str, ...]
-    """The keys behind these that are not the queue's."""
+    """The further keys, which are not the queue's."""
 
     args: tuple[str, ...]
     replies: tuple[str, ...]
@@ -42,13 +42,13 @@ class Script:
     """Whether it is done once, however often its call arrives."""
 
     in_lane: bool
-    """Whether it takes the key and the number of a lane; what is done once does."""
+    """Whether it takes the key and the number of a lane, as all scripts do that are done once."""
 
     durable: bool
     """Whether its effect is confirmed by replicas or the disk, where the handle asks for it."""
 
     bare: bool
-    """Whether it returns a string for ``done`` and that, 1 for ``done``, nothing for
+    """Whether it returns a string for ``done`` with that value, 1 for ``done``, nothing for
     ``declined``: a list takes longer."""
 
     @property
@@ -59,12 +59,13 @@ class Script:
 
 @dataclass(frozen=True)
 class Storage:
-    """How a discipline keeps its items: a prelude, and the keys beside ``data`` that it wants."""
+    """The storage of a discipline's items: a prelude, and the keys beside ``data`` that it
+    needs."""
 
     source: str
     keys: tuple[str, ...]
     item: str
-    """The list that has an element while an item is queued: who waits for one waits there."""
+    """The list that has an element while an item is queued, on which calls wait for an item."""
 
 
 def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> Script:
@@ -72,9 +73,8 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
 
     The key ``item`` is the storage's list on which calls wait for an item.
 
-    With the prelude ``storage`` the script takes those of the storage's keys that it names, after
-    its own. A prelude that returns a reply, because the case is a simple one, spares what comes
-    after it.
+    With the prelude ``storage`` the script takes the keys of the storage that it names, after its
+    own. A prelude may return a reply for a simple case, before the code behind it runs.
     """
     header = dict(_HEADER.findall(text))
     named = header.get("keys", "").split()
@@ -118,32 +118,32 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
 
 
 def _named(keys: tuple[str, ...], sources: list[str]) -> tuple[str, ...]:
-    """Those of the keys that Lua sources name outside of comments."""
+    """Select the keys that Lua sources name outside of comments."""
     words = {word for source in sources for word in _WORD.findall(_COMMENT.sub("", source))}
     return tuple(key for key in keys if key in words)
 
 
-#: The folders of scripts that a discipline takes beside its own: a queue of items, in whatever
-#: order, is one with two roles. Tasks share only what every kind of queue has.
+#: The folders of scripts that a discipline of items uses beside its own, as all of these have two
+#: roles. Tasks only use the folder for every kind of queue.
 _SHARED_BY_ITEMS = ("common", "queue")
 _SHARED_BY_OTHER_ORDERS = (*_SHARED_BY_ITEMS, "ordered")
 _SHARED = {FIFO: _SHARED_BY_ITEMS, "tasks": ("common",)}
 
 
 def folders(discipline: str) -> tuple[str, ...]:
-    """The folders that have the scripts of a discipline."""
+    """List the folders with the scripts of a discipline."""
     return (*_SHARED.get(discipline, _SHARED_BY_OTHER_ORDERS), discipline)
 
 
 @functools.cache
 def names(folder: str) -> frozenset[str]:
-    """The scripts that a folder has."""
+    """List the scripts of a folder."""
     return frozenset(_read(_ROOT / folder)) - {"storage"}
 
 
 @functools.cache
 def load(discipline: str) -> dict[str, Script]:
-    """Every script of a discipline, by the name of its operation."""
+    """Load all scripts of a discipline, by the names of their operations."""
     preludes = _read(_ROOT / "prelude")
     if discipline != FIFO:
         preludes["incarnation"] = preludes["own_incarnation"]
@@ -157,30 +157,30 @@ def load(discipline: str) -> dict[str, Script]:
     return {name: parse(name, text, preludes, kept) for name, text in texts.items()}
 
 
-#: The keys of each queue that the script gets that renews leases in several queues; the last is
-#: the list on which calls wait for an item.
+#: The keys of each queue for the script that renews leases in several queues; the list on which
+#: calls wait for an item is the last.
 RENEWED = (
     *("bound", "consumed_bytes", "presence", "producers"),
     *("producer_free", "producer_claim", "producer_holder"),
     *("consumer_free", "consumer_claim", "consumer_holder"),
     *("waiting", "closed", "not_full", "producer", "consumer", "uploads"),
 )
-#: What the script that lists queues is given of each: of one of the protocol, and of one that may
-#: be of any other discipline.
+#: The keys of each queue for the script that lists queues: of a queue of the protocol, and of a
+#: queue that may be of any other discipline.
 LISTED = (
     *("bound", "data", "produced_messages", "consumed_messages"),
     *("closed", "in_flight", "readers", "rejected"),
     *("waiting", "producer_holder", "consumer_holder", "meta"),
 )
 LISTED_OWN = (*LISTED, "counts", "ready")
-#: The keys that tell whether a queue of the protocol is damaged; behind the counter are those that
-#: `adopt` removes.
+#: The keys that show whether a queue of the protocol is damaged; behind the counter are the keys
+#: that `adopt` removes.
 EXAMINED = (
     *("data", "producer", "closed", "deleting", "bound", "consumed_bytes"),
     *("meta", "done", "finished", "rejected", "users", "in_flight", "deliveries", "presence"),
     *("returned", "producers", "fetched", "readers", "uploads", "chunks"),
 )
-#: The same of one that is of another discipline.
+#: The keys that show whether a queue of another discipline is damaged.
 EXAMINED_OWN = (
     *("meta", "bound", "data", "records", "payloads", "counts", "ready", "behind", "groups"),
     *("tubes", "due", "expiry", "taken", "bundles", "shelf", "produced_messages"),
@@ -189,14 +189,14 @@ EXAMINED_OWN = (
 
 @functools.cache
 def load_for_broker(name: str) -> Script:
-    """A script that is about no single queue: its keys are those of many."""
+    """Load a script that is not for a single queue: its keys are those of many."""
     text = (_ROOT / "broker" / f"{name}.lua").read_text(encoding="utf-8")
     return parse(name, text, _read(_ROOT / "prelude"), storage(FIFO))
 
 
 @functools.cache
 def storage(discipline: str) -> Storage:
-    """How a discipline keeps its items."""
+    """Return the storage of a discipline."""
     text = (_ROOT / discipline / "storage.lua").read_text(encoding="utf-8")
     header = dict(_HEADER.findall(text))
     return Storage(text, tuple(header.get("keys", "").split()), header["item"])
@@ -211,7 +211,7 @@ def _read(folder: resources.abc.Traversable) -> dict[str, str]:
 
 
 def read_bare(reply: Any) -> Any:
-    """What a script with ``bare: yes`` says; a list or an error as it is."""
+    """Read the reply of a script with ``bare: yes``; a list or an error stays as it is."""
     if type(reply) is bytes:
         return [DONE, reply]
     if reply is None:

@@ -1,4 +1,4 @@
-"""Calls that were sent: over which connection, under which number, and what came of them."""
+"""Calls that were sent: their connection, their number, and their outcome."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Redis Sentinel: the sentinels say which server is the primary, and another one after a failover.
 
-They are asked whenever a connection is made after one broke, or after a server said that it is
-not the primary.
+They are asked whenever a connection is opened after another one broke, or after a server said that
+it is not the primary.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .wire import Node, Wire
 
 
 class SentinelRoute(Route):
-    """To the primary of a service."""
+    """The route to the primary of a service."""
 
     silence = SILENCE
 
@@ -60,7 +60,7 @@ class SentinelRoute(Route):
             self._primary = None
 
     def _ask_another(self) -> None:
-        """What the sentinel said that was asked first does not help."""
+        """Ask another sentinel first: the answer of the first one does not help."""
         self._primary = None
         first, *others = self._sentinels
         self._sentinels = [*others, first]
@@ -71,7 +71,7 @@ class SentinelRoute(Route):
                 f"knows no service {self.address.service!r}" if reply is None else f"says {reply}"
             )
             raise BrokerUnavailable(f"the sentinel at {sentinel.url} {what}")
-        # The one that answered is asked first, until it names a server that is no primary.
+        # Ask the sentinel that answered first, until it names a server that is no primary.
         self._sentinels = [sentinel, *(one for one in self._sentinels if one is not sentinel)]
         host, port = reply
         return self._node_at(host.decode(), int(port))
@@ -86,6 +86,6 @@ def _sentinel(address: RedisAddress, host: str, port: int) -> RedisAddress:
 
 
 class SentinelEngine(RedisEngine):
-    """Servers of which one is the primary, as the sentinels have agreed."""
+    """The engine for servers of which the sentinels name one as the primary."""
 
     _route = SentinelRoute

@@ -1,4 +1,4 @@
-"""One operation's dealings with the server: at most one connection that parks, one beside it."""
+"""The session of one operation: at most one connection that waits, and one beside it."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from .sent_calls import Attempt, SentCall
 from .statuses import DONE, Reply
 from .wire import Carrier, Wire
 
-#: How often the server is told to end a wait until it has its reply, and the seconds between; then
-#: the connection is taken for lost, or the wait was interrupted before it was sent.
-_LAST_WORDS = 40
+#: How often the server is told to end a wait until its reply comes, and the seconds in between;
+#: then the connection counts as lost, or the wait was interrupted before it was sent.
+_MOST_UNBLOCKS = 40
 _PAUSE = 0.05
-#: The server counts in so many seconds when it ends a wait.
+#: The unit, in seconds, in which the server counts the time of a wait.
 _CLOCK = 0.001
 #: Seconds for the reply to a wait that is over; then twice as many, and so on.
-_FIRST_LOOK = 0.005
-#: Milliseconds that a bell is heard; then its waiter has looked by itself.
+_FIRST_PAUSE = 0.005
+#: Milliseconds for which a bell rings; by then its waiter has made its call again by itself.
 _RUNG = 2000
-#: The calls that acknowledge a task: that is tried for ``reconnect`` seconds, however short a time
-#: the caller would wait for the next one.
+#: The calls that acknowledge a task: they are tried for ``reconnect`` seconds, however short the
+#: caller would wait for the next task.
 _SETTLING = frozenset(("ack", "next"))
 
 #: The replies to a call that came twice.
@@ -46,7 +46,7 @@ CAME_AGAIN = (AGAIN, STALE)
 
 
 class RedisSession:
-    """For asyncio; and, through ``BlockingSession``, for threads."""
+    """The session of an asyncio task; and, through ``BlockingSession``, of a thread."""
 
     def __init__(self, binding: RedisBinding, pool: Pool) -> None:
         self.binding = binding
@@ -56,16 +56,16 @@ class RedisSession:
         self._pool = pool
         self._wire: Wire | None = None
         self._parked: str | None = None
-        self._ends = 0.0  # when the server ends the outstanding wait, on the monotonic clock
+        self._ends = 0.0  # the end of the outstanding wait at the server, on the monotonic clock
         #: Whether the server should have ended the wait, and no reply came.
         self._is_overdue = False
-        #: What was sent behind the last wait, until its reply is read.
+        #: The call that was sent behind the last wait, until its reply is read.
         self.behind: SentCall | None = None
-        #: The lane and the number of the last call that takes items out.
+        #: The lane and the number of the last call that takes items.
         self.taken: tuple[Lane, bytes] | None = None
         #: See ``Session``.
         self.found: list[Any] | None = None
-        #: What the last wait granted, until the call that follows knows of it.
+        #: The token that the last wait granted, until the next call uses it.
         self.granted: str | None = None
 
     async def call(self, request: Request, end: float | None = None) -> Any:
@@ -82,11 +82,11 @@ class RedisSession:
         end: float | None = None,
         attempt: Attempt | None = None,
     ) -> Reply:
-        """Call a script, once; its status and values. ``end`` is as of ``Session.call``."""
+        """Call a script, once; return its status and values. ``end`` is as in ``Session.call``."""
         granted, self.granted = self.granted, None
         if op in self.binding.giving_back:
             if granted is not None and op == "release":
-                args = (args[0], granted, *args[2:])  # the operation did not hear of it
+                args = (args[0], granted, *args[2:])  # the operation does not know of the grant
             giving = self.call_once(op, args, end, attempt)
             return await self._pool.uninterrupted(giving)
         return await self.call_once(op, args, end, attempt)
@@ -123,7 +123,7 @@ class RedisSession:
                             self.taken = lane, number
                     if wire.lane is not lane:
                         if not isinstance(wire, Wire) or wire.unread is None:
-                            self._pool.drop(wire)  # else a call of its lane may be made again
+                            self._pool.drop(wire)  # otherwise a call of its lane may be made again
                         wire.lane = lane
                     reply = await self._evaluate(wire, op, args, number, limit, outage is not None)
             except OSError as error:  # BrokerUnavailable too
@@ -136,7 +136,7 @@ class RedisSession:
                 try:
                     await outage.ride_out(error)
                 except BaseException:
-                    self._discard()  # nobody could be told that the wait is over
+                    self._discard()  # no caller would read the end of the wait
                     raise
             except PressureError:  # an error reply: the connection is as good as before
                 if op in TAKING:
@@ -151,7 +151,7 @@ class RedisSession:
                 return reply
 
     def _heard(self, op: str, wire: Carrier, reply: Reply) -> None:
-        """A call was replied to, over this connection."""
+        """Note the reply to a call, and the connection over which it came."""
         self._give_wire_back(wire)
 
     def _is_beside(self, op: str) -> bool:
@@ -159,7 +159,8 @@ class RedisSession:
         return bool(self._parked or (op in REJECTING and self.taken))
 
     def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:
-        """The operation's own connection, or one beside it; None when a new one is needed."""
+        """Return the operation's own connection, or an idle one beside it; None when a new one is
+        needed."""
         if self._is_beside(op):
             return self._pool.idle(self.binding.slot)
         if self._wire is None:
@@ -177,7 +178,7 @@ class RedisSession:
             self._pool.take_in(wire)
 
     def lose(self, wire: Carrier | None, error: BaseException) -> None:
-        """Nothing more is heard of a connection."""
+        """Note that a connection is lost."""
         if wire is self._wire:
             self._wire = self._parked = None
         if wire is not None:
@@ -216,7 +217,7 @@ class RedisSession:
         return reply
 
     def _pack(self, wire: Carrier, op: str, args: tuple[Any, ...], number: bytes) -> bytes:
-        """A call over a connection; for the client of the operation's own one."""
+        """Pack a call over a connection, for the client of the operation's own connection."""
         return self.binding.commands[op].pack(args, (self._wire or wire).id, wire.lane, number)
 
     async def _understand(
@@ -229,7 +230,7 @@ class RedisSession:
         limit: float | None,
         again: bool = False,
     ) -> Reply:
-        """The status and values in what a script's call was answered with."""
+        """Return the status and values of a reply to a script."""
         has_effect = self.binding.scripts[op].once
         if is_missing(reply):
             await load(wire, self.binding, op, limit)
@@ -244,7 +245,7 @@ class RedisSession:
         if type(reply) is not list:
             raise await translate(reply, self.binding, op, args, wire)
         if reply[0] in CAME_AGAIN:
-            if reply[0] == STALE or not again:  # what was never sent before has no reply yet
+            if reply[0] == STALE or not again:  # a call that was never sent before has no reply yet
                 raise stale(self.binding, wire.lane.id)
             return list(reply[1])
         return reply
@@ -252,7 +253,7 @@ class RedisSession:
     async def _take_back(
         self, wire: Carrier, lane: Lane, number: bytes, if_open: bool, limit: float | None
     ) -> Reply:
-        """Undo the call that had this number in a lane, in which nobody made a later one."""
+        """Undo the call with this number in a lane, which is the last one there."""
         command, args = self.binding.commands["take_back"], (int(if_open),)
         packed = command.pack(args, wire.id, lane, number.split()[0])
         reply = await exchange(wire, self.binding, "take_back", packed, limit, has_effect=True)
@@ -262,7 +263,7 @@ class RedisSession:
         return await self._understand(reply, wire, "take_back", args, b"", limit)
 
     async def _ring(self, wire: Carrier, ticket: str, limit: float | None) -> Any:
-        """Wake one waiter, also one that is about to wait."""
+        """Wake one waiter, even if it is only about to wait."""
         bell = self.binding.bell(ticket)
         ringing = ("LPUSH", bell, "1"), ("PEXPIRE", bell, _RUNG)
         if isinstance(wire, Wire):  # one round trip
@@ -271,7 +272,7 @@ class RedisSession:
             replies = [await wire.request(*one, timeout=limit, has_effect=True) for one in ringing]
         return replies[0]
 
-    #: Of the operations of one event loop many wait on one connection after the other.
+    #: Operations of one event loop wait on one connection after the other.
     receives = False
 
     async def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
@@ -279,13 +280,13 @@ class RedisSession:
         return None
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, whatever happens."""
+        """Wait for so many seconds."""
         await self._pool.sleep(seconds)
 
     async def park(
         self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
     ) -> bool:
-        """See ``Caller``; here nothing is sent before it is called."""
+        """See ``Caller``; nothing is sent here before it is called."""
         if self._parked not in (None, signal):
             await self._abandon()
         limit = TICK if timeout is None else min(timeout, TICK)
@@ -308,8 +309,8 @@ class RedisSession:
             self.lose(self._wire, error)
             if not self.binding.options.reconnect:
                 raise self._pool.translate(error) from error
-            # The signal may have come with what was lost: for one in line, the role itself. The
-            # call that follows connects again.
+            # The signal may be lost with the connection: for a client in line, the role itself. The
+            # next call connects again.
             return self.binding.is_line(signal)
         except BaseException:  # cancelled, or KeyboardInterrupt: a granted turn goes back first
             await self._abandon()
@@ -325,13 +326,13 @@ class RedisSession:
 
     def _pack_behind(self, wire: Wire, call: Call) -> bytes:
         command = self.binding.commands[call.op]
-        # The wait may be long, and the reply is kept from when the call is done.
+        # The wait may be long, and the reply is kept from the end of the call on.
         number = command.number(wire.lane, says_how_long=True)
         self.behind = SentCall(*call, wire, number)
         return command.pack(call.args, wire.id, wire.lane, number)
 
     async def end_wait(self) -> None:
-        """End an outstanding wait, so that what was sent behind it is done. Raises OSError."""
+        """End an outstanding wait, so that the server does the call behind it. Raises OSError."""
         wire = self._wire
         assert wire is not None
         async with self._pool.borrowed(self.binding.slot) as beside:
@@ -341,23 +342,23 @@ class RedisSession:
             self._parked = None
 
     async def hear_end(self, wire: Wire, limit: float) -> None:
-        """Hear of the end of a wait that another call was sent along with. Raises OSError when the
-        connection is lost."""
+        """Read the reply to a wait behind which a call was sent. Raises OSError when the connection
+        is lost."""
         self._is_overdue = False
         await self._hear(wire, limit, True)
 
     async def _hear(self, wire: Wire, limit: float, ends: bool) -> Any:
-        """The reply to the outstanding wait, which ``ends`` by then. The server looks at its clock
-        ten times a second, and whenever bytes arrive: this sends bytes, so that the wait ends on
-        time."""
+        """Read the reply to the outstanding wait, which ``ends`` by then. The server checks its
+        clock ten times a second, and whenever bytes arrive: this sends bytes, so that the wait ends
+        on time."""
         try:
             return await wire.read(limit)
         except TimeoutError:
             if not ends:
                 raise
-        if self._is_overdue:  # and the server has replied to a call beside it since
+        if self._is_overdue:  # and the server has replied to another call since
             raise ConnectionResetError("the server has ended a wait, and nothing came of that")
-        pause = _FIRST_LOOK
+        pause = _FIRST_PAUSE
         while pause < TICK:
             await wire.send_nothing()
             try:
@@ -368,7 +369,7 @@ class RedisSession:
         raise TimeoutError("a wait is over, and the server says nothing")
 
     async def _abandon(self) -> None:
-        """End an outstanding wait; a role that was granted meanwhile goes back."""
+        """End an outstanding wait, and give a role back that was granted meanwhile."""
         await self._pool.uninterrupted(self._end_wait())
 
     async def _end_wait(self) -> None:
@@ -377,7 +378,7 @@ class RedisSession:
             return
         try:
             async with self._pool.borrowed(self.binding.slot) as beside:
-                if beside.node is not wire.node:  # the queue moved; so ended the wait
+                if beside.node is not wire.node:  # the queue moved, which ended the wait
                     self._discard()
                     return
                 granted = await self._end_block(wire, beside)
@@ -393,17 +394,18 @@ class RedisSession:
             raise
 
     async def _end_block(self, wire: Wire, beside: Carrier) -> Any:
-        """The reply to the outstanding wait. The server may see it later than the word to end it,
-        since that goes over another connection: so it is said until it is heard."""
-        for _ in range(_LAST_WORDS):
+        """End the outstanding wait, and return its reply. The server may receive the wait later
+        than the command to end it, which goes over another connection: so the command is repeated
+        until the reply comes."""
+        for _ in range(_MOST_UNBLOCKS):
             await beside.request(
-                "CLIENT", "UNBLOCK", wire.id, timeout=_PAUSE * _LAST_WORDS, has_effect=True
+                "CLIENT", "UNBLOCK", wire.id, timeout=_PAUSE * _MOST_UNBLOCKS, has_effect=True
             )
             try:
                 return await wire.read(_PAUSE)
             except TimeoutError:
                 pass
-        raise TimeoutError(f"no end of a wait after {_LAST_WORDS} words")
+        raise TimeoutError(f"no end of a wait after {_MOST_UNBLOCKS} words")
 
     def _discard(self) -> None:
         if self._wire is not None:
@@ -421,13 +423,13 @@ class RedisSession:
         return None if self._parked else self._wire
 
     def interrupted(self) -> None:
-        """An exception came from outside: no further call goes over the operation's connection, in
-        the lane of the one that was interrupted."""
+        """Note an exception from outside: no further call goes over the operation's connection, in
+        the lane of the interrupted call."""
         if not self._parked:
             self._discard()
 
     def keep(self, wire: Wire) -> None:
-        """The operation goes on over this connection."""
+        """Make this connection the operation's own."""
         self._wire = wire
 
     @property
@@ -442,13 +444,13 @@ class RedisSession:
                 self.waiter = None  # no cycle
         finally:
             if self.behind is not None:
-                self._discard()  # the server does not do it then, unless it has
+                self._discard()  # so the server does not do the call behind it, unless it has
             if self._parked:
                 await self._abandon()
             self.give_wire_back()
 
     def give_wire_back(self) -> None:
-        """Nothing is outstanding on the operation's connection: it is idle again."""
+        """Give back the operation's connection, on which no reply is outstanding."""
         wire, self._wire = self._wire, None
         if wire is not None:
             self._pool.checkin(wire)

@@ -1,4 +1,4 @@
-"""Which of a server's settings, and of what it says of itself, mean that data can be lost."""
+"""Find the settings and the state of a server with which data can be lost."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 from ..contract.brokers import Finding
 
-#: Open files that a server needs beside one for each client.
+#: Open files that a server needs in addition to one for each client.
 _SPARE_FILES = 32
-#: With fewer clients than this, those of a few machines with some processes each are refused.
+#: With a lower limit, the clients of a few machines with some processes each are refused.
 _FEW_CLIENTS = 1000
-#: Of its memory limit; above, puts are soon refused.
+#: The part of the memory limit above which puts are soon refused.
 _NEARLY_FULL = 0.9
 
 
 def examine(info: bytes | None, config: list[Any] | None) -> list[Finding]:
-    """What is wrong with a server that replied this to INFO and to CONFIG GET; None where this user
-    may not ask."""
+    """Find what is wrong with a server, from its replies to INFO and to CONFIG GET; None where this
+    user may not ask."""
     if info is None:
         return [_unknown("INFO", "+info")]
     told = dict(line.partition(":")[::2] for line in info.decode(errors="replace").splitlines())

@@ -1,8 +1,8 @@
-"""What can be waited for: the blocking command of each signal, by discipline.
+"""The signals that operations wait for, and their keys, by discipline.
 
-A *watch* leaves its list as it is: for the one who holds a role, or for everybody. Who stands in
-*line* is served by the server, first come, first served: it moves a token for the first. A *bell*
-is a list of one waiter alone, which others ring: what they put there is what the waiter gets.
+A *watch* leaves its list unchanged: it is for the holder of a role, or for all waiters. In a *line*
+the server grants a token to the first waiter, by moving it to another list. A *bell* is the list of
+one waiter, to which other clients put a notice that the waiter gets.
 """
 
 from __future__ import annotations
@@ -10,13 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Milliseconds for a grant of the queue's other role, if it is first seen when one is given back.
+#: Milliseconds for a grant of the queue's other role, if it is first seen when a role is given
+#: back.
 _LEASE = 5000
 
 
 @dataclass(frozen=True)
 class LineKeys:
-    """From where to where a token is moved, and the call that gives a granted one back."""
+    """The lists from which and to which a token is moved, and the call that gives a granted token
+    back."""
 
     free: str
     granted: str
@@ -30,7 +32,7 @@ class Signals:
 
     watches: dict[str, str] = field(default_factory=dict)
     lines: dict[str, LineKeys] = field(default_factory=dict)
-    #: Whether one who waits keeps the place in line however short the waits are.
+    #: Whether a waiter keeps its place in line, however short its waits are.
     keeps_place: bool = False
 
 
@@ -46,12 +48,13 @@ _OTHERS = {
     )
 }
 
-#: What the signals of a waiter alone begin with; its ticket follows.
+#: The beginning of the signal of one waiter; its ticket follows.
 BELL = "bell:"
 
 
 def of(discipline: str, item: str) -> Signals:
-    """The signals of a discipline; who waits for an item waits on the list ``item``."""
+    """Return the signals of a discipline, whose operations wait for an item on the list
+    ``item``."""
     if discipline in _OTHERS:
         return _OTHERS[discipline]
     watches = {"space": "not_full", "finished": "finished", "item": item}

@@ -18,7 +18,7 @@ from ..silence import GRACE, SILENCE
 from .address import RedisAddress
 from .errors import not_done
 
-#: Seconds until it is asked again, if it did not answer, or another waiter asks.
+#: Seconds until the server is asked again, if it did not answer, or another waiter asks.
 PAUSE = 2.0
 #: Seconds to connect, and for the answer.
 _LIMIT = 5.0

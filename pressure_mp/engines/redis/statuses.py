@@ -1,4 +1,5 @@
-"""What scripts return: a status, then values that depend on it; each script's header says which."""
+"""The statuses of scripts. A reply is a status, then values that depend on it; see each script's
+header."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ EXISTS = b"exists"
 MISMATCH = b"mismatch"
 EXCESS = b"excess"
 UNFINISHED = b"unfinished"
-ENDED = b"ended"  # closed too, but because every producer has ended
+ENDED = b"ended"  # closed because every producer has ended
 RENEWED = b"renewed"
 PASSED = b"passed"
 LATE = b"late"
@@ -29,16 +30,16 @@ SHARED = b"shared"
 TAKEN = b"taken"
 # Of tasks.
 ABSENT = b"absent"
-WRONG = b"wrong"  # in a state that the operation does not take it out of; the state follows
-FOREIGN = b"foreign"  # taken, but not by the caller, or not any more
-DUE = b"due"  # the time has come of something that another script is to see to
-CHANGED = b"changed"  # since the caller read the data
+WRONG = b"wrong"  # the task is in a state that the operation does not change; the state follows
+FOREIGN = b"foreign"  # the task is taken by another process, or by another take
+DUE = b"due"  # a transition is due that another script must make first
+CHANGED = b"changed"  # the data changed since the caller read it
 
-# A reader has items reserved; and whose the role is that a busy reply names, then.
+# A reader has items reserved; in a busy reply, the holder of the role is a reader.
 RESERVED = b"reserved"
 
-# How a call takes part in a queue's line: its mode, and its turn if it is an operation's first.
+# The mode of a call at a line, and its turn if it is the first call of an operation.
 FIRST = "first"
-WAIT = b"wait"  # the caller will park when it cannot be served, and keeps its turn
-TRY = b"try"  # serve it if it passes nobody who waits; else it comes again, in mode wait
-NOW = b"now"  # serve it at once or not at all; a role it held goes back
+WAIT = b"wait"  # the caller waits when it cannot be served, and keeps its turn
+TRY = b"try"  # serve it if no other client waits; otherwise it calls again in mode wait
+NOW = b"now"  # serve it at once or not at all, and give back a role that it held

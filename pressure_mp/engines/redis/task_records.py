@@ -1,12 +1,13 @@
-"""What a server keeps of a task beside its data, in bytes; and of a queue's options.
+"""The record of a task on a server, in bytes; and the record of a queue's options.
 
 A record is the state's letter; the priority, so that its bytes sort as the numbers do; and, each in
-eight bytes, big-endian: the number of the arrival, when the task was put, since when it is in its
-state, and when that ends by itself (0: never). In four bytes each follow the number of its bundle,
-which only the scripts use, and how often it was delivered; in eight the number of the take that has
-it, and in eight for how long its result is kept (-1: with an inbox). Then the tube, the key, the
-owner, and the inboxes that hear of it, with spaces between, each ended by a zero byte; and the text
-of the last error. Times are the server's, in milliseconds since the epoch.
+eight bytes, big-endian: the number of the arrival, the time of the put, the time since which it is
+in its state, and the time at which that ends by itself (0: never). In four bytes each follow the
+number of its bundle, which only the scripts use, and the number of deliveries; in eight the number
+of the take that has it, and in eight the time for which its result is kept (-1: with an inbox).
+Then the tube, the key, the owner, and the inboxes that are told of it, with spaces between, each
+ended by a zero byte; and the text of the last error. Times are the server's, in milliseconds since
+the epoch.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from ..contract.task_records import Record, StoredTask, TaskSettings
 
-#: What a record begins with.
+#: The beginning of a record.
 HEAD = struct.Struct(">c8s8xQQQ4xIQq")
 _NUMBER = struct.Struct(">d")
 _BITS = struct.Struct(">Q")
@@ -30,8 +31,8 @@ _USUAL = _BITS.pack(_SIGN)
 
 
 class PackedRecord:
-    """A record's bytes, of which no more is read than somebody asks for; perhaps in another state,
-    perhaps since then."""
+    """A record as bytes, which are read only as far as attributes need; ``state`` and ``since``
+    replace those of the bytes."""
 
     __slots__ = ("_packed", "_read", "_since", "_state")
 
@@ -55,7 +56,7 @@ class PackedRecord:
 
     @property
     def inboxes(self) -> str:
-        """Those that hear of it, with spaces between."""
+        """The inboxes that are told of the task, with spaces between."""
         return self._packed[HEAD.size :].split(b"\0", 4)[3].decode()
 
     @property
@@ -112,7 +113,7 @@ class PackedRecord:
 
 
 def unpack(packed: bytes) -> Record:
-    """The record that these bytes are."""
+    """Read a record from bytes."""
     state, priority, *numbers, result_ttl = HEAD.unpack_from(packed)
     texts = packed[HEAD.size :].decode(errors="replace").split("\0", 4)
     tube, key, owner, _, error = texts
@@ -121,7 +122,7 @@ def unpack(packed: bytes) -> Record:
 
 
 def read_tasks(flat: Sequence[Any]) -> list[StoredTask]:
-    """The tasks in a reply, each an id, a record and data."""
+    """Read the tasks in a reply, each an id, a record and data."""
     if len(flat) == 3:
         return [StoredTask(flat[0], PackedRecord(flat[1]), flat[2])]
     records = map(PackedRecord, flat[1::3])
@@ -129,7 +130,7 @@ def read_tasks(flat: Sequence[Any]) -> list[StoredTask]:
 
 
 def encode_priority(priority: float) -> bytes:
-    """Eight bytes that sort as the priorities do."""
+    """Encode a priority as eight bytes that sort as priorities do."""
     if not priority:
         return _USUAL
     (bits,) = _BITS.unpack(_NUMBER.pack(priority))
@@ -137,17 +138,17 @@ def encode_priority(priority: float) -> bytes:
 
 
 def decode_priority(encoded: bytes) -> float:
-    """The priority; an int, when it is a whole number."""
+    """Decode a priority; an int, if it is a whole number."""
     (bits,) = _BITS.unpack(encoded)
     (number,) = _NUMBER.unpack(_BITS.pack(bits ^ (_SIGN if bits & _SIGN else _ALL)))
     return int(number) if number.is_integer() else float(number)
 
 
 def dump(settings: TaskSettings) -> str:
-    """The options as they are recorded; times are numbers beside them, too."""
+    """Encode the options for the record; times are also in it as numbers."""
     return json.dumps(asdict(settings))
 
 
 def load(text: bytes) -> TaskSettings:
-    """The options that were recorded."""
+    """Decode the options of a record."""
     return TaskSettings(**json.loads(text))

@@ -1,12 +1,14 @@
-"""Who waits on a server for a task, or for what becomes of one.
+"""Waiting at a server for a task, for the end of a task, or for notices of an inbox.
 
-Who waits for any task stands in line at the list ``wake``, whose one element the server gives to
-the first. Who waits for one of a tube, or for what becomes of one, listens at a list of its own,
-its bell, and is noted so that others ring it. For one that was woken and does not look, another is.
+A session that waits for a task of any tube is in line at the list ``wake``, whose one element the
+server gives to the first. A session that waits for a task of one tube, or for the end of a task,
+waits on a list of its own, its bell, and is noted so that other clients ring it. If a woken session
+does not make its call, another one is woken.
 
-Who waits for what an inbox hears is called by the inbox's name. A worker knows that from the task
-that it acknowledges: so its script rings that bell by itself, and puts the notice there. Who hears
-all notices so need not ask for them: it waits on, and asks now and then.
+The bell of a session that waits for notices has the name of the inbox. The record of a task has
+that name: so the script that acknowledges the task puts the notice on that bell itself. A session
+that receives all notices in this way makes no request for them: it waits on, and makes one now and
+then.
 """
 
 from __future__ import annotations
@@ -45,35 +47,37 @@ from .one_script import bells_in
 from .statuses import ABSENT, CLOSED, DONE, DUE, EMPTY, LOST, MISSING, NOW, UNFINISHED, WAIT, Reply
 from .task_records import PackedRecord, read_tasks
 
-#: The signal for one who takes from all tubes; who waits for something else has a bell.
+#: The signal for takes from all tubes; all other waits have a bell.
 _TASK = "task"
 _BELL = "bell:"
 
-#: Seconds beyond the moment at which a task is due: the server's clock may be read a bit later.
+#: Seconds to wait beyond the moment at which a task is due, as the server may read its clock a bit
+#: late.
 _GRACE = 0.001
 
 
 class TaskWaiter:
-    """A session that waits, or may: what it keeps of that."""
+    """The waiting state of one session at a queue of tasks."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self._ticket = ""
-        #: What the script noted for one who waits for a task of a tube.
+        #: The entry that the script made for a wait for a task of a tube.
         self.entry = b""
         self.tube = ""
         #: The server's reply to its last wait.
         self.heard: Any = None
-        #: Whether it waited for a task, or was about to, and was not served since.
-        self.looks_again = False
-        #: The call that one in line makes when it is woken, if that may take as long as it likes.
+        #: Whether the session must pass a wake-up on: it waited for a task, or was about to, and
+        #: was not served since.
+        self.passes_on = False
+        #: The call to make when the session in line is woken, if that call has no time limit.
         self._then: Call | None = None
-        #: What it knows of the inbox for which it waits.
+        #: The state of the inbox for whose notices it waits.
         self.listening: Listening | None = None
 
     @property
     def ticket(self) -> str:
-        """What others call this session by."""
+        """The name by which other clients wake this session."""
         if not self._ticket:
             self._ticket = ticket()
         return self._ticket
@@ -83,14 +87,14 @@ class TaskWaiter:
         self._ticket = ticket
 
     def begin(self, entry: bytes, request: TakeTasks, end: float | None) -> None:
-        """It is about to wait for a task."""
-        self.entry, self.tube, self.looks_again = entry, request.tube, True
+        """Note that the session is about to wait for a task."""
+        self.entry, self.tube, self.passes_on = entry, request.tube, True
         self._then = None
         if end is None and self._caller.receives:
             self._then = Call("take", take_args(self._caller.binding, request, self))
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        """Wait for a task, or for what becomes of one."""
+        """Wait for a task, or for the end of a task."""
         in_line = isinstance(later, NoTask) and not later.tube
         if isinstance(later, NoTask) and later.due is not None:
             soon = later.due / 1000 + _GRACE
@@ -102,18 +106,18 @@ class TaskWaiter:
         return came
 
     async def end(self) -> None:
-        """What woke it, or was to wake it, is for another."""
-        if not self.looks_again:
+        """Pass a wake-up of this session on to another one."""
+        if not self.passes_on:
             return
-        self.looks_again = False
+        self.passes_on = False
         try:
             await ask(self._caller, "rouse", (self.entry, self.tube), ONE_TRY)
         except PressureError:
-            pass  # the others look by themselves
+            pass  # the others call again by themselves
 
 
 def waiter_of(caller: Caller) -> TaskWaiter:
-    """The session's, which is made when it is first needed."""
+    """Return the session's waiter, which is made when it is first needed."""
     waiter = caller.waiter
     if waiter is None:
         waiter = caller.waiter = TaskWaiter(caller)
@@ -122,7 +126,7 @@ def waiter_of(caller: Caller) -> TaskWaiter:
 
 
 async def ask(caller: Caller, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
-    """Run a script; wake those whom its reply names."""
+    """Run a script, and wake the waiters that its reply has."""
     reply = await caller.script(op, args, end)
     if bells := bells_in(reply):
         await caller.script("ring", bells)
@@ -130,19 +134,19 @@ async def ask(caller: Caller, op: str, args: tuple[Any, ...], end: float | None)
 
 
 def or_none(number: int | None) -> int | bytes:
-    """A number as an argument, empty for none."""
+    """Return a number as an argument, empty for None."""
     return b"" if number is None else number
 
 
 def take_args(
     binding: RedisBinding, request: TakeTasks, waiter: TaskWaiter | None
 ) -> tuple[Any, ...]:
-    """The arguments of a take."""
+    """Make the arguments of a take."""
     owner, call, limit, tube, ttr, _, waits, retries_alone = request
     who, entry, turn = b"", b"", b"first"
     if waiter is not None and tube:
         who = waiter.ticket.encode()
-    if waiter is not None and waiter.looks_again:
+    if waiter is not None and waiter.passes_on:
         entry, turn = waiter.entry, b"again"
     size = owner.encode(), call, min(limit, MOST_ITEMS), MOST_BYTES, or_none(ttr), tube.encode()
     how = WAIT if waits else NOW, turn, binding.options.lease, int(retries_alone)
@@ -152,18 +156,18 @@ def take_args(
 async def take(
     caller: Caller, request: TakeTasks, end: float | None, reply: Reply | None
 ) -> TakeTasksReply:
-    """:class:`TakeTasks` without an ``ack``, from the reply of the first script on, if it was
+    """Do :class:`TakeTasks` without an ``ack``, from the reply of the first script on, if it was
     called."""
     tube = request.tube
     waiter = waiter_of(caller) if tube or caller.waiter is not None else None
     while True:
         was_sent = caller.has_sent
         if reply is None:
-            reply = await _look_or_take(caller, request, waiter, end)
+            reply = await _check_or_take(caller, request, waiter, end)
         if bells := bells_in(reply):
             await caller.script("ring", bells)
         status = reply[0]
-        if status == EMPTY and reply[2] == 0:  # such as should have been gone were in the way
+        if status == EMPTY and reply[2] == 0:  # tasks whose time was over were in the way
             reply = None
             continue
         if status == EMPTY:
@@ -171,9 +175,9 @@ async def take(
                 waiter = waiter_of(caller)
                 waiter.begin(reply[3], request, end)
             elif waiter is not None:
-                waiter.looks_again = was_sent  # that call did not pass on what woke it
+                waiter.passes_on = was_sent  # that call did not pass the wake-up on
             return NoTask(tube, None if reply[2] == b"" else reply[2])
-        if status == DONE and len(reply) == 1:  # it was done before, and the reply lost
+        if status == DONE and len(reply) == 1:  # it was done before, and its reply was lost
             reply = None
             _, tasks = await had(caller, request.owner, request.call, end)
             if not tasks:
@@ -181,17 +185,17 @@ async def take(
         else:
             tasks = read_tasks(reply[2:])
         if waiter is not None:
-            waiter.looks_again = False
+            waiter.passes_on = False
         if status == DONE:
             return TakenTasks(tasks)
         return Outcome.CLOSED if status == CLOSED else Outcome.MISSING
 
 
-async def _look_or_take(
+async def _check_or_take(
     caller: Caller, request: TakeTasks, waiter: TaskWaiter | None, end: float | None
 ) -> Reply:
-    """The reply to a take. One who is in line still takes only if there is reason to: else it keeps
-    its place."""
+    """Make the call of a take. A session that is still in line takes only if a task is ready;
+    otherwise it keeps its place."""
     if caller.has_sent and waiter is not None and request.waits:
         looked = await caller.script("look", (), end)
         if looked[0] == EMPTY:
@@ -204,8 +208,8 @@ async def _look_or_take(
 async def had(
     caller: Caller, owner: str, call: int, end: float | None
 ) -> tuple[int, list[StoredTask]]:
-    """The server's time, 0 if there is no queue; and what a take got whose reply was lost. It may
-    have it no longer."""
+    """Return the server's time, 0 if the queue does not exist; and the tasks of a take whose reply
+    was lost, as far as it still has them."""
     reply = await ask(caller, "had", (owner, call), end)
     return (reply[2], read_tasks(reply[3:])) if reply[0] == DONE else (0, [])
 
@@ -256,7 +260,7 @@ async def take_notices(caller: Caller, request: TakeNotices, end: float | None) 
     return Outcome.LOST if reply[0] == LOST else Outcome.MISSING
 
 
-#: What an event is called, by its letter in a notice.
+#: The events, by their letters in a notice.
 _EVENTS = {
     b"P": "processed",
     b"B": "buried",
@@ -265,17 +269,17 @@ _EVENTS = {
     b"T": TAKEN,
     b"A": ABSENT_EVENT,
 }
-#: Of how many parts a notice is.
+#: The number of parts of a notice.
 _PARTS = 8
 
 
-#: What a notice on a bell begins with: its number, how often the task was delivered, whether a
-#: result is kept, and how long the last error is, and the token of a content.
+#: The beginning of a notice on a bell: its number, the number of deliveries, whether a result is
+#: kept, and the lengths of the last error and of the token of a content.
 _RUNG = struct.Struct(">QI?IB")
 
 
 def _notice_heard(waiter: TaskWaiter) -> Notice | None:
-    """The notice that a worker put to the bell, of a task that was processed; it is told once."""
+    """Read the notice of a processed task that came on the bell, once."""
     reply, waiter.heard = waiter.heard, None
     if type(reply) is not list or len(reply[1]) < _RUNG.size:
         return None

@@ -17,25 +17,26 @@ from .role_checks import WaitingOperation
 from .roles import GRACE, check_roles, put_back_unclaimed, wake
 from .statuses import BUSY, DONE, EMPTY, FIRST, FULL, NOW, RESERVED, TRY, WAIT, Reply
 
-#: The statuses after which trying again may help; a signal to park on follows them.
+#: The statuses after which another try may succeed; the signal to wait for follows them.
 _LATER = (EMPTY, FULL, BUSY)
 
 _ROLES = (b"producer", b"consumer")
 
-#: Seconds of a role holder's first wait. A close that finds it not yet parked wakes nobody.
+#: Seconds of a role holder's first wait. A close that comes before the wait begins wakes no client.
 FIRST_WATCH = 0.05
-#: Seconds after which a waiting operation makes its call again, whatever its process's looks say.
+#: Seconds after which a waiting operation makes its call again, whatever its process's renewals
+#: see.
 LAST_WATCH = 60.0
 
 
 class Turns:
     """One operation that takes its turns at a role, call by call.
 
-    To each call it adds who calls: client id, ticket, mode (wait, try or now), the turn, and the
-    lease in milliseconds. A call in mode ``now`` takes what is there at that moment, and gives back
-    a role that was held while waiting. One that ``tries`` is the only one of its operation that
-    does not wait, and passes nobody who does. One that ``receives`` is given the item that it
-    waits for with the news, and nobody else takes any until it came for that.
+    To each call it adds the caller: client id, ticket, mode (wait, try or now), the turn, and the
+    lease in milliseconds. A call in mode ``now`` is served at that moment or not at all, and gives
+    back a role that was held while waiting. With ``tries`` the operation makes one call without
+    waiting, which is served only if no other client waits. With ``receives`` the wake-up brings the
+    item, and no other client takes an item until the operation has removed it.
     """
 
     def __init__(self, caller: Caller, tries: bool = False, receives: bool = False) -> None:
@@ -44,18 +45,18 @@ class Turns:
         self._tries = tries
         self._lease = caller.binding.options.lease
         self._who = (client_id(), receiver() if receives else ticket())
-        self._safe = 0.0  # until then the role is the caller's, on the monotonic clock
+        self._safe = 0.0  # the end of the caller's role, on the monotonic clock
         self._waits = WaitingOperation(self._who[1], self._lease)
-        self._later: Reply | None = None  # of the last call, while nothing is known to have changed
+        self._later: Reply | None = None  # the last reply, while no change is known
         self._called = 0.0
         self._turn = FIRST
         self._signal = ""
-        self._has_role = False  # meanwhile: it waits with it
+        self._has_role = False  # it waits with the role
         self._in_line = ""
         self._watches = 0
         self._checks = False  # whether to check the roles before the next wait
         self._waiting: FastPath | None = None
-        self._alone = False  # nobody else can be in the way
+        self._alone = False  # no other client can be in the way
         self._is_given = False  # the last wait ended with the item
         self._lost_since: float | None = None
         self._may_hold = False
@@ -68,9 +69,9 @@ class Turns:
         end: float | None,
         fast: FastPath | None = None,
     ) -> Reply:
-        """One try. A ``fast`` path's ``waiting`` is taken before the full call, as long as nobody
-        else has the role. Returns the last reply again while the looks of the process see that a
-        call would change nothing."""
+        """Make one try. The ``waiting`` script of a ``fast`` path is called before the full call,
+        as long as no other client has the role. Returns the last reply again while the renewals of
+        the process see that a call would change nothing."""
         if waits and self._later is not None and self._is_renewed:
             return self._later
         if self._turn == FIRST:
@@ -85,7 +86,7 @@ class Turns:
             if reply[0] in _LATER and waits:
                 await self._prepare_to_wait(reply, end)
         except PressureError:
-            # A call before the first wait that failed with an error of ours held nothing.
+            # A call before the first wait that raised an error of this package holds nothing.
             self._may_hold = self._turn != FIRST
             raise
         if fast is not None and reply[0] in _LATER and waits:
@@ -96,7 +97,7 @@ class Turns:
         self._later = reply if self._may_hold else None
         if not self._may_hold:
             self._leave()
-            self._caller.waiter = None  # the next request has turns of its own
+            self._caller.waiter = None  # the next request has its own turns
         return reply
 
     @property
@@ -131,12 +132,12 @@ class Turns:
         self._has_role = reply[0] != BUSY
         if reply[0] == BUSY:
             await wake(self._caller, reply[3:])
-            await self._look_for_token(reply, end)
+            await self._search_token(reply, end)
         self._turn = "again"
 
     async def _outwait(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
-        """A reader has the role for a moment, or has items that it handed out: a call that may not
-        wait waits for that, in line."""
+        """Wait in line, in a call that may not wait, until a reader gives the role back, or reports
+        the items that it handed out."""
         latest = time.monotonic() + GRACE
         self._may_hold = True
         while True:
@@ -152,12 +153,12 @@ class Turns:
                 return reply
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        """Wait for the role, or with it for what it is for."""
+        """Wait for the role, or with it for an item or for space."""
         end = None if timeout is None else time.monotonic() + timeout
         soon = (await check_roles(self._caller, end)) if self._checks else None
         self._caller.binding.role_checks.stay(self._waits)
         if self._has_role:
-            # Look again in time to renew the lease.
+            # Make the next call in time to renew the lease.
             watch, lasts = FIRST_WATCH, 0.0
             if self._watches:
                 watch = min(TICK, self._lease / 3000)
@@ -168,15 +169,15 @@ class Turns:
             woken = await self._caller.park(self._signal, limit, lasts=lasts)
             self._checks = not woken and self._watches > 0
             self._watches += 1
-            # With the role, nobody else can be in the way. Who was not woken makes the full call,
-            # which looks for more than an item.
+            # With the role, no other client can be in the way. Without a wake-up the operation
+            # makes the full call, which checks for more than an item.
             self._alone = woken and self._waiting is not None
             self._is_given = woken and self._receives
             self._in_line = ""
             if woken:
                 self._later = None
             return woken
-        # One who only now comes into the line would have to leave it for a look.
+        # A check would end the place of an operation that only now comes into the line.
         limit = _earliest(timeout, soon if self._in_line == self._signal else None)
         woken = await self._caller.park(self._signal, limit)
         if woken:
@@ -188,11 +189,12 @@ class Turns:
 
     @property
     def ticket(self) -> str | None:
-        """Under which the server may know of a role, or of a place in line; None if it does not."""
+        """The ticket of a role, or a place in line, that the server may have noted; None if there
+        is none."""
         return self._who[1] if self._may_hold else None
 
     async def end(self) -> None:
-        """A role that is held, or was granted, goes back, whatever ended the wait."""
+        """Give back a role that is held, or was granted, whatever ended the wait."""
         self._leave()
         if not self._may_hold:
             return
@@ -200,15 +202,15 @@ class Turns:
         try:
             await self._caller.script("release", (self._who[1], self._turn, self._lease), ONE_TRY)
         except PressureError:
-            pass  # no broker to give it back to; there its lease ends it
+            pass  # the end of its lease gives it back
 
-    async def _look_for_token(self, reply: Reply, end: float | None) -> None:
+    async def _search_token(self, reply: Reply, end: float | None) -> None:
         """Raise IncompleteQueueError when the token of the role that a busy reply names has been in
-        no list for a lease, though one of ours had it last.
+        no list for a lease, and a client of this package had it last.
 
-        A client that takes a role says so at once, in the key that names who had it last. So if
-        that names a client of this package, or nobody, the token is not with anyone. If it names
-        nobody, the token is put back.
+        A client that takes a role writes its name at once into the key for the last holder. So if
+        that key has a client of this package, or does not exist, no client has the token. If it
+        does not exist, the token is put back.
         """
         since, self._lost_since = self._lost_since, None
         _, role, whose, *_ = reply
@@ -241,7 +243,7 @@ class Turns:
 
 
 class UntilFinished:
-    """One that waits until every item is dealt with. It holds nothing."""
+    """The wait until all items are done, which holds nothing."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
@@ -249,7 +251,7 @@ class UntilFinished:
         self._checks = False
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        """Wait for the sign that everybody waits for."""
+        """Wait for the signal of :class:`~..contract.queues.Join`."""
         end = None if timeout is None else time.monotonic() + timeout
         soon = (await check_roles(self._caller, end)) if self._checks else None
         woken = await self._caller.park(self.signal, _earliest(timeout, soon))
@@ -257,7 +259,7 @@ class UntilFinished:
         return woken
 
     async def end(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing: nothing is held."""
 
 
 def _earliest(*limits: float | None) -> float | None:

@@ -1,9 +1,9 @@
-"""One connection: redis-py connects it, and from then on it is pack, send, read.
+"""A connection: redis-py connects it, and this module sends packed commands and reads replies.
 
-Two kinds have the same methods: ``blocking_wire.py`` has the one that blocks its thread,
-``loop_wire.py`` the one that suspends its asyncio task. The methods of the blocking one are
-coroutines that never suspend, so that all that is built on wires is written once; :func:`finish`
-runs such a coroutine without an event loop.
+Two kinds have the same methods: ``blocking_wire.py`` has the kind that blocks its thread,
+``loop_wire.py`` the kind that suspends its asyncio task. The methods of the blocking kind are
+coroutines that never suspend, so that all code above wires is written once; :func:`finish` runs
+such a coroutine without an event loop.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ T = TypeVar("T")
 Buffer = bytes | memoryview
 
 READ_SIZE = 1 << 16
-#: So many commands whose replies are large are under way at a time.
+#: The most commands with large replies that are under way at a time.
 _AHEAD = 4
 _EMPTY = b"*0\r\n"
-#: No reply, or none that is complete.
+#: Means that no reply is complete yet.
 NOTHING = object()
 
 
 class Node:
-    """One server, and the connections to it that are idle."""
+    """One server, and the idle connections to it."""
 
     def __init__(self, address: RedisAddress) -> None:
         self.address = address
@@ -64,8 +64,8 @@ class UnreadCall(Protocol):
 
 
 class Carrier(ABC):
-    """What calls go over, one after the other, in a lane: a connection, or a channel of a shared
-    one. OSError means that it is lost."""
+    """A connection, or a channel of a shared connection, over which calls go one after the other,
+    in a lane. OSError means that it is lost."""
 
     id: int  #: the connection's, at the server
     node: Node  #: where this leads
@@ -77,19 +77,19 @@ class Carrier(ABC):
     ) -> Any:
         """Send a command and wait for its reply. An error reply is returned, not raised.
 
-        After ``timeout`` seconds without a reply TimeoutError is raised; this is then lost. An
-        asyncio task that is cancelled meanwhile raises CancelledError; where the command
-        ``has_effect`` something, as of :func:`.cancelled_calls.reply_first`.
+        Raises TimeoutError after ``timeout`` seconds without a reply; the connection is then lost.
+        An asyncio task that is cancelled meanwhile raises CancelledError; if the command
+        ``has_effect``, it gets the reply first, see :func:`.cancelled_calls.reply_first`.
         """
         return await self.exchange(pack_command(command), timeout, has_effect)
 
     @abstractmethod
     async def exchange(self, packed: bytes, timeout: float | None, has_effect: bool = False) -> Any:
-        """:meth:`request` for a command that is packed already."""
+        """Do what :meth:`request` does, for a packed command."""
 
     @abstractmethod
     def close(self) -> None:
-        """Nothing more is sent over it, nor heard."""
+        """Close it: nothing more is sent or received."""
 
     def give_up(self) -> None:
         """Close it, and finish an unread call."""
@@ -99,7 +99,7 @@ class Carrier(ABC):
 class Wire(Carrier):
     """A connected socket, used by one operation at a time."""
 
-    _module: Any  #: redis-py's, with the connection classes of this kind
+    _module: Any  #: the module of redis-py with the connection classes of this kind
 
     def __init__(self) -> None:
         self._reader = hiredis.Reader(notEnoughData=NOTHING)
@@ -107,11 +107,11 @@ class Wire(Carrier):
         #: The last call, if its reply was not waited for.
         self.unread: UnreadCall | None = None
         self.id = 0
-        #: The server's, when it was connected: master, replica, or none for a sentinel.
+        #: The role of the server at the time of connecting: master, replica, or none.
         self.role = ""
         self.confirms = False
-        self.told: Any = None  #: what it said to a question that came with the greeting
-        self.node: Node  #: from the route that opened it
+        self.told: Any = None  #: the reply to a command that was sent with the greeting
+        self.node: Node  #: set by the route that opened it
         self.lane = Lane()
         self.used_at = time.monotonic()
 
@@ -165,22 +165,23 @@ class Wire(Carrier):
             raise ConnectionError(f"it does not answer the first command: {error}") from error
 
     async def exchange(self, packed: bytes, timeout: float | None, has_effect: bool = False) -> Any:
-        """:meth:`request` for a command that is packed already."""
+        """Do what :meth:`request` does, for a packed command."""
         await self._send(packed)
         return await self.read(timeout)
 
     async def exchange_large(
         self, commands: Sequence[Sequence[Buffer]], timeout: float | None
     ) -> list[Any]:
-        """:meth:`request` for packed commands in pieces, which are not put together. All are sent
-        before the first reply is read. Of a server that refuses one, and hangs up, that is all."""
+        """Send packed commands in pieces, without joining them, all of them before the first reply
+        is read, and return the replies. From a server that refuses one and hangs up, return only
+        that reply."""
         try:
             for pieces in commands:
                 for piece in pieces:
                     await self._write(piece)
         except OSError:
             reply = None
-            while not isinstance(reply, Exception):  # those before it may have been done
+            while not isinstance(reply, Exception):  # earlier commands may have been done
                 reply = await self.read(1.0)
             return [reply]
         return [await self.read(timeout) for _ in commands]
@@ -191,9 +192,9 @@ class Wire(Carrier):
         rooms: Sequence[Sequence[memoryview]],
         timeout: float | None,
     ) -> list[Any]:
-        """:meth:`request` for packed commands whose replies are to be strings, each as long as one
-        of the ``rooms``, where it is written. For each that is, the list has True, and else the
-        reply. Some commands are under way while a reply is read."""
+        """Send packed commands whose replies are strings, and write each into one of the ``rooms``,
+        which has its length. Returns a list with True for each such reply, and all other replies as
+        they are. Some commands are under way while a reply is read."""
         if self.unread is not None:
             await self._hear(timeout)
         replies: list[Any] = []
@@ -206,7 +207,7 @@ class Wire(Carrier):
                 return [*replies, await self.read(timeout)]
             if all(reply is True for reply in replies):
                 reply, received = await self._read_into(room, received, timeout)
-            else:  # the reader has what was received
+            else:  # the reader has the received bytes
                 reply = await self.read(timeout)
             replies.append(reply)
         return replies
@@ -214,8 +215,8 @@ class Wire(Carrier):
     async def _read_into(
         self, room: Sequence[memoryview], received: bytes, timeout: float | None
     ) -> tuple[Any, bytes]:
-        """One reply, of which so much was received; and what was received of those behind it,
-        unless the reader has that."""
+        """Read one reply, whose beginning is ``received``. Returns the reply, and the received
+        bytes behind it, unless the reader has these."""
         head = b"$%d\r\n" % sum(view.nbytes for view in room)
         while len(received) < len(head) and head.startswith(received):
             received += self._not_end(await self._receive(timeout))
@@ -238,8 +239,8 @@ class Wire(Carrier):
         await self._send(pack_command(command) + behind)
 
     async def send_nothing(self) -> None:
-        """Send an empty command, which has no reply. A server that waits for events ten times a
-        second looks at its clock when this comes: what is over by then, it ends."""
+        """Send an empty command, which has no reply. The server, which checks its clock ten times a
+        second, checks it when this comes, and ends the waits that are over."""
         await self._write(_EMPTY)
 
     async def _send(self, packed: bytes) -> None:
@@ -249,12 +250,13 @@ class Wire(Carrier):
             await self._hear_refusal()
 
     async def _hear_refusal(self) -> None:
-        """A server that refuses a command for its size says so before it hangs up: the refusal,
-        if there is one, is what the next read answers."""
+        """Read the refusal of a server that hangs up on a command because of its size: the next
+        read returns it."""
         self._refusal = await self.read(1.0)
 
     async def read(self, timeout: float | None) -> Any:
-        """The next reply; TimeoutError after ``timeout`` seconds, and it may still come later."""
+        """Return the next reply. Raises TimeoutError after ``timeout`` seconds; the reply may still
+        come later."""
         if self.unread is not None:
             await self._hear(timeout)
         return await self._read(timeout)
@@ -283,9 +285,10 @@ class Wire(Carrier):
         self._finish_unread(ConnectionError("the connection was closed before its reply came"))
 
     async def is_lost(self, since: float) -> bool:
-        """Whether the server answers over another connection, asked later than nothing came over
-        this one. Blocks for 5 s to connect there, and for 5 s until it answers."""
-        if not self.id:  # it is not greeted, and so in nobody's use
+        """Whether the server answers over another connection to a command that was sent after the
+        last bytes came over this one. Blocks for 5 s to connect there, and for 5 s until it
+        answers."""
+        if not self.id:  # it is not greeted, and so not in use
             return False
         node = self.node
         return await node.health.has_answered(type(self).open, node.address, since)
@@ -299,7 +302,7 @@ class Wire(Carrier):
         return reply
 
     def _next_reply(self, received: bytes) -> Any:
-        """The reply that is complete with what was received, or ``NOTHING``."""
+        """Return the reply that is complete with the received bytes, or ``NOTHING``."""
         self._reader.feed(self._not_end(received))
         try:
             return self._reader.gets()
@@ -322,19 +325,19 @@ class Wire(Carrier):
 
     @abstractmethod
     def unsent(self) -> int:
-        """The bytes that were written, and that the server's host has not confirmed. While they
-        become fewer, a large call is on its way over a slow link."""
+        """Count the written bytes that the server's host has not confirmed. While these become
+        fewer, a large call is on its way over a slow link."""
 
     @abstractmethod
     async def _receive(self, timeout: float | None) -> bytes: ...
 
     @abstractmethod
     async def _receive_into(self, room: memoryview, timeout: float | None) -> int:
-        """Receive a part of what fills ``room``; returns how many bytes came."""
+        """Receive a part of the bytes that fill ``room``; return how many bytes came."""
 
     @abstractmethod
     def is_stale(self) -> bool:
-        """Whether the server hung up, or sent what nobody asked for, while this was idle."""
+        """Whether the server hung up, or sent bytes without a command, while this was idle."""
 
     @abstractmethod
     def close(self) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pressure_mp import PressureError
-from pressure_mp.engines.shared import places
+from pressure_mp.engines.shared import ring_files
 from pressure_mp.engines.shared.locks import BUSY
 
 #: What a daemon calls, in this order. The last one moves the items to the broker.
@@ -105,7 +105,7 @@ def be_a_daemon(queue: Any, folder: str) -> None:
         check(name)
     queue.close()
     del queue
-    places._rings.clear()
+    ring_files._rings.clear()
     gc.collect()
     check("the end of the queue")
     Path(folder, "faults").write_text(json.dumps(faults))

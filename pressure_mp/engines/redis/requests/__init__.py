@@ -1,6 +1,6 @@
-"""How each request of the contract is done: a script, and what has to be done around it.
+"""The implementation of each request: a script, and the code around it.
 
-To import this is to have all of them in :data:`implementations`.
+Importing this package fills :data:`implementations`.
 """
 
 from .. import task_waiting  # noqa: F401

@@ -1,4 +1,4 @@
-"""The content of large items, in chunks."""
+"""Requests about the contents of large items, in chunks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ..implementations import does
 from ..statuses import LOST, MISSING
 from .queues import outcome
 
-#: How often in its lease one who reads a content says that it is still doing so; but for that of a
-#: result, which stays as long as the result.
+#: How often in a lease a reader of a content renews it. The content of a result stays as long as
+#: the result, without renewals.
 RENEWALS = 3
 
 
@@ -53,7 +53,7 @@ async def sweep_contents(
 
 
 async def sweep_all(caller: Caller) -> None:
-    """Remove all that nobody needs any more. Whoever comes later sweeps too: no error is raised."""
+    """Remove all contents that are no longer needed. Ignores errors: later operations sweep too."""
     try:
         while await sweep_contents(caller, contents.SweepContents(), ONE_TRY):
             pass

@@ -1,4 +1,4 @@
-"""What a queue that is fair by key can do more."""
+"""Requests that only queues that are fair by key have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""To put items, to take them, and what becomes of those that were taken."""
+"""Requests that put and take items, and that settle taken items."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ..statuses import (
 from .contents import sweep_all
 from .queues import outcome, turns
 
-#: A field beside the producers: there was ever one.
+#: A field beside the producers: it exists if there ever was a producer.
 _EVER = "ever"
 
 _new = tuple.__new__
@@ -43,7 +43,7 @@ ONE_ADDED = items.Added(1)
 
 
 def _offer(binding: RedisBinding, request: items.Put) -> tuple[str, tuple[Any, ...]] | None:
-    """The fast path of one item, with nothing special about it."""
+    """Use the fast path for one ordinary item."""
     fast = binding.offer
     if fast is None or not fast.is_open:
         return None
@@ -88,7 +88,7 @@ does(items.Put)(FirstScript(_offer, _offered, _put))
 
 
 def _poll(binding: RedisBinding, request: items.Take) -> tuple[str, tuple[Any, ...]] | None:
-    """The fast path of one item, taken for good."""
+    """Use the fast path for one item that is taken for good."""
     fast = binding.poll
     if fast is None or not fast.is_open:
         return None
@@ -98,7 +98,7 @@ def _poll(binding: RedisBinding, request: items.Take) -> tuple[str, tuple[Any, .
 
 
 def _polled(request: items.Take, reply: Reply) -> items.Taken | None:
-    # As `items.put_one`, in half the time of a named tuple's own constructor.
+    # As in `items.put_one`, in half the time of a named tuple's own constructor.
     return _new(items.Taken, (reply[1:], ())) if reply[0] == DONE else None
 
 
@@ -151,7 +151,7 @@ def _not_taken(reply: Reply) -> NoItem | InUse | Closed | Ended | Missing:
 def _prefetch_now(
     binding: RedisBinding, request: items.Prefetch
 ) -> tuple[str, tuple[Any, ...]] | None:
-    """One that does not wait is one script."""
+    """Use one script for a request that does not wait."""
     if request.waits:
         return None
     who = (client_id_bytes(), ticket(), NOW, FIRST, binding.options.lease)
@@ -208,7 +208,8 @@ async def hand_out(caller: Caller, request: items.HandOut, end: float | None) ->
 
 
 def _drain(binding: RedisBinding, request: items.Reserve) -> tuple[str, tuple[Any, ...]] | None:
-    """The fast path of a reader that handed out all that it had; else the whole of it."""
+    """Use the fast path for a reader that handed out all of its items, and otherwise the full
+    script."""
     reader, call, handed, kept, limit, whole = request[:6]
     if not (whole and limit) or kept:
         return "reserve", _reserve_args(binding, request)
@@ -247,7 +248,7 @@ async def _reserve(
 
 
 def _read_plainly(binding: RedisBinding, request: items.Reserve) -> PlainRead | None:
-    """The next items of a reader that goes on, read by a plain command: items that a script returns
+    """Read the next items of a reader that goes on by a plain command: items that a script returns
     take twice the server's time."""
     reader, call, handed, kept, limit, whole, out, size = request
     if whole or not (limit and out and size) or not binding.read_on.is_due():
@@ -262,8 +263,8 @@ def _read_plainly(binding: RedisBinding, request: items.Reserve) -> PlainRead | 
 def _read_on(
     binding: RedisBinding, request: items.Reserve, found: Any, reply: Reply
 ) -> items.Reserved | None:
-    """What was read, oldest first. It does not count if the script declined, and if there are
-    items that came behind it: then there is none."""
+    """Return the items that were read, oldest first. They do not count if the script declined, nor
+    if none was read and items have come since."""
     if reply[0] != DONE or type(found) is not list:
         binding.read_on.close()
         return None
@@ -289,7 +290,7 @@ does(items.EndReservation)(
 async def acknowledge(
     caller: Caller, request: items.Acknowledge, end: float | None
 ) -> items.AcknowledgeReply:
-    """Of one whose content is in chunks these are removed."""
+    """Acknowledge an item, and remove its chunks."""
     owner, number = request
     reply = await caller.script("acknowledge", (owner, "" if number is None else number), end)
     if len(reply) > 2 and reply[2]:
@@ -347,7 +348,7 @@ async def peek_placed(
     reply = await caller.script("peek", request, end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    if len(reply) == 2:  # an item alone says where it belongs
+    if len(reply) == 2:  # the item alone is its sort key
         return [items.Placed(item, b"") for item in reply[1]]
     _, found, begin, keys = reply
     return [items.Placed(item, begin + key) for item, key in zip(found, keys, strict=True)]
@@ -364,7 +365,7 @@ async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> 
 
 @does(items.Renew)
 async def renew(caller: Caller, request: items.Renew, end: float | None) -> items.RenewReply:
-    """Frees roles of dead clients too."""
+    """Renew leases, and give back the roles of clients that have ended."""
     owner, consumes, produces = request
     lease, role_checks = caller.binding.options.lease, caller.binding.role_checks
     asked, began = role_checks.present(), time.monotonic()
@@ -397,6 +398,6 @@ def attendance(reply: Reply) -> items.Attendance:
 
 
 def leases(flat: list[Any]) -> dict[str, int]:
-    """Names, each followed by the end of its lease."""
+    """Read names, each followed by the end of its lease."""
     pairs = zip(flat[::2], flat[1::2], strict=True)
     return {name.decode(errors="replace"): int(until) for name, until in pairs}

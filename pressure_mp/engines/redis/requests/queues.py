@@ -1,4 +1,4 @@
-"""To open a queue, to look at it, to end it."""
+"""Requests that open, inspect and end a queue."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..roles import free_roles, read_counts, try_to_check_roles, wake
 from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply
 from ..turns import Turns, UntilFinished
 
-#: Of what is kept of a queue of items.
+#: The format version of the keys of a queue of items.
 _FORMAT = "1"
 
 
 def outcome(reply: Reply) -> Any:
-    """What a reply's status says, where it says all."""
+    """Return the outcome for a reply that is only a status."""
     return _OUTCOMES[reply[0]]
 
 
@@ -196,7 +196,7 @@ async def unlock(caller: Caller, request: queues.Unlock, end: float | None) -> q
 async def inspect(
     caller: Caller, request: queues.Inspect, end: float | None
 ) -> queues.InspectReply:
-    """Roles that are seen to be with a dead client are free afterwards."""
+    """Inspect the queue, and give back the roles of clients that have ended."""
     reply = await caller.script("inspect", request, end)
     if reply[0] == MISSING:
         return Outcome.MISSING
@@ -207,7 +207,7 @@ async def inspect(
 
 
 def turns(caller: Caller, receives: bool = False) -> Turns:
-    """The turns of this operation."""
+    """Return the turns of this operation."""
     if not isinstance(caller.waiter, Turns):
         caller.waiter = Turns(caller, receives=receives)
     return caller.waiter

@@ -1,4 +1,4 @@
-"""Inboxes on a server, which hear of tasks: each request, by its script."""
+"""Requests about inboxes, each by its script."""
 
 from __future__ import annotations
 

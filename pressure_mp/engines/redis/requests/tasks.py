@@ -1,4 +1,4 @@
-"""Queues of tasks on a server: each request, by its script."""
+"""Requests to queues of tasks, each by its script."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ async def put_awaited(caller: Caller, request: t.PutAwaited, end: float | None) 
 def _first_of_take(
     binding: RedisBinding, request: t.TakeTasks
 ) -> tuple[str, tuple[Any, ...]] | None:
-    """With an ``ack`` the fast path is one script that does both, if each is ordinary."""
+    """Use the fast path; with an ``ack`` that is one script that does both, if each is ordinary."""
     done = request.ack
     if done is None:
         return None if request.tube else ("take", task_waiting.take_args(binding, request, None))
@@ -137,7 +137,7 @@ def _read_taken(request: t.TakeTasks, reply: Reply) -> t.TakenTasks | None:
 
 
 def _is_idle(reply: Reply) -> bool:
-    """Whether ``next`` said that there is no task, and that its caller may wait."""
+    """Whether the reply of ``next`` says that no task is ready, and that the caller may wait."""
     return len(reply) == 2 and b" " in reply[1]
 
 
@@ -147,7 +147,7 @@ async def _take(
     if request.ack is None:
         return await task_waiting.take(caller, request, end, reply)
     done, owner = request.ack, request.owner
-    if reply == [DONE]:  # it was done before, and the reply lost
+    if reply == [DONE]:  # it was done before, and its reply was lost
         moment, tasks = await task_waiting.had(caller, owner, request.call, end)
         return t.TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
     if reply is not None and reply[0] == DONE:
@@ -368,7 +368,7 @@ does(t.DeleteTasks)(OneScript("delete", nothing, _read_done))
 
 
 def _settled(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lost | Missing:
-    """What became of one task."""
+    """Read the reply to a request that settles a task."""
     status = reply[0]
     if status == DONE:
         return StoredTask(id, PackedRecord(reply[2]), reply[3])
@@ -384,12 +384,13 @@ def _settled(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lost
 
 
 def _shift(tube: str | None) -> tuple[str | bytes, int]:
-    """The tube where a task goes, and whether it goes anywhere."""
+    """Make the arguments for the new tube of a task, and for whether it changes."""
     return (b"", 0) if tube is None else (tube, 1)
 
 
 def _edit(edit: Edit | None) -> tuple[Any, ...]:
-    """Whether the data changes; the new data, and the digest of what they are made of."""
+    """Make the arguments for an edit: whether the data changes, the new data, and the digest of the
+    old data."""
     if edit is None:
         return NO_EDIT
     if edit.made_of is None:
