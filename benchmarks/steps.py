@@ -75,9 +75,9 @@ def round_trips(site: Site, rounds: int) -> None:
 def steps_in_python(site: Site, rounds: int) -> None:
     queue = Queue(name="steps", url=site.url)
     queue.put(PAYLOAD)
-    binding: Any = queue._binding
+    binding: Any = queue._at.binding
     wire: Any = next(iter(binding.engine.thread_pool._all))
-    silent, item = Answering(), queue._codec.encode(PAYLOAD)
+    silent, item = Answering(), queue._at.codec.encode(PAYLOAD)
     args, request = (item, queue.client_id), Put((item,))
 
     def exchange_and_all_around() -> None:
@@ -90,7 +90,7 @@ def steps_in_python(site: Site, rounds: int) -> None:
     try:
         calls: Calls = {
             "Queue.put": lambda: queue.put(PAYLOAD),
-            "  serialize (and sign)": lambda: queue._codec.encode(PAYLOAD),
+            "  serialize (and sign)": lambda: queue._at.codec.encode(PAYLOAD),
             "  the session": exchange_and_all_around,
             "    number the call": lambda: binding.commands["offer"].number(wire.lane),
             "    pack": lambda: binding.commands["offer"].pack(args, 1, wire.lane, b"1"),

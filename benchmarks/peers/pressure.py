@@ -105,8 +105,8 @@ class PressureUnsigned(PressureDefault):
 
     def create(self, site: Site, maxsize: int = 0, largest: int = 0) -> SharedDefault:
         shared = super().create(site, maxsize, largest)
-        queue, codec = shared.queue, shared.queue._codec
-        queue._codec = queue._operations.codec = Codec(
+        queue, codec = shared.queue, shared.queue._at.codec
+        queue._at.codec = queue._at.operations.codec = Codec(
             codec.serializer, (), queue.prefix, codec.queue, codec.anonymous
         )
         return shared

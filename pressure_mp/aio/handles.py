@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,14 +23,15 @@ from ..exceptions import (
     PressureError,
     QueueDoesNotExistError,
 )
+from ..handles.attachment import Attachment
+from ..handles.items import ItemAttachment
+from ..handles.transactions import transactional
 from ..hidden import hide_in
 from ..identity.client import client_id
 from ..identity.processes import host
 from ..in_flight import Claim
 from ..off_loop import off_loop
-from ..operations.items import ItemOperations
-from ..sync import handles, item_handles
-from ..sync.transactions import transactional
+from ..sync import handles
 from . import sending
 from .errors import raise_as_of_asyncio
 
@@ -49,16 +51,18 @@ class Handle:
 
     #: The class for threads.
     _kind: ClassVar[type[handles.Handle]]
-    _sync: handles.Handle
+    _sync: Any
+    _at: Attachment
     _opens: asyncio.Task[None] | None = None
 
     def _prepare(self, how: How, *args: Any, **options: Any) -> None:
         """Make the handle for threads; does no I/O."""
-        self._adopt(self._kind._unopened(how, *args, **hide_in(options)))
+        self._adopt(handles.make(self._kind, how, True, *args, **hide_in(options)))
 
     def _adopt(self, handle: Any) -> None:
         """Be the handle of asyncio to that one's queue."""
         self._sync = handle
+        self._at = handles.attachment_of(handle)
 
     @classmethod
     async def _insist(cls, how: How, *args: Any, **options: Any) -> Self:
@@ -99,13 +103,13 @@ class Handle:
         with ``embedded://`` also until the server has started, in a thread. Raises what the class
         for threads raises.
         """
-        if self._sync._binding is None:
+        if self._at.binding is None:
             await self._open()
 
     async def _open(self) -> Binding:
         """Open it once, however many tasks ask for it, and whichever of them is cancelled."""
         loop = asyncio.get_running_loop()
-        while self._sync._binding is None:
+        while self._at.binding is None:
             opens = self._opens
             if opens is None or opens.done() or opens.get_loop() is not loop:
                 opens = self._opens = asyncio.ensure_future(self._open_now())
@@ -114,34 +118,34 @@ class Handle:
             except PressureError as error:
                 raise_as_of_asyncio(error)
         self._opens = None
-        return self._sync._binding
+        return self._at.binding
 
     async def _open_now(self) -> None:
-        handle = self._sync
-        if handle._address.capabilities.starts:
-            handle._address = await off_loop(handle._address.started)
-            await off_loop(registry.engine, handle._address)
-        await self._meet_with(handle._first_use(handle._options))
+        queue = self._at
+        if queue.address.capabilities.starts:
+            queue.address = await off_loop(queue.address.started)
+            await off_loop(registry.engine, queue.address)
+        await self._meet_with(queue.first_use(queue.options))
 
     async def _meet_with(self, operation: Operation[None]) -> None:
         """Run an operation that names the binding of all that it does; its errors are cut as those
         of threads are."""
         try:
-            await adrive(operation, registry.engine(self._sync._address).host(host()).asession())
+            await adrive(operation, registry.engine(self._at.address).host(host()).asession())
         except (BrokerError, BrokerUnavailable) as error:
             raise error.with_traceback(None) from error.__cause__
 
     async def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it when the broker has what this loop put before."""
         if sending.busy:
-            await sending.settle(registry.engine(self._sync._address))
+            await sending.settle(registry.engine(self._at.address))
         return await self._run_at_once(operation, watch)
 
     async def _acknowledging(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run one that says that something is dealt with: when the broker has what this loop put
         before, and only then. Raises what went wrong with that."""
         if sending.busy:
-            await sending.flush(registry.engine(self._sync._address))
+            await sending.flush(registry.engine(self._at.address))
         return await self._run_at_once(operation, watch)
 
     async def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
@@ -152,13 +156,13 @@ class Handle:
     async def _session_in(self, connection: object) -> AsyncSessionIn:
         """The same, for one who runs it."""
         if sending.busy:
-            await sending.flush(registry.engine(self._sync._address))
-        binding = self._sync._binding or await self._open()
-        return transactional(binding, self._sync._address).asession_in(connection)
+            await sending.flush(registry.engine(self._at.address))
+        binding = self._at.binding or await self._open()
+        return transactional(binding, self._at.address).asession_in(connection)
 
     async def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""
-        binding = self._sync._binding or await self._open()
+        binding = self._at.binding or await self._open()
         return await self._run_on(binding.asession(), operation, watch)
 
     async def _run_on(
@@ -167,8 +171,8 @@ class Handle:
         try:
             return await adrive(operation, session, watch)
         except QueueDoesNotExistError:
-            if self._sync._anonymous:
-                self._sync._check_open()  # closed, and nobody else had it
+            if self._at.is_anonymous:
+                self._at.check_open()  # closed, and nobody else had it
             raise
         except PressureError as error:
             raise_as_of_asyncio(error)
@@ -187,25 +191,25 @@ class Handle:
                 lease.trust(claim)
 
     async def _close_handle(self) -> None:
-        handle = self._sync
-        handle._handle_closed = True
-        if handle._hold:
-            await self._meet_with(handle._hold.release())
+        queue = self._at
+        queue.is_closed = True
+        if queue.hold:
+            await self._meet_with(queue.hold.release())
 
     @property
     def name(self) -> str:
         """The queue's name at its broker."""
-        return self._sync.name
+        return self._at.name
 
     @property
     def url(self) -> str:
         """The broker's address, without a password."""
-        return self._sync.url
+        return self._at.address.url
 
     @property
     def prefix(self) -> str:
         """The beginning of all key names of the queue at the broker."""
-        return self._sync.prefix
+        return self._at.address.prefix
 
     @property
     def client_id(self) -> str:
@@ -214,7 +218,7 @@ class Handle:
 
     async def exists(self) -> bool:
         """Whether the queue exists (specification: Exists)."""
-        return await self._run(self._sync._operations.exists())
+        return await self._run(self._at.operations.exists())
 
     def __repr__(self) -> str:
         return f"<aio.{type(self).__name__} {self.name!r} at {self.url}>"
@@ -229,20 +233,24 @@ class Handle:
 class ItemHandle(Handle):
     """A handle to a queue of items, in whatever order it serves them."""
 
-    _sync: item_handles.ItemHandle
-
-    @property
-    def _operations(self) -> ItemOperations:
-        return self._sync._operations
+    _at: ItemAttachment
 
     async def stats(self) -> Stats:
         """Counts of the queue at one moment. Raises QueueDoesNotExistError."""
-        return await self._run(self._operations.stats())
+        return await self._run(self._at.operations.stats())
 
     async def why_blocked(self) -> Diagnosis:
         """Explain what a put and a get would wait for; as :meth:`pressure_mp.Queue.why_blocked`."""
-        return await self._run(self._operations.why_blocked())
+        return await self._run(self._at.operations.why_blocked())
 
     async def _delete(self, block: bool, timeout: float | None) -> None:
-        deleting = self._operations.delete(block, self._sync._seconds(timeout))
-        await self._run(self._sync._leave(deleting))
+        await self._run(self._at.deleting(block, timeout))
+
+
+#: Runs an operation on the queue of a handle.
+Run = Callable[[Operation[Any]], Coroutine[Any, Any, Any]]
+
+
+def runner_of(handle: Handle) -> Run:
+    """What runs operations on the queue of a handle, in the order of this loop's puts."""
+    return handle._run

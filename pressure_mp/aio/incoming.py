@@ -24,9 +24,9 @@ from ..effects import Operation
 from ..engines.contract.items import Reserved
 from ..engines.contract.session import ONE_TRY, Options
 from ..exceptions import BrokerUnavailable, PressureError
+from ..handles.objects import ObjectAttachment
 from ..identity.client import reader
 from ..identity.hand_outs import HandOuts
-from ..sync.queues import Queue
 
 #: Runs an operation on a handle's queue.
 Run = Callable[[Operation[Any]], Coroutine[Any, Any, Any]]
@@ -35,10 +35,10 @@ Run = Callable[[Operation[Any]], Coroutine[Any, Any, Any]]
 class Reserving:
     """Items that are reserved for one handle in one event loop: queued, and here too."""
 
-    def __init__(self, run: Run, handle: Queue[Any]) -> None:
+    def __init__(self, run: Run, queue: ObjectAttachment) -> None:
         """The handle is open, and the event loop runs."""
         self._run = run
-        self._handle = handle
+        self._queue = queue
         self._ahead: deque[bytes] = deque()
         self._pace = Pace()
         self._lock = asyncio.Lock()
@@ -110,7 +110,7 @@ class Reserving:
         self._call += 1
         self._holds = True
         self._watch()
-        operations = self._handle._operations
+        operations = self._queue.operations
         reply = await self._once(operations.reserve(self._reader, self._call, handed, 0, number))
         if not isinstance(reply, Reserved) or not reply.items:
             if isinstance(reply, Reserved):
@@ -123,11 +123,11 @@ class Reserving:
         self._read, self._back = handed + len(reply.items), 0
         self._ahead.extend(reply.items)
         # The broker keeps them for a lease from when it was asked.
-        self._due, self._until = monotonic() + KEPT, asked + self._handle._options.lease / 3000
+        self._due, self._until = monotonic() + KEPT, asked + self._queue.options.lease / 3000
         return True
 
     def _prepare(self) -> None:
-        self._handle._codec.prepare()  # nothing is taken out that this handle has no key for
+        self._queue.codec.prepare()  # nothing is taken out that this handle has no key for
         if self._hand_outs is None:
             lifecycle.begin_use()
             self._reader = reader()
@@ -171,7 +171,7 @@ class Reserving:
         self._holds, self._read, self._back = False, handed, 0
 
     def _ending(self, handed: int) -> Operation[int]:
-        return self._handle._operations.end_reservation(self._reader, self._call, handed)
+        return self._queue.operations.end_reservation(self._reader, self._call, handed)
 
     def _watch(self) -> None:
         """See to it that the reservation ends in time."""
@@ -192,7 +192,7 @@ class Reserving:
 
     def leave(self) -> None:
         """The process ends."""
-        lease = self._handle._here.lease
+        lease = self._queue.here.lease
         if self._holds:
 
             def say(options: Options) -> None:

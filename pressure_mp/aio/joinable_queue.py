@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from ..engines.contract.queues import How
 from ..exceptions import PressureError, QueueDoesNotExistError, TaskDoneError
+from ..handles.item import Item
+from ..handles.objects import UntilDone
+from ..handles.options import QueueOptions
 from ..hidden import hide_in
 from ..in_flight import Asking, Claim, mark_of
 from ..sync import queues as sync
-from ..sync.item import Item
-from ..sync.options import QueueOptions
 from .queues import Queue
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ class JoinableQueue(Queue[Item]):
     """
 
     _kind = sync.JoinableQueue
-    _sync: sync.JoinableQueue[Item]
+    _at: UntilDone
 
     def __init__(
         self,
@@ -75,13 +76,11 @@ class JoinableQueue(Queue[Item]):
         self, limit: int, block: bool, timeout: float | None
     ) -> tuple[list[Item], PressureError | None]:
         await self.open()
-        here, claim = self._sync._here, Claim(mark_of(asyncio.current_task()))
-        taking = self._operations.take_objects(
-            here, claim, self._sync._limit, limit, block, timeout, self._sync._eof
-        )
+        here, claim = self._at.here, Claim(mark_of(asyncio.current_task()))
+        taking = self._at.taking(claim, limit, block, timeout)
         await self._here.settle()
         try:
-            return await self._run_at_once(taking, self._sync._while_open)
+            return await self._run_at_once(taking, self._at.while_open)
         except PressureError:
             raise
         except BaseException as error:  # cancelled
@@ -100,7 +99,7 @@ class JoinableQueue(Queue[Item]):
             await self._acknowledge_in(connection, asking)
             return
         try:
-            asks = self._operations.acknowledge_next(self._sync._here, asking)
+            asks = self._at.operations.acknowledge_next(self._at.here, asking)
             late = await self._acknowledging(asks)
         except (TaskDoneError, QueueDoesNotExistError):
             if asking.held is not None:
@@ -108,7 +107,7 @@ class JoinableQueue(Queue[Item]):
             raise
         except BaseException:
             if asking.held is not None:
-                self._sync._here.in_flight.leave(asking.held)
+                self._at.here.in_flight.leave(asking.held)
             raise
         if asking.held is not None:
             asking.held.is_done = True
@@ -116,9 +115,9 @@ class JoinableQueue(Queue[Item]):
             warnings.warn(sync.late_task_done(self.name), stacklevel=2)
 
     async def _acknowledge_in(self, connection: object, asking: Asking) -> None:
-        here = self._sync._here
+        here = self._at.here
         session = await self._session_in(connection)
-        acknowledging = self._operations.acknowledge_at_commit(here, asking)
+        acknowledging = self._at.operations.acknowledge_at_commit(here, asking)
         try:
             if await self._run_on(session, acknowledging):
                 raise sync.late_task_done(self.name)
@@ -131,5 +130,5 @@ class JoinableQueue(Queue[Item]):
     async def join(self) -> None:
         """Wait until every item is acknowledged; as :meth:`pressure_mp.JoinableQueue.join`."""
         await self.open()
-        with self._sync._here:
+        with self._at.here:
             await super().join()

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..engines.contract.queues import How
+from ..handles.item import Item
+from ..handles.options import QueueOptions
 from ..hidden import hide_in
 from ..sync import ordered_queues as sync
-from ..sync.item import Item
-from ..sync.options import QueueOptions
-from ..sync.ordered_queues import ALL_KEYS, FAIR_MAXSIZE, Snapshot
+from ..sync.ordered_queues import ALL_KEYS, FAIR_MAXSIZE, Snapshot, keys_of, queued, snapshot
 from .queues import Queue
 
 if TYPE_CHECKING:
@@ -21,14 +21,12 @@ class LifoQueue(Queue[Item]):
     """:class:`pressure_mp.LifoQueue` for asyncio."""
 
     _kind = sync.LifoQueue
-    _sync: sync.LifoQueue[Item]
 
 
 class PriorityQueue(Queue[Item]):
     """:class:`pressure_mp.PriorityQueue` for asyncio."""
 
     _kind = sync.PriorityQueue
-    _sync: sync.PriorityQueue[Item]
 
     def __init__(
         self,
@@ -74,7 +72,6 @@ class FairQueue(Queue[Item]):
     """:class:`pressure_mp.FairQueue` for asyncio."""
 
     _kind = sync.FairQueue  # type: ignore[assignment]  # its constructor needs a key
-    _sync: sync.FairQueue[Item]
 
     def __init__(
         self,
@@ -118,14 +115,14 @@ class FairQueue(Queue[Item]):
 
     async def snapshot(self, limit: int = 1000) -> Snapshot:
         """What is queued, for monitoring; as :meth:`pressure_mp.FairQueue.snapshot`."""
-        return await self._run(self._sync._snapshot(limit))
+        return await self._run(snapshot(self._at, limit))
 
     async def keys(self) -> list[Any]:
         """The keys that have items queued, at one moment, in no order."""
-        return await self._run(self._sync._keys())
+        return await self._run(keys_of(self._at))
 
     async def qsize(self, *, key: Any = ALL_KEYS) -> int:
         """How many items are queued, at one moment; with ``key=``, how many of that key."""
         if key is ALL_KEYS:
             return await super().qsize()
-        return await self._run(self._sync._queued(key))
+        return await self._run(queued(self._at, key))

@@ -14,7 +14,7 @@ from ..engines import registry
 from ..engines.contract.items import Added
 from ..engines.contract.session import Options
 from ..exceptions import Full, PressureError
-from ..sync.queues import Queue
+from ..handles.objects import ObjectAttachment
 from .sending import Line, busy, line_of
 
 #: After so many puts through a handle, whoever makes them lets others run: also what sends them.
@@ -29,11 +29,11 @@ Run = Callable[[Operation[Added]], Coroutine[Any, Any, Added]]
 class Outgoing:
     """The items that were put through one handle, and are not yet sent."""
 
-    def __init__(self, run: Run, handle: Queue[Any]) -> None:
+    def __init__(self, run: Run, queue: ObjectAttachment) -> None:
         """The handle is open, and the event loop runs."""
         self._run = run
-        self._handle = handle
-        self._shared = line_of(registry.engine(handle._address))
+        self._queue = queue
+        self._shared = line_of(registry.engine(queue.address))
         #: Where it waits; another one while its queue has no space for it.
         self._line = self._shared
         self._number_put = self._number_sent = 0
@@ -63,7 +63,7 @@ class Outgoing:
         self._line.add(self, encoded)
 
     def _has_room_for(self, encoded: bytes) -> bool:
-        if len(self) >= self._handle._sends_ahead:
+        if len(self) >= self._queue.buffering.puts:
             return False
         return not self._bytes or self._bytes + len(encoded) <= _MOST_BYTES
 
@@ -108,7 +108,7 @@ class Outgoing:
             is_sent = not len(self)
         if not is_sent:
             raise Full(
-                f"queue {self._handle.name!r} is full, and {len(self)} items of this handle wait "
+                f"queue {self._queue.name!r} is full, and {len(self)} items of this handle wait "
                 "here to be sent"
             )
         self.raise_failure()
@@ -132,7 +132,7 @@ class Outgoing:
         error, failed = self._failure, self._failed
         if error is not None:
             self._forget_failure()
-            error.rest = [self._handle._codec.decode(item) for item in failed]
+            error.rest = [self._queue.codec.decode(item) for item in failed]
             raise error
 
     def _forget_failure(self) -> None:
@@ -142,7 +142,7 @@ class Outgoing:
     def fail(self, error: Exception, items: list[bytes]) -> None:
         """These could not be sent, and what is behind them is not."""
         if not isinstance(error, PressureError):
-            raised, error = error, PressureError(f"queue {self._handle.name!r}: {error!r}")
+            raised, error = error, PressureError(f"queue {self._queue.name!r}: {error!r}")
             error.__cause__ = raised
         behind = self._line.take_out(self)
         self._failure = self._failure or error
@@ -154,7 +154,7 @@ class Outgoing:
     def tell_failure(self) -> None:
         """The process ends, and nobody was told."""
         at_exit.tell(
-            f"{len(self._failed)} items that were put on queue {self._handle.name!r} were not "
+            f"{len(self._failed)} items that were put on queue {self._queue.name!r} were not "
             f"sent, or it is not known: {self._failure}"
         )
 
@@ -168,7 +168,7 @@ class Outgoing:
 
     async def send(self, batch: list[bytes], waits: bool) -> int:
         """Send the first of a batch, as many as there is space for; returns how many."""
-        sending = self._handle._operations.put_batch(batch, waits)
+        sending = self._queue.operations.put_batch(batch, waits)
         return (await self._run(noting(sending, self._note_waiting))).number
 
     def _note_waiting(self, waits: bool) -> None:
@@ -177,12 +177,12 @@ class Outgoing:
 
     def send_at_end(self, batch: list[bytes]) -> int:
         """The same where the process ends, without waiting for space."""
-        number, engine = 0, registry.engine(self._handle._address)
+        number, engine = 0, registry.engine(self._queue.address)
 
         def send(options: Options) -> None:
             nonlocal number
-            binding = self._handle._bind(engine, options)
-            sending = self._handle._operations.put_batch(batch, False)
+            binding = self._queue.bind(engine, options)
+            sending = self._queue.operations.put_batch(batch, False)
             number = drive(sending, binding.session()).number
 
         at_exit.say(engine, send)

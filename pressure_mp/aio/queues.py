@@ -20,16 +20,16 @@ from ..exceptions import (
     RejectedItemWarning,
     ShutDown,
 )
+from ..handles.arguments import check_maxsize
+from ..handles.item import Item
+from ..handles.objects import ObjectAttachment
+from ..handles.options import QueueOptions, SignatureOf
+from ..handles.transactions import check_waits_for_nothing
 from ..hidden import hide_in
 from ..numeric import integer
 from ..off_loop import off_loop
-from ..operations.objects import ObjectOperations
 from ..sync import queues as sync
 from ..sync.absent import Absent, refuse_hooks
-from ..sync.arguments import check_maxsize
-from ..sync.item import Item
-from ..sync.options import QueueOptions, SignatureOf
-from ..sync.transactions import check_waits_for_nothing
 from .administered import AdministeredQueue
 from .buffers import Buffers
 from .incoming import Reserving
@@ -55,7 +55,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     _queue = Absent("the items are at the broker: purge() drops them, peek() shows the next")
 
     _kind = sync.Queue
-    _sync: sync.Queue[Item]
+    _at: ObjectAttachment
     __signature__ = SignatureOf(QueueOptions)
 
     def __init__(
@@ -108,10 +108,6 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             found = self._buffers[loop] = Buffers()
         return found
 
-    @property
-    def _operations(self) -> ObjectOperations:
-        return self._sync._operations
-
     async def _run_behind(self, operation: AnyOperation[T]) -> T:
         """Run an operation that looks at what is queued, when the broker has what this loop put
         before, and nothing is reserved here."""
@@ -132,29 +128,29 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
         A ``connection`` is a ``psycopg.AsyncConnection``, or one of SQLAlchemy over it.
         """
-        handle = self._sync
-        handle._check_open()
+        queue = self._at
+        queue.check_open()
         if connection is not None:
             check_waits_for_nothing("a timeout", timeout)
             block = False
-        seconds = handle._seconds(timeout) if block else None
+        seconds = queue.seconds(timeout) if block else None
         encoded: bytes | Large | None = None
         try:
-            ahead = handle._sends_ahead and not self._was_shut_down and connection is None
+            ahead = queue.buffering.puts and not self._was_shut_down and connection is None
             if ahead and (outgoing := await self._buffer()) is not None:
-                headers = events.created(self._operations.destination)
-                encoded = handle._codec.encode(item, headers)
+                headers = events.created(self._at.operations.destination)
+                encoded = queue.codec.encode(item, headers)
                 if type(encoded) is bytes:
                     await outgoing.put(encoded)
                     return
             end = deadline(bool(block), seconds)
             if self._here.outgoing is not None and connection is None:
                 await self._here.outgoing.make_way(bool(block), end)
-            order, left = handle._order(item), seconds_left(end)
+            order, left = queue.order.of(item, queue.name), seconds_left(end)
             if encoded is not None:
-                putting = self._operations.put(encoded, bool(block), left)
+                putting = self._at.operations.put(encoded, bool(block), left)
             else:
-                putting = self._operations.put_object(item, bool(block), left, order)
+                putting = self._at.operations.put_object(item, bool(block), left, order)
             await self._putting(putting, connection)
         except Full as error:
             error.item = item
@@ -164,19 +160,19 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         """Where items wait to be sent; None on a queue with a bound, of which a put is to tell."""
         here = self._here
         if here.outgoing is None or here.outgoing.is_short:
-            if (await self._run_at_once(self._operations.stats())).maxsize:
-                self._sync._sends_ahead = 0
+            if (await self._run_at_once(self._at.operations.stats())).maxsize:
+                self._at.buffering = self._at.buffering._replace(puts=0)
                 return None
             if here.outgoing is None:
-                here.outgoing = Outgoing(self._run_at_once, self._sync)
+                here.outgoing = Outgoing(self._run_at_once, self._at)
         return here.outgoing
 
     async def _putting(self, operation: AnyOperation[T], connection: object | None) -> T:
         """Run an operation that puts something through this handle; with a ``connection``, in its
         transaction."""
-        handle = self._sync
-        if handle._eof:
-            operation = self._operations.as_producer(handle._here, handle._token, operation)
+        queue = self._at
+        if queue.eof:
+            operation = self._at.operations.as_producer(queue.here, queue.token, operation)
         if connection is not None:
             return await self._run_in(connection, operation)
         return await self._run(operation)
@@ -194,17 +190,17 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         connection: object | None = None,
     ) -> None:
         """Put all ``items`` into the queue, in order; as :meth:`pressure_mp.Queue.put_many`."""
-        handle = self._sync
-        handle._check_open()
+        queue = self._at
+        queue.check_open()
         if connection is not None:
             check_waits_for_nothing("a timeout", timeout)
             block = False
-        seconds = handle._seconds(timeout) if block else None
+        seconds = queue.seconds(timeout) if block else None
         await self.flush()
         given = list(items)
         try:
-            orders = handle._orders(given)
-            putting = self._operations.put_objects(given, bool(block), seconds, orders)
+            orders = queue.order.of_all(given, queue.name)
+            putting = self._at.operations.put_objects(given, bool(block), seconds, orders)
             await self._putting(putting, connection)
         except PressureError as error:
             error.rest = given[error.accepted :]
@@ -241,16 +237,16 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         return found
 
     def _may_get(self, block: bool, timeout: float | None) -> float | None:
-        self._sync._check_open()
-        return self._sync._seconds(timeout) if block else None
+        self._at.check_open()
+        return self._at.seconds(timeout) if block else None
 
     async def _get_one(self, block: bool, timeout: float | None) -> Item:
-        handle = self._sync
-        if handle._reserves:
+        queue = self._at
+        if queue.buffering.reserves:
             item = await self._reserved()
             if item is not None:
                 return await self._accept(item)
-        found: Item = await self._getting(self._operations.get_object(block, timeout, handle._eof))
+        found: Item = await self._getting(self._at.operations.get_object(block, timeout, queue.eof))
         return found
 
     async def _reserved(self) -> bytes | None:
@@ -258,7 +254,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         here = self._here
         if here.incoming is None:
             await self.open()
-            here.incoming = here.incoming or Reserving(self._run_at_once, self._sync)
+            here.incoming = here.incoming or Reserving(self._run_at_once, self._at)
         item = here.incoming.take()
         if item is not None:
             return item
@@ -267,27 +263,27 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def _accept(self, item: bytes) -> Item:
         try:
-            found = self._sync._codec.decode(item)
-            self._operations.tell_received([item])
+            found: Item = self._at.codec.decode(item)
+            self._at.operations.tell_received([item])
             return found
         except PressureError:
-            await self._run(self._operations.reject(item))
+            await self._run(self._at.operations.reject(item))
             raise
 
     async def _get_some(
         self, limit: int, block: bool, timeout: float | None
     ) -> tuple[list[Item], PressureError | None]:
         return await self._getting(
-            self._operations.get_objects(limit, block, timeout, self._sync._eof)
+            self._at.operations.get_objects(limit, block, timeout, self._at.eof)
         )
 
     async def _getting(self, operation: AnyOperation[T]) -> T:
-        handle = self._sync
+        queue = self._at
         await self._here.settle()
-        if handle._eof:
-            with handle._here:
-                return await self._run_at_once(operation, handle._while_open)
-        return await self._run_at_once(operation, handle._watching)
+        if queue.eof:
+            with queue.here:
+                return await self._run_at_once(operation, queue.while_open)
+        return await self._run_at_once(operation, queue.watching)
 
     def __aiter__(self) -> Self:
         return self
@@ -303,7 +299,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def qsize(self) -> int:
         """How many items are queued; as :meth:`pressure_mp.Queue.qsize`."""
-        return await self._run_behind(self._operations.length()) + len(self._here)
+        return await self._run_behind(self._at.operations.length()) + len(self._here)
 
     async def empty(self) -> bool:
         """Whether no item is queued, at one moment."""
@@ -311,7 +307,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment."""
-        stats = await self._run_behind(self._operations.stats())
+        stats = await self._run_behind(self._at.operations.stats())
         return 0 < stats.maxsize <= stats.length + len(self._here)
 
     async def maxsize(self) -> int:
@@ -322,28 +318,28 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         """Change the queue's bound for all clients; items stay in the queue, also those over it."""
         bound = check_maxsize(maxsize)
         if bound:
-            self._sync._sends_ahead = 0
+            self._at.buffering = self._at.buffering._replace(puts=0)
             await self.flush()
-        await self._run(self._operations.set_bound(bound))
+        await self._run(self._at.operations.set_bound(bound))
 
     async def unfinished_tasks(self) -> int:
         """How many items were put whose work is not yet done."""
-        return (await self._run_behind(self._operations.stats())).unfinished
+        return (await self._run_behind(self._at.operations.stats())).unfinished
 
     async def is_shutdown(self) -> bool:
         """Whether the queue was shut down."""
-        return await self._run(self._operations.closed())
+        return await self._run(self._at.operations.closed())
 
     # What was got, and the end
 
     async def task_done(self) -> None:
         """Report that the work for one item is done; as :meth:`pressure_mp.Queue.task_done`."""
-        await self._acknowledging(self._operations.task_done())
+        await self._acknowledging(self._at.operations.task_done())
 
     async def join(self) -> None:
         """Wait until the work for every item is done; as :meth:`pressure_mp.Queue.join`."""
         await self.flush()
-        await self._run(self._operations.join())
+        await self._run(self._at.operations.join())
 
     async def shutdown(self, immediate: bool = False) -> None:
         """Shut the queue down for all clients; as :meth:`pressure_mp.Queue.shutdown`."""
@@ -352,21 +348,21 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         await self._here.settle()
         if immediate:
             await self._here.give_back()
-        closing = self._operations.close(True, None, once=False, immediate=bool(immediate))
+        closing = self._at.operations.close(True, None, once=False, immediate=bool(immediate))
         await self._run(closing)
         self._was_shut_down = True
 
     async def close(self) -> None:
         """Close this handle; as :meth:`pressure_mp.Queue.close`."""
-        handle = self._sync
-        if handle._handle_closed:
+        queue = self._at
+        if queue.is_closed:
             return
         try:
             await self.flush()
             await self._here.give_back()
         finally:
-            if handle._eof:
-                await off_loop(handle._here.stop_producing, handle._token)
+            if queue.eof:
+                await off_loop(queue.here.stop_producing, queue.token)
             await self._close_handle()
 
     async def delete(self, timeout: float | None = None) -> None:

@@ -18,7 +18,7 @@ from .incoming import Incoming, decoded
 
 if TYPE_CHECKING:
     from ..background.presence import Presence, Run
-    from .handle import BufferedHandle
+    from ..handles.objects import ObjectAttachment
 
 Fetch = Callable[[], Operation[list[bytes] | None]]
 
@@ -53,17 +53,17 @@ class IncomingForGood(Incoming):
     turns.
     """
 
-    def get(self, handle: BufferedHandle, block: bool, timeout: float | None) -> Any:
+    def get(self, queue: ObjectAttachment, block: bool, timeout: float | None) -> Any:
         try:
             for item in self._pops:
                 return item
         except IndexError:
             pass
-        return self._get_with_care(handle, block, deadline(block, timeout))
+        return self._get_with_care(queue, block, deadline(block, timeout))
 
     def pass_on(
         self,
-        handle: BufferedHandle,
+        queue: ObjectAttachment,
         write: Callable[[list[Any]], int],
         block: bool,
         timeout: float | None,
@@ -73,8 +73,8 @@ class IncomingForGood(Incoming):
         thread. False when the next one is not to be fetched ahead. Raises as ``get`` does.
         """
         if not self._ahead:
-            handle._check_open()
-            if self._make_ready(handle, block, deadline(block, timeout)) is not None:
+            queue.check_open()
+            if self._make_ready(queue, block, deadline(block, timeout)) is not None:
                 return False
         for _ in range(write(list(self._ahead))):
             del self._ahead[0]
@@ -97,8 +97,8 @@ class IncomingForGood(Incoming):
         is_told = self._told == self._fetched and not (self._other.items or self._other.untold)
         return self._is_doubtful or not is_told or self._asked is not None
 
-    def before_look(self, handle: BufferedHandle) -> None:
-        """As of :class:`~.handle.Incomings`: what was asked for is counted beside that, too."""
+    def before_look(self, queue: ObjectAttachment) -> None:
+        """As of :class:`~.direct.DirectGet`: what was asked for is counted beside that, too."""
         if self._asked is None:
             return
         for held in interrupts.attempts(self._lock, self.patience):
@@ -114,9 +114,9 @@ class IncomingForGood(Incoming):
             return item
         raise IndexError
 
-    def _decode_next(self, handle: BufferedHandle) -> None:
+    def _decode_next(self, queue: ObjectAttachment) -> None:
         try:
-            item = handle._run_at_once(handle._operations.accept(self._raw[0].item))
+            item = queue.run_at_once(queue.operations.accept(self._raw[0].item))
         except PressureError:
             del self._raw[0]
             raise
@@ -124,28 +124,28 @@ class IncomingForGood(Incoming):
         del self._raw[0]
 
     def _fetch(
-        self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
+        self, queue: ObjectAttachment, presence: Presence, block: bool, end: float | None
     ) -> bool:
         self._hear()
         if self._other.items:
             if self._asked is None:  # first: to decode them takes time
-                self._ask_ahead(handle, presence, (self._name, self._call), self._other.items)
+                self._ask_ahead(queue, presence, (self._name, self._call), self._other.items)
             untold = self._fetched if self._asked is None else 0
             last = _Other(self._name, self._call, untold)
-            self._have(handle, self._other.name, self._other.call, self._other.items, last)
+            self._have(queue, self._other.name, self._other.call, self._other.items, last)
             return True
-        self._settle_other(handle._run_at_once, presence)  # this one may wait for long
+        self._settle_other(queue.run_at_once, presence)  # this one may wait for long
         call, number = self._call + 1, min(self._size, MOST_ITEMS)
         fetch = presence.operations.prefetch(
-            self._name, call, number, block, seconds_left(end), handle._eof
+            self._name, call, number, block, seconds_left(end), queue.eof
         )
         try:
             with presence:
-                items = handle._run_at_once(noting(fetch, self._note), handle._while_open)
+                items = queue.run_at_once(noting(fetch, self._note), queue.while_open)
             if items is None:
                 self._end_call()
                 return False
-            self._have(handle, self._name, call, items, self._other)
+            self._have(queue, self._name, call, items, self._other)
         except (Empty, ShutDown, QueueDoesNotExistError):
             self._end_call()
             raise
@@ -154,14 +154,14 @@ class IncomingForGood(Incoming):
                 self._is_doubtful = self._returns = True
             raise
         other = self._other.name or f"{self._name}.2", self._other.call
-        self._ask_ahead(handle, presence, other, items)
+        self._ask_ahead(queue, presence, other, items)
         return True
 
     def _have(
-        self, handle: BufferedHandle, name: str, call: int, items: list[bytes], other: _Other
+        self, queue: ObjectAttachment, name: str, call: int, items: list[bytes], other: _Other
     ) -> None:
         """What a reader's call fetched is handed out from now on."""
-        objects = decoded(handle, items)
+        objects = decoded(queue, items)
         ready = [] if objects is None else objects
         raw = [Delivery(0, item) for item in items] if objects is None else []
         fetched = len(items)
@@ -216,7 +216,7 @@ class IncomingForGood(Incoming):
 
     def _ask_ahead(
         self,
-        handle: BufferedHandle,
+        queue: ObjectAttachment,
         presence: Presence,
         reader: tuple[str, int],
         items: list[bytes],
@@ -228,8 +228,8 @@ class IncomingForGood(Incoming):
         if not is_full or number < len(items):
             return
         name, call = reader[0], reader[1] + 1
-        fetch = partial(presence.operations.prefetch, name, call, number, False, None, handle._eof)
-        session: Any = handle._session()
+        fetch = partial(presence.operations.prefetch, name, call, number, False, None, queue.eof)
+        session: Any = queue.session()
         self._asked = _Asked(session, name, call, fetch)
         if not session.send_ahead(next(fetch())):
             self._asked = None

@@ -17,10 +17,11 @@ from ..deadlines import deadline
 from ..exceptions import Empty, PressureError, QueueDoesNotExistError
 from ..identity.processes import incarnation
 from ..operations.deliveries import Delivery
+from .direct import DirectGet, buffers
 
 if TYPE_CHECKING:
     from ..background.presence import Presence, Run
-    from .handle import BufferedHandle
+    from ..handles.objects import ObjectAttachment
 
 #: Seconds for which one that cannot wait waits for another thread's words with the broker.
 _MOMENT = 0.01
@@ -28,7 +29,7 @@ _MOMENT = 0.01
 _readers = itertools.count(1)
 
 
-class Incoming(ABC):
+class Incoming(DirectGet, ABC):
     """Up to ``size`` items, decoded, in the order of the queue. The broker keeps them too, in
     flight, until they are handed out.
 
@@ -36,11 +37,10 @@ class Incoming(ABC):
     kept as they came.
     """
 
-    patience = 1.0
-
-    def __init__(self, handle: BufferedHandle, size: int) -> None:
-        self._size = size
-        self._handle = weakref.ref(handle)
+    def __init__(self, queue: ObjectAttachment) -> None:
+        self._size = queue.buffering.gets
+        self._queue = weakref.ref(queue)
+        buffers.add(self)
         self.reset()
 
     def reset(self) -> None:
@@ -71,7 +71,7 @@ class Incoming(ABC):
 
     @abstractmethod
     def _fetch(
-        self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
+        self, queue: ObjectAttachment, presence: Presence, block: bool, end: float | None
     ) -> bool:
         """Have at least one item here; waits for it, and raises, as ``get`` does.
 
@@ -83,7 +83,7 @@ class Incoming(ABC):
         """The next decoded item. Raises IndexError."""
 
     @abstractmethod
-    def _decode_next(self, handle: BufferedHandle) -> None:
+    def _decode_next(self, queue: ObjectAttachment) -> None:
         """Decode the first of the items that were not. Raises what decoding it does."""
 
     def _undo(self, item: Any) -> Any:
@@ -101,19 +101,16 @@ class Incoming(ABC):
 
     # Getting
 
-    def get(self, handle: BufferedHandle, block: bool, timeout: float | None) -> Any:
+    def get(self, queue: ObjectAttachment, block: bool, timeout: float | None) -> Any:
         """The next item; fetches when there is none here."""
         try:
             return self._hand_out()
         except IndexError:
-            return self._get_with_care(handle, block, deadline(block, timeout))
-
-    def before_look(self, handle: BufferedHandle) -> None:  # noqa: B027
-        """What is here is no longer queued, and is counted beside that."""
+            return self._get_with_care(queue, block, deadline(block, timeout))
 
     def get_many(
         self,
-        handle: BufferedHandle,
+        queue: ObjectAttachment,
         number: int,
         block: bool,
         timeout: float | None,
@@ -122,7 +119,7 @@ class Incoming(ABC):
         """The next item, and up to so many in all of those that are here then; and a ``look``."""
         found: list[Any] = []
         try:
-            found += (self.get(handle, block, timeout),)
+            found += (self.get(queue, block, timeout),)
             try:
                 while len(found) < number:
                     found += (self._hand_out(),)
@@ -137,7 +134,7 @@ class Incoming(ABC):
             interrupts.abandoned += [(self, found)]
             interrupts.settle()
             if look is not None:  # what is only here, or in doubt, the look at the queue cannot see
-                self.give_back(handle)
+                self.give_back(queue)
             raise
 
     def _give_up(self, found: list[Any]) -> None:
@@ -147,67 +144,67 @@ class Incoming(ABC):
             del found[-1]
             self._ahead.rotate(1)
 
-    def _get_with_care(self, handle: BufferedHandle, block: bool, end: float | None) -> Any:
+    def _get_with_care(self, queue: ObjectAttachment, block: bool, end: float | None) -> Any:
         """The same as :meth:`get`. What is fetched is handed out when no lock is held any more:
         to release it is a call, behind which the item could be lost to an interrupt."""
         while True:
-            handle._check_open()
-            handle._settle(end)
-            receive = self._make_ready(handle, block, end)
+            queue.check_open()
+            queue.settle(end)
+            receive = self._make_ready(queue, block, end)
             try:
                 if receive is None:
                     return self._hand_out()
-                return handle._handing_out(self._accepting(handle, receive))
+                return queue.hand_out(self._accepting(queue, receive))
             except IndexError:  # other threads were faster
                 continue
 
     @staticmethod
-    def _accepting(handle: BufferedHandle, receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def _accepting(queue: ObjectAttachment, receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
         # A content is read when no lock is held: others go on meanwhile.
-        return lambda claim: handle._accept_received(receive(claim), claim)
+        return lambda claim: queue.accept(receive(claim), claim)
 
     def _make_ready(
-        self, handle: BufferedHandle, block: bool, end: float | None
+        self, queue: ObjectAttachment, block: bool, end: float | None
     ) -> Callable[[Any], Any] | None:
         """Have an item here; else return what gets one that is not fetched ahead."""
         first = () if not block else (-1.0 if end is None else max(end - monotonic(), 0.0),)
         for held in interrupts.attempts(self._lock, *first, more=_MOMENT):
             if held:
                 try:
-                    if not self._number_ready and not self._fill(handle, block, end):
+                    if not self._number_ready and not self._fill(queue, block, end):
                         return self._receive_alone
                     if self._raw:
-                        self._decode_next(handle)
+                        self._decode_next(queue)
                     return None
                 finally:
                     self._waits = False
                     self._lock.release()
-                    if handle._handle_closed:
-                        self.give_back(handle)
+                    if queue.is_closed:
+                        self.give_back(queue)
             if self._waits:
                 return self._receive_beside
         raise AssertionError("attempts end only with the lock")
 
     def _receive_beside(self, claim: Any) -> Any:
         """An item, while another thread waits for one. Raises IndexError when it does no more."""
-        handle = self._handle()
-        assert handle is not None  # it calls this
+        queue = self._queue()
+        assert queue is not None  # it calls this
         with self._passing:
             if not self._waits:
                 raise IndexError
-            return handle._receive(claim)
+            return queue.receive(claim)
 
     def _receive_alone(self, claim: Any) -> Any:
         """An item whose content is in chunks. Raises IndexError when it is no longer the next."""
-        handle = self._handle()
-        assert handle is not None
+        queue = self._queue()
+        assert queue is not None
         for held in interrupts.attempts(self._lock, more=_MOMENT):
             if not held and self._waits:
                 break
             if held:
                 try:
                     if not self:
-                        return handle._receive(claim)
+                        return queue.receive(claim)
                     break
                 except Empty:
                     break
@@ -215,10 +212,10 @@ class Incoming(ABC):
                     self._lock.release()
         raise IndexError
 
-    def _fill(self, handle: BufferedHandle, block: bool, end: float | None) -> bool:
-        presence = self._begin(handle)
+    def _fill(self, queue: ObjectAttachment, block: bool, end: float | None) -> bool:
+        presence = self._begin(queue)
         try:
-            return self._fetch(handle, presence, block, end)
+            return self._fetch(queue, presence, block, end)
         finally:
             presence.watch(self)
 
@@ -227,27 +224,27 @@ class Incoming(ABC):
         with self._passing:
             self._waits = waits
 
-    def _begin(self, handle: BufferedHandle) -> Presence:
+    def _begin(self, queue: ObjectAttachment) -> Presence:
         if self._returns:
-            self._return(handle._here, handle._run_at_once)
+            self._return(queue.here, queue.run_at_once)
         if not self._name:
             self._name = f"{incarnation()}#{next(_readers)}"
-        handle._codec.prepare()  # nothing is taken out that this handle has no key for
-        return handle._here
+        queue.codec.prepare()  # nothing is taken out that this handle has no key for
+        return queue.here
 
     # Giving back
 
-    def give_back(self, handle: BufferedHandle, patience: float = 0.0) -> None:
+    def give_back(self, queue: ObjectAttachment, patience: float = 0.0) -> None:
         """Put back to the front what is here, in order. Waits so long for a thread that is at it,
         which does it itself if the handle was closed. What fails now is done by this process's
         presence."""
         if self._name:
             self._returns = True
-            self._look(handle._here, handle._run_at_once, patience)
+            self._look(queue.here, queue.run_at_once, patience)
 
     def look(self, presence: Presence) -> None:
         """What is to be done now and then: to tell what was handed out, or to put back."""
-        if self._handle() is None:
+        if self._queue() is None:
             self._returns = True
         self._look(presence, presence.lease.run_now)
 
@@ -286,12 +283,12 @@ class Incoming(ABC):
                 pass
 
 
-def decoded(handle: BufferedHandle, items: list[bytes]) -> list[Any] | None:
+def decoded(queue: ObjectAttachment, items: list[bytes]) -> list[Any] | None:
     """The objects in what was fetched; None if one of them cannot be used, which is not the others'
     fault."""
     try:
-        found = handle._codec.decode_many(items)
-        handle._operations.tell_received(items)
+        found = queue.codec.decode_many(items)
+        queue.operations.tell_received(items)
         return found
     except Exception as error:
         if interrupts.is_from_outside(error):

@@ -6,7 +6,7 @@ import math
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import events, interrupts, lifecycle
 from ..background import at_exit
@@ -17,13 +17,17 @@ from ..encoding.unsigned_items import Private
 from ..engines import registry
 from ..engines.contract.session import Options
 from ..exceptions import BrokerUnavailable, Full, PressureError
+from ..handles import unsent
 from ..identity.processes import is_pool_worker
 from ..operations.batches import next_batch
-from . import sender, unsent
+from . import sender
+from .direct import DirectGet, DirectPut, buffers
 from .sender import Begun, Run
 
 if TYPE_CHECKING:
-    from .handle import BufferedHandle, FetchedAhead
+    from ..handles.objects import ObjectAttachment
+
+T = TypeVar("T")
 
 #: Seconds between two questions whether the broker answers, of a process that waits for it because
 #: it ends, or because another process begins.
@@ -33,7 +37,7 @@ _SMALL = 1 << 13
 _MOST_BYTES = 1 << 24
 
 
-class Outgoing:
+class Outgoing(DirectPut):
     """Up to ``size`` encoded items, in the order in which they were put; and of those that are not
     small 16 MB, or one.
 
@@ -47,19 +51,19 @@ class Outgoing:
 
     sender: sender.Sender
 
-    def __init__(
-        self, size: int, is_stated: bool, handle: BufferedHandle, incoming: FetchedAhead | None
-    ) -> None:
-        self._size = size
-        self._is_stated = is_stated  # else processes decide by themselves
-        self._owner = weakref.ref(handle)
-        self._incoming = incoming
-        self.queue = handle.name
-        self.engine = registry.engine(handle._address)
+    def __init__(self, queue: ObjectAttachment, gets: DirectGet) -> None:
+        super().__init__(gets)
+        self._size = queue.buffering.puts
+        self._is_stated = queue.buffering.is_stated  # else processes decide by themselves
+        self._owner = weakref.ref(queue)
+        queue.before_get = self.before_get
+        self.queue = queue.name
+        self.engine = registry.engine(queue.address)
         self._home = sender.of(self.engine)
         self.is_awaited = True  # by the end of the handle and of the process
         self.reset()
         sender.buffers.add(self)
+        buffers.add(self)
 
     def reset(self) -> None:
         """A buffer that was never used: a new one, or that of a forked child."""
@@ -85,13 +89,11 @@ class Outgoing:
 
     @property
     def was_used(self) -> bool:
-        """Whether anything was ever put here."""
         return bool(self.number_sent or self._items)
 
     # Putting
 
-    def put(self, handle: BufferedHandle, item: Any, block: bool, timeout: float | None) -> None:
-        """Note an item to be sent; waits while there is no room for it, here or in the queue."""
+    def put(self, queue: ObjectAttachment, item: Any, block: bool, timeout: float | None) -> None:
         items = self._items
         if len(items) < self._limit and timeout is None and not events.listeners:
             try:
@@ -99,71 +101,74 @@ class Outgoing:
             except Exception as error:
                 if interrupts.is_from_outside(error):
                     raise
-                encoded = handle._codec.encode(item)  # says what is wrong
+                encoded = queue.codec.encode(item)  # says what is wrong
             if type(encoded) is bytes:
                 size, is_last = len(encoded), self.sender.last is self
-                if not is_last and size < THRESHOLD and self._puts_here(handle, encoded):
+                if not is_last and size < THRESHOLD and self._puts_here(queue, encoded):
                     return
                 if size < _SMALL or (size < THRESHOLD and self._may_add(size)):
                     items.append(encoded)
                     if self.sender.last is not self:
-                        self.sender.line_up(self, handle)
+                        self.sender.line_up(self, queue)
                     return
                 if size >= THRESHOLD:
                     del encoded  # not two copies at a time
-                    encoded = handle._codec.encode(item)
+                    encoded = queue.codec.encode(item)
         else:
-            handle._check_open()
-            encoded = handle._codec.encode(item, events.created(handle._operations.destination))
+            queue.check_open()
+            encoded = queue.codec.encode(item, events.created(queue.operations.destination))
         end = deadline(block, timeout)
         if isinstance(encoded, Large):
-            self._put_large(handle, encoded, block, end)
+            self._put_large(queue, encoded, block, end)
         else:
-            self._put_with_care(handle, encoded, block, end)
+            self._put_with_care(queue, encoded, block, end)
 
-    def _puts_here(self, handle: BufferedHandle, item: bytes) -> bool:
+    def _puts_here(self, queue: ObjectAttachment, item: bytes) -> bool:
         """Whether an item was added to the queue at once."""
         if self._items or self._is_off or self.failure is not None:
             return False
-        if not self.sender.puts_here(handle, item):
+        if not self.sender.puts_here(queue, item):
             return False
         with self._lock:
             self.number_sent += 1
         return True
 
     def _put_large(
-        self, handle: BufferedHandle, item: Large, block: bool, end: float | None
+        self, queue: ObjectAttachment, item: Large, block: bool, end: float | None
     ) -> None:
         """Its content is the caller's memory, so it cannot wait here: it is sent at once, after all
         that was put before it."""
-        self.settle_in_time(block, end)
-        self.raise_failure(handle)
-        handle._putting(handle._operations.put(item, block, seconds_left(end)))
+        self.make_way(queue, block, end)
+        self.run_put(queue, queue.operations.put(item, block, seconds_left(end)))
         self._forget_room()
 
     def _put_with_care(
-        self, handle: BufferedHandle, item: bytes, block: bool, end: float | None
+        self, queue: ObjectAttachment, item: bytes, block: bool, end: float | None
     ) -> None:
         while True:
-            handle._check_open()
-            self.raise_failure(handle)
-            if self._limit and self._puts_here(handle, item):
+            queue.check_open()
+            self.raise_failure(queue)
+            if self._limit and self._puts_here(queue, item):
                 return
             has_room = len(self._items) < self._limit and self._may_add(len(item))
             if has_room or (self._home.is_inside and not self._is_off):
                 self._items.append(item)
-                self.sender.line_up(self, handle)
+                self.sender.line_up(self, queue)
                 return
             if self._limit and (self._limit == self._size or len(self._items) < self._limit):
                 self._wait_for_room(len(item), block, end)
                 continue
-            self.settle_in_time(block, end)
-            if self._is_off or not self._look(handle):
-                handle._putting(handle._operations.put(item, block, seconds_left(end)))
+            self._settle_in_time(block, end)
+            if self._is_off or not self._look(queue):
+                self.run_put(queue, queue.operations.put(item, block, seconds_left(end)))
                 self._forget_room()  # who knows what has come and gone meanwhile
                 return
 
-    def settle_in_time(self, block: bool, end: float | None) -> None:
+    def make_way(self, queue: ObjectAttachment, block: bool, end: float | None) -> None:
+        self._settle_in_time(block, end)
+        self.raise_failure(queue)
+
+    def _settle_in_time(self, block: bool, end: float | None) -> None:
         """Wait until the broker has what was put here; if the queue is full, no longer than a put
         may wait."""
         if not (self.settle() or (block and self.settle(True, end))):
@@ -203,23 +208,40 @@ class Outgoing:
             "to be sent"
         )
 
-    def _look(self, handle: BufferedHandle) -> bool:
+    def _look(self, queue: ObjectAttachment) -> bool:
         """See how much space the queue has; whether there is any for the buffer to use."""
         if not self._is_stated and is_pool_worker():
-            handle._put_at_once()  # else it has results that are never sent
+            self.turn_off()  # else it has results that are never sent
             return False
-        self._encode = handle._codec.quick
+        self._encode = queue.codec.quick
         self.sender.prepare()
-        if self._asks or handle._eof:
-            space = handle._space(self._incoming)
+        if self._asks or queue.eof:
+            space = self._space(queue)
         else:
-            handle._attached()
+            queue.attached()
             space = math.inf
         self._asks = True
         with self._lock:
             self._room = space
             self._set_limit()
         return space > 0
+
+    def _space(self, queue: ObjectAttachment) -> float:
+        """How many items there is space for. What a handle fetched ahead is no longer queued: so it
+        goes back before the queue is found full."""
+        operations, gets = queue.operations, self._gets
+        if queue.eof:
+            queue.run_at_once(operations.register(queue.here, queue.token))
+        gets.before_put(queue)
+        stats = queue.run_at_once(operations.stats())
+        if len(gets) and 0 < stats.maxsize <= stats.length + len(gets):
+            gets.give_back(queue, gets.patience)
+            stats = queue.run_at_once(operations.stats())
+        if stats.closed:
+            return 0  # so a put at the broker says it
+        if not stats.maxsize:
+            return math.inf
+        return max(stats.maxsize - stats.length - len(gets), 0)
 
     def _set_limit(self) -> None:
         # What is in the buffer has its place in the queue already.
@@ -244,12 +266,12 @@ class Outgoing:
         if self._items and self.sender.last is not self and owner is not None:
             self.sender.line_up(self, owner)
 
-    def begin(self, handle: BufferedHandle) -> Begun | None:
+    def begin(self, queue: ObjectAttachment) -> Begun | None:
         """As of :class:`~.sender.Buffer`."""
         items = self._items
         if not items:
             return None  # they were discarded
-        return Begun(items, handle._session(), handle._operations.put_first(items[0]))
+        return Begun(items, queue.session(), queue.operations.put_first(items[0]))
 
     def send(self, run: Run, waits: bool) -> bool:
         """As of :class:`~.sender.Buffer`."""
@@ -257,15 +279,15 @@ class Outgoing:
         try:
             if begun is not None:
                 items = begun.items
-                added = run.handle._run_on(begun.session, begun.putting)
+                added = run.queue.run_on(begun.session, begun.putting)
             else:
                 batch = next_batch(items, 0, len)
                 if len(batch) > run.end - self.number_sent:
                     batch = batch[: int(run.end - self.number_sent)]
-                sending = run.handle._operations.put_batch(batch, waits)
-                added = run.handle._run_at_once(noting(sending, self._note_waiting))
+                sending = run.queue.operations.put_batch(batch, waits)
+                added = run.queue.run_at_once(noting(sending, self._note_waiting))
         except Exception as error:
-            self._fail(items, error, run.handle)
+            self._fail(items, error, run.queue)
             return True
         if added.number:
             self._note_sent(items, added.number)
@@ -293,7 +315,7 @@ class Outgoing:
             self._is_stuck = waits
             self._changed.give()
 
-    def _fail(self, items: list[bytes], error: Exception, handle: BufferedHandle) -> None:
+    def _fail(self, items: list[bytes], error: Exception, queue: ObjectAttachment) -> None:
         """Nothing more is sent of what is in the buffer: the next call says so."""
         if items is not self._items:
             return
@@ -304,7 +326,7 @@ class Outgoing:
             self._limit, self._room, self._is_stuck = 0, None, False
             self.failure = self.failure or error
             self._failed += self._items
-            unsent.failed[self] = handle
+            unsent.failed[self] = queue
             self.number_sent += len(self._items)
             self._items.clear()
             self._bytes = 0
@@ -312,7 +334,7 @@ class Outgoing:
 
     # Being asked
 
-    def raise_failure(self, handle: BufferedHandle) -> None:
+    def raise_failure(self, queue: ObjectAttachment) -> None:
         """Raise what went wrong since the last call; ``rest`` has the items that were not sent."""
         if self.failure is None:
             return
@@ -321,13 +343,13 @@ class Outgoing:
             self.failure, self._failed = None, []
             unsent.failed.pop(self, None)
         if failure is not None:
-            failure.rest = [self._decoded(item, handle) for item in failed]
+            failure.rest = [self._decoded(item, queue) for item in failed]
             raise failure
 
     @staticmethod
-    def _decoded(item: bytes, handle: BufferedHandle) -> Any:
+    def _decoded(item: bytes, queue: ObjectAttachment) -> Any:
         try:
-            return handle._codec.decode(Private(item))
+            return queue.codec.decode(Private(item))
         except Exception as error:  # it cannot be read back: the others are not lost with it
             if interrupts.is_from_outside(error):
                 raise
@@ -351,36 +373,57 @@ class Outgoing:
         """Wait for the same until ``end``, on the monotonic clock, and only while the broker
         answers; returns whether it does."""
         while not self.settle(end=min(time.monotonic() + _LOOK, end)):
-            handle = self._owner()
-            if self._is_stuck or handle is None or time.monotonic() >= end:
+            queue = self._owner()
+            if self._is_stuck or queue is None or time.monotonic() >= end:
                 break
             try:
-                self._ask(handle, Options(reconnect=0.0, until=time.monotonic() + _LOOK))
+                self._ask(queue, Options(reconnect=0.0, until=time.monotonic() + _LOOK))
             except BrokerUnavailable:
                 return False
         return True
 
-    def flush(self, handle: BufferedHandle) -> None:
-        """Wait until the broker has what was put here. Raises what went wrong meanwhile."""
+    def flush(self, queue: ObjectAttachment) -> None:
         self.settle(block=True)
-        self.raise_failure(handle)
+        self.raise_failure(queue)
 
     def turn_off(self) -> None:
-        """From now on puts go to the broker at once, and say what it says."""
         with self._lock:
             self._is_off, self._limit, self._room = True, 0, None
             self._changed.give()
 
-    def before_get(self) -> None:
-        """This process is about to get something, and waits for what it put."""
+    def before_get(self, end: float | None) -> None:
+        """Wait until this process can get what it put, as far as there is space."""
         self._home.calm()
+        self.settle(end=end)
 
-    def look_again(self) -> None:
-        """The queue's bound was changed."""
+    def after_bound(self) -> None:
         self._forget_room()
 
+    def before_bound(self, queue: ObjectAttachment) -> None:
+        self.settle()
+        self.raise_failure(queue)
+
+    def count(self, ask: Callable[[], T]) -> tuple[T, int]:
+        put = self.number_put
+        found = ask()
+        # What was put meanwhile may be at the broker, and not yet known to be.
+        return found, max(put - self.number_sent, 0)
+
+    def cancel_join(self) -> None:
+        self.is_awaited = False
+
+    def close(self, queue: ObjectAttachment) -> None:
+        if self.is_awaited:
+            self.flush(queue)
+
+    def before_shutdown(self, queue: ObjectAttachment, immediate: bool) -> None:
+        if not immediate:
+            self.flush(queue)
+        self.turn_off()
+        if immediate:
+            self.discard()
+
     def discard(self) -> None:
-        """What was put and not sent goes with all that is in the queue."""
         with self._lock:
             self.number_sent += len(self._items)
             self._items, self._bytes = [], 0
@@ -399,21 +442,21 @@ class Outgoing:
             return
         while not self.settle(block=True, end=look):
             look = time.monotonic() + _LOOK
-            handle = self._owner()
-            if handle is not None and not self._answers(handle):
-                self._tell(len(self._items), f"the broker at {handle.url} does not answer")
+            queue = self._owner()
+            if queue is not None and not self._answers(queue):
+                self._tell(len(self._items), f"the broker at {queue.address.url} does not answer")
                 return
         if self.failure is not None:
             self._tell(len(self._failed), str(self.failure))
 
-    def _answers(self, handle: BufferedHandle) -> bool:
+    def _answers(self, queue: ObjectAttachment) -> bool:
         """Whether the broker answers within what is left of the process's last seconds."""
-        return at_exit.answers(self.engine, lambda options: self._ask(handle, options))
+        return at_exit.answers(self.engine, lambda options: self._ask(queue, options))
 
-    def _ask(self, handle: BufferedHandle, options: Options) -> None:
+    def _ask(self, queue: ObjectAttachment, options: Options) -> None:
         """Ask the broker something; raises BrokerUnavailable if it does not answer."""
         try:
-            drive(handle._operations.exists(), handle._bind(self.engine, options).session())
+            drive(queue.operations.exists(), queue.bind(self.engine, options).session())
         except BrokerUnavailable:
             raise
         except PressureError:

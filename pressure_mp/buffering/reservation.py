@@ -25,12 +25,13 @@ from ..exceptions import BrokerUnavailable, PressureError
 from ..identity.client import reader
 from ..identity.hand_outs import HandOuts
 from .batches import Batch, tell
+from .direct import DirectGet, buffers
 from .keeper import Keeper
 from .pace import WATCH, Pace, may_watch
 
 if TYPE_CHECKING:
     from ..background.presence import Presence, Run
-    from .handle import BufferedHandle
+    from ..handles.objects import ObjectAttachment
 
 #: Seconds after which what was not handed out is for others again.
 KEPT = 0.02
@@ -63,7 +64,7 @@ class Asked(NamedTuple):
     when: float
 
 
-class Reservation(ABC):
+class Reservation(DirectGet, ABC):
     """Items that are reserved for one handle: they are queued, and here too, as they are.
 
     Nothing here waits for an item: when there is none, the handle gets one as any other does. What
@@ -73,11 +74,10 @@ class Reservation(ABC):
     While what one call read is handed out, the next one is already made.
     """
 
-    patience = 1.0
-
-    def __init__(self, handle: BufferedHandle) -> None:
+    def __init__(self) -> None:
         self.reset()
         _all.add(self)
+        buffers.add(self)
 
     def reset(self) -> None:
         """One that never read anything: a new one, or that of a forked child."""
@@ -107,7 +107,7 @@ class Reservation(ABC):
         self._presence: Presence | None = None
         self._keeper = Keeper()  # which knows when it goes back
 
-    def _make_ready(self, handle: BufferedHandle, end: float | None, waits: bool) -> bool:
+    def _make_ready(self, queue: ObjectAttachment, end: float | None, waits: bool) -> bool:
         """Have items here, if they are to be read ahead; ``waits`` for a moment, when there is none
         in a queue with a bound. Else nothing is reserved, but by another thread that is at it when
         ``end`` comes."""
@@ -115,18 +115,18 @@ class Reservation(ABC):
         number = 1 if lifecycle.is_ending() else self._pace.next_number(self._place)
         if number == 1 and not self.holds:
             return False  # nothing is here, nor asked for
-        run = partial(_try_once, handle)
+        run = partial(_try_once, queue)
         if interrupts.is_held(self._lock):
             # A signal handler, or a finalizer, in the midst of this.
             self._try_to_end(run)
             return False
         if number > 1:
-            self._prepare(handle)
+            self._prepare(queue)
         for held in interrupts.attempts(self._lock, more=MOMENT):
             if held:
                 try:
-                    watches = waits and handle._had_bound and may_watch(end)
-                    return self._read_ahead(handle, number, run, watches)
+                    watches = waits and queue.had_bound and may_watch(end)
+                    return self._read_ahead(queue, number, run, watches)
                 finally:
                     self._lock.release()
             if end is not None and monotonic() >= end:
@@ -134,7 +134,7 @@ class Reservation(ABC):
         raise AssertionError("attempts end only with the lock")
 
     def _read_ahead(
-        self, handle: BufferedHandle, number: int, run: Run[Any], watches: bool
+        self, queue: ObjectAttachment, number: int, run: Run[Any], watches: bool
     ) -> bool:
         now = monotonic()
         if self._ahead and now < self._until:
@@ -143,46 +143,46 @@ class Reservation(ABC):
             self._ahead += self._rest
             self._rest = []
             if now - self._read_at > _SLOW and self._asked is None and number > 1:
-                self._ask_ahead(handle, number)
+                self._ask_ahead(queue, number)
             return True
         if number > 1 or self._asked is not None:
             try:
                 if monotonic() >= self._until:  # others may have ended it
                     self._end(run)
-                return self._reserve(handle, number, run, watches)
+                return self._reserve(queue, number, run, watches)
             except BrokerUnavailable:  # to get one tries for longer
                 return False
         if self.holds:
             self._try_to_end(run)
         return False
 
-    def _reserve(self, handle: BufferedHandle, number: int, run: Run[Any], watches: bool) -> bool:
+    def _reserve(self, queue: ObjectAttachment, number: int, run: Run[Any], watches: bool) -> bool:
         """Have those that were asked for, or ask now."""
         asked, self._asked = self._asked, None
         if asked is None:
             when = monotonic()
-            reply = run(handle._operations.reserve(*self._next_request(handle, number)))
+            reply = run(queue.operations.reserve(*self._next_request(queue, number)))
         else:
             when = asked.when
-            repeating = handle._operations.reserve(*self._last)
-            reply = handle._run_on(asked.session, ending(repeating, ONE_TRY))
+            repeating = queue.operations.reserve(*self._last)
+            reply = queue.run_on(asked.session, ending(repeating, ONE_TRY))
         items = reply.items if isinstance(reply, Reserved) else []
         if items:
             self._pace.note(len(items))
             size = sum(map(len, items))
-            if not self._add(handle, items, size, when):
+            if not self._add(queue, items, size, when):
                 # It was ended before the broker made this one.
-                again = handle._operations.end_reservation
+                again = queue.operations.end_reservation
                 run(again(self._reader, self._last.call, self._read))
                 return False
             may_be_more = len(items) == self._last.limit or size > MOST_BYTES / 2
-            is_long = number > 1 and not handle._had_bound and self._pace.takes(number) > _LONG
+            is_long = number > 1 and not queue.had_bound and self._pace.takes(number) > _LONG
             if may_be_more and (number >= _LEAST_AHEAD or is_long):
-                self._ask_ahead(handle, number)
+                self._ask_ahead(queue, number)
             return True
         if isinstance(reply, Reserved) and watches and not self._last.kept:
-            self._ask_ahead(handle, number, NoItem())
-            return self._reserve(handle, number, run, False)
+            self._ask_ahead(queue, number, NoItem())
+            return self._reserve(queue, number, run, False)
         if isinstance(reply, Reserved):
             self._pace.note(0)
         else:
@@ -193,27 +193,27 @@ class Reservation(ABC):
             self._forget()
         return False
 
-    def _next_request(self, handle: BufferedHandle, number: int) -> Reserve:
+    def _next_request(self, queue: ObjectAttachment, number: int) -> Reserve:
         kept = len(self._ahead) + len(self._rest)
         self._told += 1
         self.holds = True
         call, handed = self._last.call + 1, self._read - kept
         out, batches = tell(self._batches, handed - self._last.handed)
-        asked = Reserve(self._reader, call, handed, kept, number, handle._had_bound, *out)
+        asked = Reserve(self._reader, call, handed, kept, number, queue.had_bound, *out)
         self._last, self._batches = asked, batches  # nothing is interrupted in between
         self._keeper.see_to(self, monotonic() + KEPT)
         return asked
 
-    def _add(self, handle: BufferedHandle, items: list[bytes], size: int, when: float) -> bool:
+    def _add(self, queue: ObjectAttachment, items: list[bytes], size: int, when: float) -> bool:
         """They, ``size`` bytes, may be handed out. False when a signal handler had the reservation
         ended."""
-        self._loads = handle._codec.loads
+        self._loads = queue.codec.loads
         number = len(items)
-        ready = list(zip(items, _check(handle, items), strict=False))
-        half = (number + 1) // 2 if handle._had_bound else number
+        ready = list(zip(items, _check(queue, items), strict=False))
+        half = (number + 1) // 2 if queue.had_bound else number
         first, rest = ready[:half], ready[half:]
         # The broker keeps them for a lease from when it was asked.
-        keeper, now, until = self._keeper, monotonic(), when + handle._options.lease / 3000
+        keeper, now, until = self._keeper, monotonic(), when + queue.options.lease / 3000
         due = now + KEPT
         # From here on there is no call.
         if not self.holds:
@@ -225,21 +225,21 @@ class Reservation(ABC):
         self._rest += rest
         return True
 
-    def _ask_ahead(self, handle: BufferedHandle, number: int, later: NoItem | None = None) -> None:
+    def _ask_ahead(self, queue: ObjectAttachment, number: int, later: NoItem | None = None) -> None:
         """Ask for those behind what is here, which is handed out meanwhile; or ``later``, when
         there may be one."""
-        session, request = handle._session(), self._next_request(handle, number)
+        session, request = queue.session(), self._next_request(queue, number)
         self._asked = Asked(session, monotonic())
         session.send_ahead(request, later, WATCH)
 
-    def _prepare(self, handle: BufferedHandle) -> None:
+    def _prepare(self, queue: ObjectAttachment) -> None:
         """Have all that is needed. It takes locks, which another thread may have whose signal
         handler wants this one's: so it is done before."""
         # Nothing is taken out that this handle has no key for.
         if self._hand_outs is not None:
             return
         lifecycle.begin_use()
-        name, self._presence = reader(), handle._here
+        name, self._presence = reader(), queue.here
         hand_outs = HandOuts(name)
         if self._hand_outs is None:  # else another thread was faster
             self._reader, self._cell, self._hand_outs = name, hand_outs.cell, hand_outs
@@ -255,22 +255,23 @@ class Reservation(ABC):
             pass
 
     @abstractmethod
-    def _hand_out(self, handle: BufferedHandle, is_left: bool = False) -> Any:
+    def _hand_out(self, queue: ObjectAttachment, is_left: bool = False) -> Any:
         """The next item that is here, decoded meanwhile."""
 
     # Ending it
 
-    def before_look(self, handle: BufferedHandle) -> None:
-        """This handle is about to look at all that are queued, or to drop them."""
+    def before_look(self, queue: ObjectAttachment) -> None:
         if self.holds:
             self._pace.share()
-            self.give_back(handle, self.patience)
+            self.give_back(queue, self.patience)
 
-    def give_back(self, handle: BufferedHandle, patience: float = 0.0) -> None:
-        """What is here is for anybody. Waits so long for a thread that is at it. What fails now is
-        tried again by a thread."""
+    def before_put(self, queue: ObjectAttachment) -> None:
+        if queue.had_bound:
+            self.before_look(queue)
+
+    def give_back(self, queue: ObjectAttachment, patience: float = 0.0) -> None:
         self._until = 0.0
-        self._try_to_end(partial(_try_once, handle), patience)
+        self._try_to_end(partial(_try_once, queue), patience)
 
     def leave(self) -> None:
         """The process ends. Nobody need see what was handed out, unless something is reserved."""
@@ -352,20 +353,20 @@ class Reservation(ABC):
         self._keeper.due = monotonic() + _RENEWED
 
 
-def _try_once(handle: BufferedHandle, operation: Operation[T]) -> T:
+def _try_once(queue: ObjectAttachment, operation: Operation[T]) -> T:
     """Nothing is lost when the broker cannot be asked."""
-    return handle._run_at_once(ending(operation, ONE_TRY))
+    return queue.run_at_once(ending(operation, ONE_TRY))
 
 
 def _loads_nothing(checked: bytes) -> Any:
     raise AssertionError("nothing was read")
 
 
-def _check(handle: BufferedHandle, items: list[bytes]) -> Sequence[Checked | None]:
+def _check(queue: ObjectAttachment, items: list[bytes]) -> Sequence[Checked | None]:
     """What can be decoded of each; None, if one of them is refused, which is not the others'
     fault."""
     try:
-        return handle._codec.check_many(items)
+        return queue.codec.check_many(items)
     except Exception as error:
         if interrupts.is_from_outside(error):
             raise

@@ -15,7 +15,7 @@ from ..exceptions import PressureError
 from .reservation import MOMENT, Item, Reservation
 
 if TYPE_CHECKING:
-    from .handle import BufferedHandle
+    from ..handles.objects import ObjectAttachment
 
 _NOTHING = object()
 
@@ -30,7 +30,7 @@ class Reserving(Reservation):
     """Hands out what is reserved. Who gets an item decodes it then."""
 
     def reset(self) -> None:
-        """As of :class:`~.handle.Incomings`."""
+        """As of :class:`~.direct.DirectGet`."""
         super().reset()
         self._left: list[HandedOut] = []  # to calls that were interrupted, and is no longer queued
 
@@ -38,19 +38,19 @@ class Reserving(Reservation):
         """How many items are here and no longer queued."""
         return len(self._left)
 
-    def get(self, handle: BufferedHandle, block: bool, timeout: float | None) -> Any:
+    def get(self, queue: ObjectAttachment, block: bool, timeout: float | None) -> Any:
         """The next item; reads ahead when there is none here, or gets one."""
         if interrupts.abandoned:
             interrupts.settle()
         if self._ahead and not self._left:  # which comes first
-            item = self._hand_out(handle)
+            item = self._hand_out(queue)
             if item is not _NOTHING:
                 return item
-        return self._get_next(handle, block, deadline(block, timeout))
+        return self._get_next(queue, block, deadline(block, timeout))
 
     def get_many(
         self,
-        handle: BufferedHandle,
+        queue: ObjectAttachment,
         number: int,
         block: bool,
         timeout: float | None,
@@ -58,29 +58,29 @@ class Reserving(Reservation):
     ) -> list[Any]:
         """Who gets several at a time, or looks with a descriptor, does not read ahead."""
         if self._left:
-            found = [self.get(handle, block, timeout)]
+            found = [self.get(queue, block, timeout)]
             if look is not None:
                 look()
             return found
-        self.before_look(handle)
-        return handle._get_many_at_once(number, block, timeout, look)
+        self.before_look(queue)
+        return super().get_many(queue, number, block, timeout, look)
 
-    def _get_next(self, handle: BufferedHandle, block: bool, end: float | None) -> Any:
+    def _get_next(self, queue: ObjectAttachment, block: bool, end: float | None) -> Any:
         while True:
-            handle._check_open()
-            handle._settle(end)
+            queue.check_open()
+            queue.settle(end)
             if self._left:
-                item = self._hand_out(handle, True)
+                item = self._hand_out(queue, True)
                 if item is not _NOTHING:
                     return item
-            if not self._make_ready(handle, end, block):
-                return handle._get_at_once(block, seconds_left(end))
+            if not self._make_ready(queue, end, block):
+                return queue.get(block, seconds_left(end))
             if monotonic() < self._until:
-                item = self._hand_out(handle)
+                item = self._hand_out(queue)
                 if item is not _NOTHING:
                     return item
 
-    def _hand_out(self, handle: BufferedHandle, is_left: bool = False) -> Any:
+    def _hand_out(self, queue: ObjectAttachment, is_left: bool = False) -> Any:
         """The next item; or of those that were left, if there are any. Else _NOTHING."""
         pops: Iterator[Any] = map(self._left.pop, repeat(0)) if is_left else self._pops
         taken, found = None, None
@@ -93,16 +93,16 @@ class Reserving(Reservation):
                 else:
                     item, place = taken, self._place
                     self._place = self._cell[0] = place + 1
-                if (is_left or monotonic() >= self._until) and not self._counts(handle, place):
+                if (is_left or monotonic() >= self._until) and not self._counts(queue, place):
                     self._in_hand -= 1
                     return _NOTHING  # others have it
                 try:
                     decoded = self._loads(item[1])
                 except Exception as error:
                     found = [(item, place, told)]
-                    decoded = self._decode_with_care(handle, found, error)
+                    decoded = self._decode_with_care(queue, found, error)
                 if events.listeners:
-                    handle._operations.tell_received([item[0]])
+                    queue.operations.tell_received([item[0]])
                 self._in_hand -= 1
                 return decoded
         except BaseException as error:
@@ -115,21 +115,21 @@ class Reserving(Reservation):
             raise
         raise AssertionError("a deque is empty, or it is not")
 
-    def _counts(self, handle: BufferedHandle, place: int) -> bool:
+    def _counts(self, queue: ObjectAttachment, place: int) -> bool:
         """Whether the item at a place, which was taken out here too late, counts as handed out.
         This process was stopped meanwhile: others may have ended the reservation."""
         for held in interrupts.attempts(self._lock, more=MOMENT):
             if held:
                 try:
                     # The get fails when this does: so it is tried for as long as any get.
-                    self._end(handle._run_at_once)
+                    self._end(queue.run_at_once)
                     return not any(first <= place < end for first, end in self._lost)
                 finally:
                     self._lock.release()
         raise AssertionError("attempts end only with the lock")
 
     @staticmethod
-    def _decode_with_care(handle: BufferedHandle, found: list[HandedOut], error: Exception) -> Any:
+    def _decode_with_care(queue: ObjectAttachment, found: list[HandedOut], error: Exception) -> Any:
         """An item that was not decoded at once."""
         if interrupts.is_from_outside(error):
             raise error
@@ -137,9 +137,9 @@ class Reserving(Reservation):
         if checked is item:  # nothing was to be checked
             item = Private(item)
         try:
-            return handle._codec.decode(item)
+            return queue.codec.decode(item)
         except PressureError:
-            handle._run_at_once(handle._operations.reject(item))
+            queue.run_at_once(queue.operations.reject(item))
             found[0] = _REJECTED
             raise
 

@@ -14,10 +14,10 @@ from .. import interrupts, lifecycle
 from ..effects import Ask
 from ..engines.contract.items import Added
 from ..engines.contract.session import Engine, Session, is_local
-from . import unsent
+from ..handles import unsent
 
 if TYPE_CHECKING:
-    from .handle import BufferedHandle
+    from ..handles.objects import ObjectAttachment
 
 #: Seconds for which the thread waits for more to send before it ends.
 _LINGER = 1.0
@@ -45,7 +45,7 @@ class Buffer(Protocol):
     def number_sent(self) -> int:
         """How many of these are no longer here."""
 
-    def begin(self, handle: BufferedHandle) -> Begun | None:
+    def begin(self, queue: ObjectAttachment) -> Begun | None:
         """What sends the first of those that are here, if there is one. Does no I/O."""
 
     def send(self, run: Run, waits: bool) -> bool:
@@ -74,12 +74,12 @@ class Begun(NamedTuple):
 class Run:
     """Items of one buffer that were put one after the other, and none of another in between."""
 
-    __slots__ = ("begun", "buffer", "end", "handle")
+    __slots__ = ("begun", "buffer", "end", "queue")
 
-    def __init__(self, buffer: Buffer, handle: BufferedHandle) -> None:
+    def __init__(self, buffer: Buffer, queue: ObjectAttachment) -> None:
         self.buffer = buffer
         #: Kept alive as long as it has something to send.
-        self.handle = handle
+        self.queue = queue
         #: The number of the item behind the last; of the last run there is no end yet.
         self.end = math.inf
         self.begun: Begun | None = None
@@ -121,11 +121,11 @@ class Sender:
         self._put_here = -math.inf
         self._hasty = 0
 
-    def puts_here(self, handle: BufferedHandle, item: bytes) -> bool:
+    def puts_here(self, queue: ObjectAttachment, item: bytes) -> bool:
         """Add an item to its queue at once, if nothing that was put before is still to be sent, and
         the engine can do so without a word to the broker. Not while one put soon follows the other:
         then they are faster together."""
-        binding = handle._binding
+        binding = queue.binding
         if not self._rests or not is_local(binding):
             return False
         gap = time.monotonic() - self._put_here
@@ -140,13 +140,13 @@ class Sender:
         """Somebody waits for what was put: the next puts are not sent together."""
         self._hasty = -_PATIENT
 
-    def line_up(self, buffer: Buffer, handle: BufferedHandle) -> None:
+    def line_up(self, buffer: Buffer, queue: ObjectAttachment) -> None:
         """See to it that what was added to a buffer is sent, after all that was put before."""
         with self.lock:
             if self.last is buffer:
                 return
             self.last = None  # if this is interrupted, the next one begins again
-            run = Run(buffer, handle)
+            run = Run(buffer, queue)
             unsent.senders.add(self)
             self._runs += (run,)
             self._close_before(run)
@@ -186,7 +186,7 @@ class Sender:
     def _send_ahead(self, run: Run) -> None:
         """Send the first item; the thread will read the reply. Until that runs, other threads may
         take long, and the process may be killed."""
-        run.begun = begun = run.buffer.begin(run.handle)
+        run.begun = begun = run.buffer.begin(run.queue)
         if begun is not None:
             begun.session.send_ahead(begun.putting.request)
 
@@ -244,15 +244,15 @@ class Sender:
                     del self._runs[0]
                 return
         if not buffer.send(run, self._home is not None):
-            self._set_apart(buffer, run.handle)
+            self._set_apart(buffer, run.queue)
 
-    def _set_apart(self, buffer: Buffer, handle: BufferedHandle) -> None:
+    def _set_apart(self, buffer: Buffer, queue: ObjectAttachment) -> None:
         """Its queue is full: what is in a buffer is sent by one of its own."""
         with self.lock:
             buffer.sender = Sender(self.engine, self)
             if self.last is buffer:
                 self.last = None
-        buffer.sender.line_up(buffer, handle)
+        buffer.sender.line_up(buffer, queue)
 
     def _rest(self) -> bool:
         """Be idle, unless there is something to send."""

@@ -16,8 +16,8 @@ from .incoming import Incoming, decoded
 
 if TYPE_CHECKING:
     from ..background.presence import Presence, Run
+    from ..handles.objects import ObjectAttachment
     from ..in_flight import InFlight
-    from .handle import BufferedHandle
 
 
 class _Pair(tuple[Any, int]):
@@ -53,12 +53,12 @@ class IncomingUntilDone(Incoming):
         self._in_flight.discard(pair[1])
         return pair
 
-    def _decode_next(self, handle: BufferedHandle) -> None:
+    def _decode_next(self, queue: ObjectAttachment) -> None:
         delivery = self._raw[0]
         self._in_flight.add(delivery.seq)
         try:
-            accepting = handle._operations.accept(delivery.item, delivery.seq, self._presence)
-            item = handle._run_at_once(accepting)
+            accepting = queue.operations.accept(delivery.item, delivery.seq, self._presence)
+            item = queue.run_at_once(accepting)
         except PressureError:
             del self._raw[0]
             raise
@@ -68,21 +68,21 @@ class IncomingUntilDone(Incoming):
         del self._raw[0]
 
     def _fetch(
-        self, handle: BufferedHandle, presence: Presence, block: bool, end: float | None
+        self, queue: ObjectAttachment, presence: Presence, block: bool, end: float | None
     ) -> bool:
         self._in_flight, self._presence = presence.in_flight, presence
 
         def run(operation: Operation[list[Delivery]]) -> list[Delivery]:
-            return handle._run_at_once(noting(operation, self._note), handle._while_open)
+            return queue.run_at_once(noting(operation, self._note), queue.while_open)
 
         claim = Claim()
         try:
             deliveries = presence.take_ahead(
-                run, self._size, block, seconds_left(end), handle._eof, self._name, claim
+                run, self._size, block, seconds_left(end), queue.eof, self._name, claim
             )
             seqs = [delivery.seq for delivery in deliveries]
             self._in_flight.came(seqs)
-            objects = decoded(handle, [delivery.item for delivery in deliveries])
+            objects = decoded(queue, [delivery.item for delivery in deliveries])
             raw = [] if objects is not None else deliveries
             ready = list(zip(objects or (), seqs, strict=False))
             # All of it, or nothing: there is no call.

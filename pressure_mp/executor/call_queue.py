@@ -21,7 +21,7 @@ from ..sync.tasks.task_queue import TaskQueue
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..sync.options import RecordedOptions
+    from ..handles.options import RecordedOptions
 
 #: Every executor's queue is made with these; other queues of tasks rarely are.
 RECORDED: RecordedOptions = {"ttr": None, "id": "required"}
@@ -48,7 +48,7 @@ class Options(NamedTuple):
 class CallQueue(TaskQueue[bytes]):
     """A handle to the calls of an executor. It can be pickled, as any handle."""
 
-    _operations: CallOperations
+    _make_operations = CallOperations
 
     @classmethod
     def attach(cls, name: str, **options: Any) -> Self:
@@ -59,15 +59,22 @@ class CallQueue(TaskQueue[bytes]):
         except QueueMismatchError as error:
             raise QueueMismatchError(f"{error}; no executor made it") from error
 
-    def _make_operations(self) -> CallOperations:
-        return CallOperations(self._name)
+    @property
+    def _operations(self) -> CallOperations:
+        assert isinstance(self._at.operations, CallOperations)
+        return self._at.operations
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether other processes can reach the calls."""
+        return self._at.address.capabilities.persistent
 
     @property
     def may_have_several(self) -> bool:
         """Tell whether a worker may have calls that it has not begun. It may not where these would
         take the turns of other calls of their key; nor where a call is lost with its first worker,
         or is given to only one more."""
-        settings = self._settings
+        settings = self._at.settings
         return not settings.per_key and settings.max_deliveries not in (1, 2)
 
     def take_several(self, most: int, tube: str | None) -> list[Task[bytes]]:
@@ -77,28 +84,28 @@ class CallQueue(TaskQueue[bytes]):
 
     def put_calls(self, ids: Sequence[str], payloads: Sequence[bytes], options: PutOptions) -> None:
         """Put calls. Raises what a put does."""
-        self._check_open()
+        self._at.check_open()
         if len(ids) == 1:  # this needs fewer steps
-            self._run(self._operations.put(payloads[0], ids[0], options))
+            self._at.run(self._operations.put(payloads[0], ids[0], options))
         else:
-            self._run(self._operations.put_many(payloads, ids, options))
+            self._at.run(self._operations.put_many(payloads, ids, options))
 
     def withdraw(self, id: str) -> bool:
         """Remove a call that no worker has taken; return whether that was so."""
-        return self._run(self._operations.withdraw(encode_id(id)))
+        return self._at.run(self._operations.withdraw(encode_id(id)))
 
     def is_taken(self, id: str) -> bool:
         """Tell whether a worker has a call now."""
-        return self._run(self._operations.is_taken(encode_id(id)))
+        return self._at.run(self._operations.is_taken(encode_id(id)))
 
     def remove(self, id: str) -> str | None:
         """Remove a call that has not ended; return the process that had it, "" for none, None if it
         has ended."""
-        return self._run(self._operations.remove(encode_id(id)))
+        return self._at.run(self._operations.remove(encode_id(id)))
 
     def give_back(self, incarnation: str, why: str) -> int:
         """Requeue or bury the calls of a process that is known to be dead. Returns how many."""
-        return self._here.lease.run_now(TaskLeaseOperations(self._name).requeue(incarnation, why))
+        return self._at.here.lease.run_now(TaskLeaseOperations(self.name).requeue(incarnation, why))
 
 
 class QueueClient:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..encoding.serializers import Serializer
 from ..encoding.task_values import milliseconds
 from ..exceptions import ArgumentError, ArgumentTypeError
+from ..handles.options import ObjectOptions, RecordedOptions, SignatureOf, read
 from ..hidden import hide_in
 from ..numeric import integer
-from ..sync.options import ObjectOptions, RecordedOptions, SignatureOf, read
 from . import calls, mapping
 from .call_queue import RECORDED, CallQueue, Options, QueueClient
 from .client import Client
@@ -118,7 +118,7 @@ class Executor(Submitter, futures.Executor):
         milliseconds("result_ttl", result_ttl, least=0.001)
         ttl = None if name is None else result_ttl
         queue = self._open(name, max_deliveries, per_key, options)
-        if size and not queue._address.capabilities.persistent:
+        if size and not queue.is_persistent:
             queue.close()
             raise ArgumentError(
                 f"worker processes cannot see a queue at {queue.url}, which is in the memory of "

@@ -1,42 +1,64 @@
-"""What every queue of Python objects has: items are serialized, may be large, may be buffered."""
+"""A queue of Python objects in threads: what users of every order of it hold."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from .. import events
+from ..buffering import choosing
+from ..buffering.direct import DirectGet, DirectPut
 from ..deadlines import deadline, seconds_left
 from ..encoding import serializers, signing
 from ..encoding.codec import Codec
-from ..engines import registry
 from ..engines.contract.levels import Level
-from ..engines.contract.session import Binding, Engine, Options, is_local
+from ..engines.contract.queues import Stats
 from ..exceptions import ArgumentError, Full, HandleClosedError, PressureError
+from ..handles.arguments import check_level, check_maxsize
+from ..handles.attachment import Traits
+from ..handles.defaults import chosen, is_stated
+from ..handles.item import Item
+from ..handles.objects import ObjectAttachment
+from ..handles.options import QueueOptions, SignatureOf, read
+from ..handles.orders import Order
+from ..handles.transactions import check_waits_for_nothing
+from ..numeric import integer
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
-from .arguments import check_level, check_maxsize
-from .defaults import chosen, is_stated
-from .getting import GettingQueue
-from .item import Item
-from .options import QueueOptions, SignatureOf, read
-from .transactions import check_waits_for_nothing
+from . import readable
+from .absent import Absent, refuse_hooks
+from .handles import Handle
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+    from ..operations.diagnosis import Diagnosis
+
 T = TypeVar("T")
 
 
-class ObjectQueue(GettingQueue[Item], Generic[Item]):
+class ObjectQueue(Handle, Generic[Item]):
     """The methods that all queues of Python objects share; use one of its subclasses."""
 
-    _operations: ObjectOperations
+    #: How items are taken: for good, or until they are done.
+    _attachment_class: ClassVar[type[ObjectAttachment]] = ObjectAttachment
+    _at: ObjectAttachment
+    _puts: DirectPut
+    _gets: DirectGet
+
+    _make_operations = staticmethod(partial(ObjectOperations, discipline=FIFO))
+    _is_fifo = True
+    _buffers_unasked = False
+    _reads_ahead_unasked = False
+    _order = Order()
 
     __signature__ = SignatureOf(QueueOptions)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        refuse_hooks(cls)
 
     def __init__(
         self,
@@ -112,40 +134,39 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         bound = check_maxsize(chosen(maxsize))
         if eof not in (None, "producers"):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
-        self._eof = eof is not None
-        super().__init__(name, given)
-        if self._eof:
-            check_level("eof", Level.DELIVERIES, self._address)
+        how, opens_later = self._opens
+        queue = self._attachment_class(self._traits(), name, given, how, opens_later)
+        if eof is not None:
+            check_level("eof", Level.DELIVERIES, queue.address)
         if given["prefetch"]:
-            check_level("prefetch", Level.AHEAD, self._address)
-        is_bare = self._operations.discipline == FIFO
-        self._codec: Codec[Item] = Codec(
-            encoder, keys, self.prefix, self._name, self._anonymous, is_bare=is_bare
+            check_level("prefetch", Level.AHEAD, queue.address)
+        self._at = queue
+        queue.eof, queue.order = eof is not None, self._order
+        is_bare = queue.traits.is_fifo
+        queue.use(
+            Codec(
+                encoder, keys, queue.address.prefix, queue.name, queue.is_anonymous, is_bare=is_bare
+            )
         )
-        self._operations.codec = self._codec
-        self._choose_buffers(given["buffering"], given["prefetch"], bound)
-        self._open(partial(self._opening_bounded, self._how, bound, is_stated(maxsize)))
-        self._settle_where_items_are()
+        choosing.choose(queue, given["buffering"], given["prefetch"], bound)
+        self._equip(queue)
+        queue.open(partial(queue.opening_bounded, how, bound, is_stated(maxsize)))
+        queue.decide_where_items_are()
 
-    def _make_operations(self) -> ObjectOperations:
-        return ObjectOperations(self._name, FIFO)
+    def _equip(self, queue: ObjectAttachment) -> None:
+        """Attach in this process: prepare what is special of a subclass."""
+        self._puts, self._gets = choosing.make(queue)
 
-    def _settle_where_items_are(self) -> None:
-        """Note for a new queue whether its items are in shared memory. The note stays the same in
-        this handle, and in each process that inherits it: so each of them signs where the
-        binding does not, also when the items were moved meanwhile."""
-        binding = self._binding
-        if self._options.shares_memory and not (is_local(binding) and binding.are_here):
-            self._options = self._options._replace(shares_memory=False)
-            self._binding = self._bind(registry.engine(self._address))
-        if self._options.shares_memory:
-            self._codec.sign_late()
-
-    def _bind(self, engine: Engine, options: Options | None = None) -> Binding:
-        binding = super()._bind(engine, options)
-        if self._codec.is_signed and is_local(binding):
-            binding.sign_with(self._codec.sign)
-        return binding
+    def _traits(self) -> Traits:
+        return (
+            super()
+            ._traits()
+            ._replace(
+                is_fifo=self._is_fifo,
+                buffers_unasked=self._buffers_unasked,
+                reads_ahead_unasked=self._reads_ahead_unasked,
+            )
+        )
 
     def put(
         self,
@@ -200,36 +221,26 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         (``queue.Queue.put``; specification: Put)
         """
         if connection is not None:
-            check_waits_for_nothing("a timeout", timeout)
-            block = False
-        elif timeout is not None and block:
-            timeout = self._seconds(timeout)
+            self._put_in(connection, item, timeout)
+            return
+        if timeout is not None and block:
+            timeout = self._at.seconds(timeout)
         try:
-            if connection is None and self._outgoing is not None:
-                self._outgoing.put(self, item, block, timeout)
-                return
-            self._check_open()
-            if self._options.shares_memory and connection is None and not events.listeners:
-                encoded = self._codec.encode(item)
-                self._was_put_to = True
-                if self._put_here(encoded):
-                    return
-                putting = self._operations.put(encoded, bool(block), timeout)
-            else:
-                order = self._order(item)
-                putting = self._operations.put_object(item, bool(block), timeout, order)
-            self._putting(putting, connection=connection)
+            self._puts.put(self._at, item, block, timeout)
         except Full as error:
             error.item = item
             raise
 
-    def _order(self, item: Item) -> bytes:
-        """Where the item belongs, as the discipline wants to know it."""
-        return b""
-
-    def _orders(self, items: Sequence[Item]) -> Sequence[bytes]:
-        """The same of each, in a discipline that wants to know anything."""
-        return ()
+    def _put_in(self, connection: object, item: Item, timeout: float | None) -> None:
+        check_waits_for_nothing("a timeout", timeout)
+        queue = self._at
+        queue.check_open()
+        order = queue.order.of(item, queue.name)
+        try:
+            queue.run_put(queue.operations.put_object(item, False, None, order), connection)
+        except Full as error:
+            error.item = item
+            raise
 
     def put_many(
         self,
@@ -255,23 +266,26 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         :param connection: as for :meth:`put`. Each 1,000 items, or 1 MB, of ``items`` follow each
             other in the queue; items of other clients may come between these groups.
         """
-        self._check_open()
+        queue = self._at
+        queue.check_open()
         if connection is not None:
             check_waits_for_nothing("a timeout", timeout)
             block = False
         elif timeout is not None and block:
-            timeout = self._seconds(timeout)
+            timeout = queue.seconds(timeout)
         given, end = list(items), deadline(block, timeout)
-        if self._buffers is not None:
-            try:
-                self._buffers.before_put(self, block, end)
-            except Full as error:
-                error.rest = given
-                raise
         try:
-            orders, left = self._orders(given), seconds_left(end)
-            putting = self._operations.put_objects(given, bool(block), left, orders)
-            self._putting(putting, connection=connection)
+            self._puts.make_way(queue, block, end)
+        except Full as error:
+            error.rest = given
+            raise
+        try:
+            orders, left = queue.order.of_all(given, queue.name), seconds_left(end)
+            putting = queue.operations.put_objects(given, bool(block), left, orders)
+            if connection is None:
+                self._puts.run_put(queue, putting)
+            else:
+                queue.run_put(putting, connection)
         except PressureError as error:
             error.rest = given[error.accepted :]
             raise
@@ -279,6 +293,79 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
     def put_nowait(self, item: Item) -> None:
         """``put(item, block=False)``."""
         self.put(item, False)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Item:
+        """Take the oldest item out of the queue.
+
+        Blocks while the queue is empty: without limit, or at most ``timeout`` seconds; not at all
+        when ``block`` is false. Waiting clients are served in the order in which they came.
+
+        Raises Empty when the time is up; if another consumer was using the queue, that is a
+        ConsumerInUseError, which is an Empty. Raises ShutDown when the queue is shut down and
+        empty. Raises DecodingError for an item that cannot be decoded, and AuthenticationError for
+        one that is not signed with a key of this handle; both items are set aside, see
+        :meth:`rejected`. Raises QueueDoesNotExistError, HandleClosedError after :meth:`close`, and
+        BrokerUnavailable when the broker did not answer for ``reconnect`` seconds. ``timeout``
+        limits only the wait for an item: if the connection breaks after the get was sent, finding
+        out its outcome takes up to ``reconnect`` seconds longer, so that a short timeout loses no
+        item. The chunks of a large item are read after that; the time for this is not part of
+        ``timeout``.
+        (``queue.Queue.get``; specification: Get)
+
+        With ``prefetch`` this returns an item that was fetched before, and asks the broker only
+        when none is left. If this process is killed, items that get returned in the last half
+        second, and that were fetched together with others, may be delivered again.
+        """
+        queue = self._at
+        if timeout is not None and block:
+            timeout = queue.seconds(timeout)
+        if queue.readable is not None:
+            return self._get_and_look(queue.readable, 1, bool(block), timeout)[0]
+        if queue.kept and (kept := queue.take_kept()):
+            found: Item = kept[0]
+            return found
+        found = self._gets.get(queue, block, timeout)
+        return found
+
+    def get_nowait(self) -> Item:
+        """``get(block=False)``."""
+        return self.get(False)
+
+    def get_many(
+        self, max_items: int, block: bool = True, timeout: float | None = None
+    ) -> list[Item]:
+        """Take the oldest items, 1 to ``max_items`` of them, and at most 1,000 or about 1 MB.
+
+        Blocks as :meth:`get` does until there is one item; then takes, without waiting, as many
+        more as are queued.
+
+        Raises what :meth:`get` raises. Items that cannot be decoded are set aside (see
+        :meth:`rejected`). If others can be returned, this warns with RejectedItemWarning; else it
+        raises the error of the first.
+
+        With ``prefetch`` this returns items that were fetched before, and asks the broker only when
+        none are left; an item that cannot be decoded raises its error when its turn comes.
+        """
+        queue = self._at
+        queue.check_open()
+        max_items = integer("max_items", max_items, 1)
+        if timeout is not None and block:
+            timeout = queue.seconds(timeout)
+        if queue.readable is not None:
+            return self._get_and_look(queue.readable, max_items, bool(block), timeout)
+        if queue.kept and (kept := queue.take_kept()):
+            return kept
+        return self._gets.get_many(queue, max_items, bool(block), timeout)
+
+    def _get_and_look(
+        self, descriptor: readable.Readable, limit: int, block: bool, timeout: float | None
+    ) -> list[Item]:
+        queue = self._at
+        if queue.kept and (kept := queue.take_kept()):
+            return kept
+        return descriptor.after(
+            lambda look: self._gets.get_many(queue, limit, block, timeout, look)
+        )
 
     def qsize(self) -> int:
         """How many items are queued, at one moment. Waits for no other client.
@@ -288,14 +375,14 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         that it fetched and did not return yet, are counted too. (``queue.Queue.qsize``;
         specification: Length)
         """
-        length, here = self._look(lambda: self._run(self._operations.length()))
+        length, here = self._count(lambda: self._at.run(self._at.operations.length()))
         return length + here
 
-    def _look(self, ask: Callable[[], T]) -> tuple[T, int]:
-        """What the broker answers, and how many items this handle has besides."""
-        if self._incoming is not None:
-            self._incoming.before_look(self)
-        return (ask(), 0) if self._buffers is None else self._buffers.look(ask)
+    def _count(self, ask: Callable[[], T]) -> tuple[T, int]:
+        """The broker's answer, and how many items this handle has besides."""
+        self._gets.before_look(self._at)
+        found, unsent = self._puts.count(ask)
+        return found, unsent + len(self._gets)
 
     def empty(self) -> bool:
         """Whether no item is queued, at one moment. Waits for no other client; see :meth:`qsize`.
@@ -307,9 +394,139 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         try:
             return self.qsize() == 0
         except HandleClosedError:
-            if self._was_put_to or (self._outgoing is not None and self._outgoing.was_used):
+            if self._at.was_put_to or self._puts.was_used:
                 raise
             return True
+
+    def stats(self) -> Stats:
+        """Counts of the queue at one moment; see :class:`Stats`.
+
+        Waits for no other client. Raises QueueDoesNotExistError.
+        """
+        return self._at.run(self._at.operations.stats())
+
+    def why_blocked(self) -> Diagnosis:
+        """Explain what a put and a get would wait for now.
+
+        The diagnosis says which clients are in the way, which have items in flight, and whether
+        they are alive.
+        ``print(queue.why_blocked())`` shows it in words. If a process of this host has ended and
+        still has a role (the right to put or to get), the role is free after this call. Waits for
+        no other client. Raises QueueDoesNotExistError.
+        """
+        return self._at.run(self._at.operations.why_blocked())
+
+    def flush(self) -> None:
+        """Block until all items that were put through this handle are at the broker.
+
+        There is no time limit. Without ``buffering`` there is nothing to wait for. Raises the error
+        with which the broker refused an item since the last call (see :meth:`put`). The error's
+        ``rest`` has the items that were put and not sent, in order; after BrokerUnavailable or
+        NotDurable up to 1,000 of these may be queued too.
+        """
+        self._puts.flush(self._at)
+
+    def join_thread(self) -> None:
+        """Do the same as :meth:`flush` (``multiprocessing.Queue.join_thread``)."""
+        self.flush()
+
+    def cancel_join_thread(self) -> None:
+        """Do not wait in :meth:`close`, or at the end of the process, for items to be sent.
+
+        Items that are still in the buffer then may be lost.
+        (``multiprocessing.Queue.cancel_join_thread``)
+        """
+        self._puts.cancel_join()
+
+    def fileno(self) -> int:
+        """A file descriptor that is readable while the queue has an item to get.
+
+        It is for ``select``, ``selectors``, ``multiprocessing.connection.wait`` and asyncio's
+        ``add_reader``. It is also readable when the queue is empty and shut down, or was deleted:
+        then get raises that. The first call makes it, for this process and this handle: a forked
+        child calls this again. Blocks for one round trip to the broker.
+
+        From then on a thread, one for all queues of the process, asks the broker every 0.03
+        seconds, and every 0.01 seconds for a second after a change; and each get through this
+        handle asks again before it returns, so that the descriptor is not readable because of the
+        item that was just got. It may be readable for about 0.01 seconds after another consumer got
+        the last item: with several consumers use :meth:`get_nowait`. Raises HandleClosedError, an
+        OSError.
+        """
+        return self._reader.fileno()
+
+    @property
+    def _reader(self) -> readable.Readable:
+        """As of ``multiprocessing.Queue``, for programs that wait for several queues at once; see
+        :meth:`fileno`."""
+        return readable.of(self._at, self._gets)
+
+    @property
+    def _poll(self) -> Callable[..., bool]:
+        return self._reader.poll
+
+    _writer = Absent("a put goes to the broker at once; full() tells whether it would wait")
+    _rlock = Absent("the broker decides whose turn it is")
+    _wlock = Absent("the broker decides whose turn it is")
+    _sem = Absent("the bound is at the broker: see maxsize and full()")
+    _notempty = Absent("put() sends the item, or with buffering a thread does; see flush()")
+    _buffer = Absent("put() sends the item, or with buffering a thread does; see flush()")
+    queue = Absent("the items are at the broker: purge() drops them, peek() shows the next")
+    mutex = Absent("each method is one step at the broker; purge() drops all items in one")
+    not_empty = Absent("get() waits for an item, and fileno() is readable when there is one")
+    not_full = Absent("put() waits for space; full() tells whether it would")
+    all_tasks_done = Absent("join() waits for them")
+
+    def peek(self, max_items: int = 1) -> list[Item]:
+        """The next items, up to ``max_items``, in the order in which they would be got.
+
+        The items stay in the queue, and other clients may get them meanwhile. Waits for no other
+        client. Raises AuthenticationError or DecodingError for an item that cannot be decoded; it
+        stays in the queue too. Raises QueueDoesNotExistError, and ArgumentError for ``max_items``
+        below 1.
+        """
+        max_items = integer("max_items", max_items, 1)
+        queue = self._at
+        self._gets.before_look(queue)
+        return queue.run(queue.operations.peek_objects(max_items))
+
+    def purge(self, timeout: float | None = None) -> int:
+        """Drop all items that are queued, for all clients; returns how many.
+
+        The items count as got and as done. Items in flight stay in flight, and the queue can be
+        used as before. Blocks while a client of another implementation of the protocol is getting:
+        without limit, or at most ``timeout`` seconds. Raises QueueInUseError when the time is up,
+        QueueDoesNotExistError.
+        """
+        queue = self._at
+        self._gets.before_look(queue)
+        return queue.run(queue.operations.purge(True, queue.seconds(timeout)))
+
+    def rejected(self, limit: int = 100) -> list[bytes]:
+        """Up to ``limit`` of the items that were set aside, oldest first, as bytes.
+
+        An item is set aside when it could not be decoded, was not signed with a key of the handle
+        that got it, or was delivered too often (``max_deliveries``). The bytes are those that were
+        queued; for a large item they are followed by its content. Waits for no other client. Raises
+        QueueDoesNotExistError.
+        """
+        return self._at.run(self._at.operations.rejected_with_content(integer("limit", limit, 1)))
+
+    def requeue_rejected(self) -> int:
+        """Put the items that were set aside back into the queue; returns how many.
+
+        They go behind the items that are queued, even if the queue is full. Waits for no other
+        client. Raises ArgumentError for a PriorityQueue or FairQueue, because the bytes of an item
+        do not tell its priority or key; ShutDown, QueueDoesNotExistError.
+        """
+        return self._at.run(self._at.operations.requeue_all_rejected())
+
+    def drop_rejected(self) -> int:
+        """Remove the items that were set aside, for good; returns how many.
+
+        Waits for no other client. Raises QueueDoesNotExistError.
+        """
+        return self._at.run(self._at.operations.drop_all_rejected())
 
     def close(self) -> None:
         """Close this handle; the queue itself and its other handles stay open.
@@ -323,15 +540,17 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         :meth:`cancel_join_thread` was called. Items that were fetched with ``prefetch`` and not
         returned go back to the front of the queue. Raises what :meth:`flush` raises.
         """
+        queue = self._at
         try:
-            if self._buffers is not None:
-                self._buffers.close(self)
+            self._puts.turn_off()
+            self._gets.give_back(queue)
+            self._puts.close(queue)
         finally:
-            if self._eof:
-                self._here.stop_producing(self._token)
-            if self._readable is not None:
-                self._readable.close()
-            self._close_handle()
+            if queue.eof:
+                queue.here.stop_producing(queue.token)
+            if queue.readable is not None:
+                queue.readable.close()
+            queue.close()
 
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and all its items, for all clients (specification: Delete).
@@ -340,22 +559,18 @@ class ObjectQueue(GettingQueue[Item], Generic[Item]):
         without limit, or at most ``timeout`` seconds. Raises QueueInUseError when the time is up,
         QueueDoesNotExistError.
         """
-        if self._incoming is not None:
-            self._incoming.before_look(self)
-        if self._buffers is not None:
-            self._buffers.discard()
-        self._delete(True, timeout)
+        queue = self._at
+        self._gets.before_look(queue)
+        self._puts.discard()
+        queue.run(queue.deleting(True, timeout))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
-        self._operations.codec = self._codec
-        if self._options.shares_memory:
-            self._codec.sign_late()
+        self._equip(self._at)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        for local in ("_buffers", "_outgoing", "_incoming", "_readable", "_kept"):
-            del state[local]
+        del state["_puts"], state["_gets"]
         return state
 
     def __enter__(self) -> Self:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..effects import Operation
 from ..encoding import sort_keys
 from ..engines.contract.levels import Level
 from ..engines.contract.queues import How
-from ..exceptions import ArgumentError, ArgumentTypeError
+from ..handles.defaults import Default
+from ..handles.item import Item
+from ..handles.objects import ObjectAttachment
+from ..handles.options import QueueOptions
+from ..handles.orders import ByKey, ByPriority, encode_key
 from ..hidden import hide_in
 from ..numeric import integer
 from ..operations.fair import FairOperations
 from ..operations.objects import ObjectOperations
-from .arguments import ask_for_name
-from .defaults import Default
-from .item import Item
-from .options import QueueOptions
 from .queues import Queue
 
 if TYPE_CHECKING:
@@ -31,29 +32,20 @@ FAIR_MAXSIZE: Any = Default(DEFAULT_FAIR_MAXSIZE)
 ALL_KEYS: Any = Default("all")
 
 
-class _OrderedQueue(Queue[Item]):
-    """What the queues of other orders share."""
-
-    _levels: tuple[Level, ...] = (Level.ITEMS, Level.DELIVERIES)
-
-    def _orders(self, items: Sequence[Item]) -> list[bytes]:
-        return [self._order(item) for item in items]
-
-
-class LifoQueue(_OrderedQueue[Item]):
+class LifoQueue(Queue[Item]):
     """A last-in, first-out queue that processes on any machine share (``queue.LifoQueue``).
 
     Get returns the item that was put last. A negative timeout raises ValueError. Everything else is
     as in :class:`Queue`. Clients of the pressure protocol in other languages cannot use it.
     """
 
+    _make_operations = staticmethod(partial(ObjectOperations, discipline="lifo"))
+    _levels: tuple[Level, ...] = (Level.ITEMS, Level.DELIVERIES)
+    _is_fifo = _buffers_unasked = _reads_ahead_unasked = False
     _refuses_negative_timeouts = True
 
-    def _make_operations(self) -> ObjectOperations:
-        return ObjectOperations(self._name, "lifo")
 
-
-class PriorityQueue(_OrderedQueue[Item]):
+class PriorityQueue(Queue[Item]):
     """A queue that serves the lowest priority first (``queue.PriorityQueue``).
 
     A priority is None, a bool, int, float, str, bytes, or a tuple or list of these; priorities are
@@ -66,6 +58,9 @@ class PriorityQueue(_OrderedQueue[Item]):
     pressure protocol in other languages cannot use it.
     """
 
+    _make_operations = staticmethod(partial(ObjectOperations, discipline="priority"))
+    _levels: tuple[Level, ...] = (Level.ITEMS, Level.DELIVERIES)
+    _is_fifo = _buffers_unasked = _reads_ahead_unasked = False
     _refuses_negative_timeouts = True
 
     def __init__(
@@ -83,8 +78,9 @@ class PriorityQueue(_OrderedQueue[Item]):
             the handle; so, if the handle is pickled, it must be a function of a module, not a
             lambda.
         """
-        self._key = _check_callable("key", key)
+        self._order = ByPriority(key)
         super().__init__(maxsize, name, **hide_in(options))
+        del self._order  # the attachment has it
 
     @classmethod
     def create(
@@ -127,20 +123,6 @@ class PriorityQueue(_OrderedQueue[Item]):
         """
         super().put(item, block, timeout, connection=connection)
 
-    def _order(self, item: Item) -> bytes:
-        if self._key is not None:
-            return sort_keys.encode(self._key(item))
-        try:
-            return sort_keys.encode_item(item)
-        except ArgumentTypeError as error:
-            raise ArgumentTypeError(
-                f"an item for queue {self._name!r} has no priority: {error}; "
-                "PriorityQueue(key=...) tells it"
-            ) from None
-
-    def _make_operations(self) -> ObjectOperations:
-        return ObjectOperations(self._name, "priority")
-
 
 class Snapshot(NamedTuple):
     """The items of a fair queue at one moment: what :meth:`FairQueue.snapshot` returns.
@@ -155,7 +137,7 @@ class Snapshot(NamedTuple):
     is_whole: bool
 
 
-class FairQueue(_OrderedQueue[Item]):
+class FairQueue(Queue[Item]):
     """A queue that serves keys in turn, however many items one of them has queued.
 
     Each item has a key, such as a tenant. In each round, one item of every key that has items
@@ -168,7 +150,9 @@ class FairQueue(_OrderedQueue[Item]):
     cannot use it.
     """
 
+    _make_operations = FairOperations
     _levels = (Level.ITEMS, Level.DELIVERIES, Level.ADMINISTRATION)
+    _is_fifo = _buffers_unasked = _reads_ahead_unasked = False
 
     def __init__(
         self,
@@ -192,13 +176,9 @@ class FairQueue(_OrderedQueue[Item]):
         ``put`` calls ``key`` and ``weight``, in the thread that puts. They are pickled with the
         handle; so, if the handle is pickled, they must be functions of a module, not lambdas.
         """
-        if key is None:
-            raise ArgumentTypeError(
-                "a FairQueue needs a key: a callable that returns the key of an item"
-            )
-        self._key = _check_callable("key", key)
-        self._weight = _check_callable("weight", weight)
+        self._order = ByKey(key, weight)
         super().__init__(0 if maxsize is None else maxsize, name, **hide_in(options))
+        del self._order  # the attachment has it
 
     @classmethod
     def create(  # type: ignore[override]  # a FairQueue needs a key
@@ -253,17 +233,7 @@ class FairQueue(_OrderedQueue[Item]):
         ArgumentError for a limit below 1; and what :meth:`get` raises for an item that cannot be
         decoded, which stays queued, or for a large item that was got meanwhile.
         """
-        return self._run(self._snapshot(limit))
-
-    def _snapshot(self, limit: int) -> Operation[Snapshot]:
-        limit = integer("limit", limit, 1)
-        picture, objects = yield from self._fair.snapshot_objects(limit)
-        current = objects[: picture.current]
-        waiting: dict[Any, list[Any]] = {}
-        keys = [sort_keys.decode(key) for key, _ in picture.items]
-        for key, one in list(zip(keys, objects, strict=True))[picture.current :]:
-            waiting.setdefault(key, []).append(one)
-        return Snapshot(current, waiting, picture.length <= limit)
+        return self._at.run(snapshot(self._at, limit))
 
     def keys(self) -> list[Any]:
         """The keys that have items queued, at one moment, in no particular order.
@@ -271,11 +241,7 @@ class FairQueue(_OrderedQueue[Item]):
         A key that is a whole number is returned as an int, also when it was put as a float or a
         bool. Waits for no other client.
         """
-        return self._run(self._keys())
-
-    def _keys(self) -> Operation[list[Any]]:
-        keys = yield from self._fair.keys()
-        return [sort_keys.decode(key) for key in keys]
+        return self._at.run(keys_of(self._at))
 
     def qsize(self, *, key: Any = ALL_KEYS) -> int:
         """How many items are queued, at one moment; with ``key=``, how many of that key.
@@ -284,43 +250,32 @@ class FairQueue(_OrderedQueue[Item]):
         """
         if key is ALL_KEYS:
             return super().qsize()
-        return self._run(self._queued(key))
-
-    def _queued(self, key: Any) -> Operation[int]:
-        return self._fair.queued(_encode_key(key))
-
-    def _order(self, item: Item) -> bytes:
-        assert self._key is not None
-        key = self._key(item)
-        what = f"the weight of key {key!r}"
-        weight = 1 if self._weight is None else integer(what, self._weight(key), 1)
-        if weight >= 2**31:
-            raise ArgumentError(f"{what} is {weight}; it must be less than 2**31")
-        return b"%d %b" % (weight, _encode_key(key))
-
-    @property
-    def _fair(self) -> FairOperations:
-        assert isinstance(self._operations, FairOperations)
-        return self._operations
-
-    def _make_operations(self) -> ObjectOperations:
-        return FairOperations(self._name)
+        return self._at.run(queued(self._at, key))
 
 
-def _encode_key(key: Any) -> bytes:
-    try:
-        hash(key)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"a {type(key).__name__} cannot be the key of an item: {key!r}; it can be None, a "
-            "bool, int, float, str, bytes, or a tuple of these"
-        ) from None
-    return sort_keys.encode(key)
+def snapshot(queue: ObjectAttachment, limit: int) -> Operation[Snapshot]:
+    """Look at the items of a fair queue."""
+    limit = integer("limit", limit, 1)
+    picture, objects = yield from _fair(queue).snapshot_objects(limit)
+    current = objects[: picture.current]
+    waiting: dict[Any, list[Any]] = {}
+    keys = [sort_keys.decode(key) for key, _ in picture.items]
+    for key, one in list(zip(keys, objects, strict=True))[picture.current :]:
+        waiting.setdefault(key, []).append(one)
+    return Snapshot(current, waiting, picture.length <= limit)
 
 
-def _check_callable(name: str, given: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-    if given is not None and not callable(given):
-        raise ArgumentTypeError(
-            f"{name} is a callable, not {type(given).__name__}{ask_for_name(given)}"
-        )
-    return given
+def keys_of(queue: ObjectAttachment) -> Operation[list[Any]]:
+    """Look up the keys that have items queued."""
+    keys = yield from _fair(queue).keys()
+    return [sort_keys.decode(key) for key in keys]
+
+
+def queued(queue: ObjectAttachment, key: Any) -> Operation[int]:
+    """Count the queued items of a key. Raises ArgumentTypeError for what cannot be a key."""
+    return _fair(queue).queued(encode_key(key))
+
+
+def _fair(queue: ObjectAttachment) -> FairOperations:
+    assert isinstance(queue.operations, FairOperations)
+    return queue.operations

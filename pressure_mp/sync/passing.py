@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..buffering import choosing
 from ..drivers import drive_on
 from ..encoding import large, signing
 from ..encoding.as_queued import AsQueued
@@ -13,14 +14,17 @@ from ..encoding.display import PICKLE
 from ..encoding.large import is_manifest, read_unchecked, token_of
 from ..engines.contract.queues import How
 from ..exceptions import PressureError
+from ..handles.attachment import Traits
+from ..handles.objects import ObjectAttachment
 from ..operations.control import FIFO
 from ..operations.large import fetch, sweep
+from ..operations.objects import ObjectOperations
+from .handles import attachment_of, make
 from .queues import Queue
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..buffering.for_good import IncomingForGood
 
 #: What the items begin with that are pickles, are signed, or have their content elsewhere.
 _MARKED = frozenset(mark[:1] for mark in (PICKLE, signing.MARK, large.MARK))
@@ -33,24 +37,15 @@ class NextIsLarge(PressureError):
 
 
 class _AnyQueue(Queue[bytes]):
-    """A queue of whatever discipline, which gives items as they are queued."""
+    """A queue of whatever discipline."""
 
     def __init__(self, name: str, discipline: str, options: dict[str, Any]) -> None:
-        self._any_discipline = discipline
+        self._discipline = discipline
         super().__init__(0, name, serializer="raw", buffering=0, **options)
 
-    def _reset(self) -> None:
-        super()._reset()
-        self._operations.discipline = self._any_discipline
-
-    @property
-    def codec(self) -> Any:
-        """What checks items."""
-        return self._codec
-
-    def take_as_queued(self) -> None:
-        """From now on nothing is checked or decoded."""
-        self._codec = self._operations.codec = AsQueued(self.prefix, self._name)
+    def _traits(self) -> Traits:
+        make = partial(ObjectOperations, discipline=self._discipline)
+        return super()._traits()._replace(make_operations=make, is_fifo=self._discipline == FIFO)
 
 
 class Passing:
@@ -60,12 +55,13 @@ class Passing:
     def __init__(self, name: str, discipline: str, options: dict[str, Any]) -> None:
         if discipline == FIFO:
             options = {**options, "prefetch": _SIZE}
-        handle = _AnyQueue.__new__(_AnyQueue)
-        handle._how = How.ATTACH
-        _AnyQueue.__init__(handle, name, discipline, options)
-        self._queue = handle
-        self._codec = handle.codec
-        handle.take_as_queued()
+        self._handle = make(_AnyQueue, How.ATTACH, False, name, discipline, options)
+        self._queue: ObjectAttachment = attachment_of(self._handle)
+        self._codec: Any = self._queue.codec
+        # From now on nothing is checked or decoded.
+        as_queued: Any = AsQueued(self._handle.prefix, name)
+        self._queue.use(as_queued)
+        _, self._gets = choosing.make(self._queue)
 
     def are_plain(self, items: list[bytes]) -> bool:
         """Whether each item is, as it is queued, what was put, and no pickle. So is most text, and
@@ -87,15 +83,15 @@ class Passing:
 
         Raises NextIsLarge, and what ``get`` does.
         """
-        incoming: Any = self._queue._incoming
-        if incoming is not None:
-            _pass_on(self._queue, incoming, write, limit, timeout)
-        else:
+        gets: Any = self._gets
+        if not self._queue.buffering.gets:
             self.pass_on_one(write, timeout)
+        elif not gets.pass_on(self._queue, partial(_up_to, limit, write), True, timeout):
+            raise NextIsLarge(_TOO_LARGE)
 
     def fetch(self, item: bytes) -> list[bytearray]:
         """The content of a large item, in its segments. Raises NextIsLarge when it is gone."""
-        content = self._queue._run_at_once(fetch(read_unchecked(item)))
+        content = self._queue.run_at_once(fetch(read_unchecked(item)))
         if content is None:
             raise NextIsLarge("the content of the next item is gone; drop the item")
         return content
@@ -106,15 +102,15 @@ class Passing:
         taken: list[bytes] = []
 
         def receive(claim: Any) -> None:
-            operation = self._queue._operations.get(True, timeout)
+            operation = self._queue.operations.get(True, timeout)
             taken.append(drive_on(operation, claim))
             if write(taken) == 0:
                 raise _NotWritten
 
         try:
-            self._queue._handing_out(receive)
+            self._queue.hand_out(receive)
             if is_manifest(taken[0]):
-                self._queue._run_at_once(sweep(token_of(taken[0])))
+                self._queue.run_at_once(sweep(token_of(taken[0])))
         except _NotWritten:
             pass  # it went back, and whoever writes knows why
 
@@ -122,7 +118,8 @@ class Passing:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._queue.close()
+        self._gets.give_back(self._queue)
+        self._handle.close()
 
 
 _TOO_LARGE = (
@@ -133,18 +130,6 @@ _TOO_LARGE = (
 
 class _NotWritten(Exception):
     """What was taken goes back."""
-
-
-def _pass_on(
-    queue: _AnyQueue,
-    incoming: IncomingForGood,
-    write: Callable[[list[bytes]], int],
-    limit: int | None,
-    timeout: float | None,
-) -> None:
-    found = incoming.pass_on(queue, partial(_up_to, limit, write), True, timeout)
-    if not found:
-        raise NextIsLarge(_TOO_LARGE)
 
 
 def _up_to(limit: int | None, write: Callable[[list[bytes]], int], items: list[bytes]) -> int:

@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING
 
 from ..drivers import drive_on
 from ..effects import Operation
-from ..engines.contract.queues import How
+from ..engines.contract.queues import How, Stats
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError
+from ..handles.arguments import check_maxsize
+from ..handles.items import ItemAttachment
+from ..handles.options import ConnectionOptions, SignatureOf, read
 from ..numeric import integer
-from .arguments import check_maxsize
-from .item_handles import ItemHandle
-from .options import ConnectionOptions, SignatureOf, read
+from ..operations.control import FIFO
+from ..operations.items import ItemOperations
+from .handles import Handle
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from ..operations.diagnosis import Diagnosis
 
-class PressureQueue(ItemHandle):
+
+class PressureQueue(Handle):
     """A queue of bytes that programs in other languages can share.
 
     It has the operations of the pressure protocol (specification: Queue Operations). A handle
@@ -32,6 +37,9 @@ class PressureQueue(ItemHandle):
     the consumer role to get; one client at a time has each.
     """
 
+    _at: ItemAttachment
+    _make_operations = staticmethod(partial(ItemOperations, discipline=FIFO))
+
     __signature__ = SignatureOf(ConnectionOptions)
 
     def __init__(self, name: str, **options: Unpack[ConnectionOptions]) -> None:
@@ -42,7 +50,7 @@ class PressureQueue(ItemHandle):
         given = read(ConnectionOptions, options, self)
         if name is None:
             raise ArgumentTypeError("a PressureQueue has a name")
-        super().__init__(name, given)
+        self._at = ItemAttachment(self._traits(), name, given)
 
     def create(self, bound: int = 0) -> None:
         """Create the queue, which holds at most ``bound`` items; 0 means no bound.
@@ -50,20 +58,15 @@ class PressureQueue(ItemHandle):
         Never waits. Raises QueueAlreadyExistsError, and ArgumentError for a bound below 0
         (specification: Create).
         """
-        self._connect(self._creating(bound))
-
-    def _creating(self, bound: int) -> Operation[None]:
-        if check_maxsize(bound) != bound:
-            raise ArgumentError(f"a bound is 0 or more, not {bound}")
-        return self._opening_bounded(How.CREATE, bound, True)
+        self._at.connect(creating(self._at, bound))
 
     def length(self) -> int:
         """How many items are queued. Never waits (specification: Length)."""
-        return self._run(self._operations.length())
+        return self._at.run(self._at.operations.length())
 
     def closed(self) -> bool:
         """Whether the queue was closed. Never waits (specification: Closed)."""
-        return self._run(self._operations.closed())
+        return self._at.run(self._at.operations.closed())
 
     def put(self, item: bytes, timeout: float | None = None, *, overfill: bool = False) -> None:
         """Append ``item``; blocks for the producer role and for space (specification: Put).
@@ -74,14 +77,16 @@ class PressureQueue(ItemHandle):
         NotDurable when the item is in the queue, but was not confirmed as the handle's
         ``durability`` asks.
         """
-        self._run(self._operations.put(check_item(item), True, self._seconds(timeout), overfill))
+        self._at.run(
+            self._at.operations.put(check_item(item), True, self._at.seconds(timeout), overfill)
+        )
 
     def put_nowait(self, item: bytes, *, overfill: bool = False) -> None:
         """Append ``item`` at once (specification: Put (Non-Blocking)).
 
         Raises QueueFullError, ProducerInUseError, QueueClosedError.
         """
-        self._run(self._operations.put(check_item(item), False, None, overfill))
+        self._at.run(self._at.operations.put(check_item(item), False, None, overfill))
 
     def put_many(
         self, items: Iterable[bytes], block: bool = True, timeout: float | None = None
@@ -94,7 +99,9 @@ class PressureQueue(ItemHandle):
         """
         given = [check_item(item) for item in items]
         try:
-            self._run(self._operations.put_many(given, bool(block), self._seconds(timeout)))
+            self._at.run(
+                self._at.operations.put_many(given, bool(block), self._at.seconds(timeout))
+            )
         except PressureError as error:
             error.rest = given[error.accepted :]
             raise
@@ -108,8 +115,8 @@ class PressureQueue(ItemHandle):
         what :meth:`get` raises, and ArgumentError for ``max_items`` below 1.
         """
         max_items = integer("max_items", max_items, 1)
-        operation = self._operations.get_many(max_items, bool(block), self._seconds(timeout))
-        return self._handing_out(partial(drive_on, operation))
+        operation = self._at.operations.get_many(max_items, bool(block), self._at.seconds(timeout))
+        return self._at.hand_out(partial(drive_on, operation))
 
     def get(self, timeout: float | None = None) -> bytes:
         """Take the oldest item; blocks for the consumer role and for an item (specification: Get).
@@ -117,7 +124,7 @@ class PressureQueue(ItemHandle):
         Raises Empty or ConsumerInUseError when the time is up, QueueClosedError when the queue
         is closed and empty.
         """
-        return self._get(True, self._seconds(timeout))
+        return self._get(True, self._at.seconds(timeout))
 
     def get_nowait(self) -> bytes:
         """Take the oldest item at once (specification: Get (Non-Blocking)).
@@ -127,8 +134,8 @@ class PressureQueue(ItemHandle):
         return self._get(False, None)
 
     def _get(self, block: bool, timeout: float | None) -> bytes:
-        operation = self._operations.get(block, timeout)
-        item: bytes = self._handing_out(partial(drive_on, operation))
+        operation = self._at.operations.get(block, timeout)
+        item: bytes = self._at.hand_out(partial(drive_on, operation))
         return item
 
     def close(self, timeout: float | None = None) -> None:
@@ -137,11 +144,11 @@ class PressureQueue(ItemHandle):
         Raises QueueClosedError when the queue is closed already, QueueInUseError when ``timeout``
         is over (specification: Close).
         """
-        self._run(self._operations.close(True, self._seconds(timeout), once=True))
+        self._at.run(self._at.operations.close(True, self._at.seconds(timeout), once=True))
 
     def close_nowait(self) -> None:
         """Close the queue at once. Raises QueueClosedError, QueueInUseError."""
-        self._run(self._operations.close(False, None, once=True))
+        self._at.run(self._at.operations.close(False, None, once=True))
 
     def unlock(self, role: str) -> str | None:
         """Take the role ``"producer"`` or ``"consumer"`` from the client that has it. Never waits.
@@ -152,7 +159,7 @@ class PressureQueue(ItemHandle):
         for the role again. Returns the id of the client that had the role, or None when the role
         was free. Raises ArgumentError for another role.
         """
-        return self._run(self._operations.unlock(check_role(role)))
+        return self._at.run(self._at.operations.unlock(check_role(role)))
 
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and every key of it; blocks for both roles (specification: Delete).
@@ -161,11 +168,36 @@ class PressureQueue(ItemHandle):
         QueueInUseError when ``timeout`` is over and a client of another implementation still has a
         role; calling this again continues the deletion.
         """
-        self._delete(True, timeout)
+        self._at.run(self._at.deleting(True, timeout))
 
     def delete_nowait(self) -> None:
         """Remove the queue at once, or not at all. Raises QueueInUseError."""
-        self._delete(False, None)
+        self._at.run(self._at.deleting(False, None))
+
+    def stats(self) -> Stats:
+        """Counts of the queue at one moment; see :class:`Stats`.
+
+        Waits for no other client. Raises QueueDoesNotExistError.
+        """
+        return self._at.run(self._at.operations.stats())
+
+    def why_blocked(self) -> Diagnosis:
+        """Explain what a put and a get would wait for now.
+
+        The diagnosis says which clients are in the way, which have items in flight, and whether
+        they are alive.
+        ``print(queue.why_blocked())`` shows it in words. If a process of this host has ended and
+        still has a role (the right to put or to get), the role is free after this call. Waits for
+        no other client. Raises QueueDoesNotExistError.
+        """
+        return self._at.run(self._at.operations.why_blocked())
+
+
+def creating(queue: ItemAttachment, bound: int) -> Operation[None]:
+    """Create the queue. Raises ArgumentError for a bound below 0."""
+    if check_maxsize(bound) != bound:
+        raise ArgumentError(f"a bound is 0 or more, not {bound}")
+    return queue.opening_bounded(How.CREATE, bound, True)
 
 
 def check_role(role: str) -> str:

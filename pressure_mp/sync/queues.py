@@ -12,24 +12,21 @@ from ..exceptions import (
     ArgumentError,
     EncodingError,
     LateTaskDoneWarning,
-    PressureError,
     QueueDoesNotExistError,
     ShutDown,
     TaskDoneError,
 )
+from ..handles.arguments import check_maxsize
+from ..handles.item import Item
+from ..handles.objects import UntilDone
+from ..handles.options import QueueOptions
 from ..hidden import hide_in
-from ..in_flight import Asking, Claim
+from ..in_flight import Asking
 from ..numeric import integer
-from ..operations.deliveries import Delivery
-from .arguments import check_maxsize
-from .item import Item
 from .object_queue import ObjectQueue
-from .options import QueueOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
-
-    from ..buffering.incoming import Incoming
 
 
 class Queue(ObjectQueue[Item]):
@@ -41,8 +38,8 @@ class Queue(ObjectQueue[Item]):
     timeout means 0, as in ``multiprocessing``.
     """
 
-    _puts_in_background = True
-    _reserves_unasked = True
+    _buffers_unasked = True
+    _reads_ahead_unasked = True
 
     @classmethod
     def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
@@ -65,7 +62,7 @@ class Queue(ObjectQueue[Item]):
 
         Waits for no other client; see :meth:`qsize`.
         """
-        stats, here = self._look(self.stats)
+        stats, here = self._count(self.stats)
         return 0 < stats.maxsize <= stats.length + here
 
     @property
@@ -80,12 +77,10 @@ class Queue(ObjectQueue[Item]):
 
     @maxsize.setter
     def maxsize(self, maxsize: int) -> None:
-        bound = check_maxsize(maxsize)
-        if self._buffers is not None:
-            self._buffers.before_bound(self)
-        self._run(self._operations.set_bound(bound))
-        if self._buffers is not None:
-            self._buffers.look_again()
+        bound, queue = check_maxsize(maxsize), self._at
+        self._puts.before_bound(queue)
+        queue.run(queue.operations.set_bound(bound))
+        self._puts.after_bound()
 
     def shutdown(self, immediate: bool = False) -> None:
         """Shut the queue down for all clients, for good.
@@ -99,18 +94,18 @@ class Queue(ObjectQueue[Item]):
         until the items in the buffer are sent, as :meth:`flush` does, and raises what that raises;
         with ``immediate`` it drops them, and the items that this handle fetched with ``prefetch``.
         """
-        if immediate and self._incoming is not None:
-            self._incoming.before_look(self)
-        if self._buffers is not None:
-            self._buffers.before_shutdown(self, immediate)
-        self._run(self._operations.close(True, None, once=False, immediate=bool(immediate)))
-        if self._buffers is not None and immediate:
-            self._buffers.after_shutdown(self)
+        queue = self._at
+        if immediate:
+            self._gets.before_look(queue)
+        self._puts.before_shutdown(queue, immediate)
+        queue.run(queue.operations.close(True, None, once=False, immediate=bool(immediate)))
+        if immediate:  # also what a thread fetched meanwhile
+            self._gets.give_back(queue, self._gets.patience)
 
     @property
     def is_shutdown(self) -> bool:
         """Whether the queue was shut down. Never waits."""
-        return self._run(self._operations.closed())
+        return self._at.run(self._at.operations.closed())
 
     def task_done(self) -> None:
         """Report that the work for one item is done (``queue.Queue.task_done``).
@@ -119,7 +114,7 @@ class Queue(ObjectQueue[Item]):
         no other client. Raises TaskDoneError, a ValueError, when it is called more often than items
         were put.
         """
-        self._acknowledging(self._operations.task_done())
+        self._at.acknowledge(self._at.operations.task_done())
 
     def join(self) -> None:
         """Block, without limit, until the work for every item is done (``queue.Queue.join``).
@@ -127,7 +122,7 @@ class Queue(ObjectQueue[Item]):
         That is: until ``task_done()`` was called as often as items were put, by any process.
         """
         self.flush()
-        self._run(self._operations.join())
+        self._at.run(self._at.operations.join())
 
     @property
     def unfinished_tasks(self) -> int:
@@ -135,7 +130,7 @@ class Queue(ObjectQueue[Item]):
 
         Waits only until items in the buffer of this process are sent.
         """
-        self._settle()
+        self._at.settle()
         return self.stats().unfinished
 
     def __iter__(self) -> Iterator[Item]:
@@ -160,9 +155,10 @@ class JoinableQueue(Queue[Item]):
     the thread that got it has ended, or the handle was closed.
     """
 
+    _attachment_class = UntilDone
+    _at: UntilDone
     _levels = (Level.ITEMS, Level.DELIVERIES)
-
-    _reserves_unasked = False
+    _reads_ahead_unasked = False
 
     def __init__(
         self,
@@ -179,13 +175,14 @@ class JoinableQueue(Queue[Item]):
             :meth:`rejected`) and counts as done. None means no limit. An ArgumentError together
             with ``prefetch``.
         """
-        self._limit = _check_limit(max_deliveries)
-        if self._limit and options.get("prefetch"):
+        limit = _check_limit(max_deliveries)
+        if limit and options.get("prefetch"):
             raise ArgumentError(
                 "max_deliveries cannot go with prefetch: what a consumer that dies had fetched "
                 "ahead would count as delivered"
             )
         super().__init__(maxsize, name, **hide_in(options))
+        self._at.max_deliveries = limit
 
     @classmethod
     def create(
@@ -213,44 +210,6 @@ class JoinableQueue(Queue[Item]):
         own = {"max_deliveries": max_deliveries}
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
-    def _make_incoming(self) -> Incoming:
-        from ..buffering.until_done import IncomingUntilDone
-
-        return IncomingUntilDone(self, self._fetches_ahead)
-
-    @property
-    def _goes_back(self) -> bool:
-        return True
-
-    def _claim(self) -> Claim:
-        return Claim()
-
-    def _give_up(self, claim: Claim) -> None:
-        self._here.lease._give_up(claim)
-
-    def _get_one(self, claim: Claim, block: bool = True, timeout: float | None = None) -> Item:
-        (found,), _ = self._get_some(1, block, timeout, claim)
-        return found
-
-    def _get_some(
-        self, limit: int, block: bool, timeout: float | None, claim: Claim
-    ) -> tuple[list[Item], PressureError | None]:
-        taking = self._operations.take_objects(
-            self._here, claim, self._limit, limit, block, timeout, self._eof
-        )
-        return self._run_at_once(taking, self._while_open)
-
-    def _receive(self, claim: Claim) -> Delivery:
-        taking = self._operations.take_deliveries(
-            self._here, claim, self._limit, 1, False, None, self._eof
-        )
-        return self._run_at_once(taking)[0]
-
-    def _accept_received(self, received: Delivery, claim: Claim) -> Item:
-        accepting = self._operations.accept(received.item, received.seq, self._here)
-        found: Item = self._run_at_once(accepting)
-        return found
-
     def task_done(self, *, connection: object | None = None) -> None:
         """Acknowledge an item that was got: its work is done, and it is not delivered again.
 
@@ -269,35 +228,36 @@ class JoinableQueue(Queue[Item]):
         Raises TaskDoneError, a ValueError, when it is called more often than items were put.
         (``multiprocessing.JoinableQueue.task_done``)
         """
-        asking = Asking()
+        asking, queue = Asking(), self._at
         if connection is not None:
             self._acknowledge_in(connection, asking)
             return
         try:
-            if self._acknowledging(self._operations.acknowledge_next(self._here, asking)):
-                warnings.warn(late_task_done(self._name), stacklevel=2)
+            if queue.acknowledge(queue.operations.acknowledge_next(queue.here, asking)):
+                warnings.warn(late_task_done(queue.name), stacklevel=2)
         except (TaskDoneError, QueueDoesNotExistError, LateTaskDoneWarning):
             if asking.held is not None:
                 asking.held.is_done = True
             raise
         except BaseException:
             if asking.held is not None:
-                self._here.in_flight.leave(asking.held)
+                queue.here.in_flight.leave(asking.held)
             raise
         if asking.held is not None:
             asking.held.is_done = True
 
     def _acknowledge_in(self, connection: object, asking: Asking) -> None:
-        session = self._session_in(connection)
-        acknowledging = self._operations.acknowledge_at_commit(self._here, asking)
+        queue = self._at
+        session = queue.session_in(connection)
+        acknowledging = queue.operations.acknowledge_at_commit(queue.here, asking)
         try:
-            if self._run_on(session, acknowledging):
-                raise late_task_done(self._name)
+            if queue.run_on(session, acknowledging):
+                raise late_task_done(queue.name)
             if asking.held is not None:
                 asking.held.transaction = session.transaction
         finally:
             if asking.held is not None:
-                self._here.in_flight.leave(asking.held)
+                queue.here.in_flight.leave(asking.held)
 
     def join(self) -> None:
         """Block, without limit, until every item that was put is acknowledged or set aside.
@@ -305,7 +265,7 @@ class JoinableQueue(Queue[Item]):
         Meanwhile this process puts the items of dead consumers back into the queue.
         (``multiprocessing.JoinableQueue.join``)
         """
-        with self._here:
+        with self._at.here:
             super().join()
 
 

@@ -14,13 +14,16 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import NamedTuple, NoReturn, Protocol, TypeVar
+from typing import NamedTuple, NoReturn, TypeVar
 
 from .. import lifecycle
+from ..buffering.direct import DirectGet
 from ..drivers import drive
+from ..engines import registry
 from ..engines.contract.hosts import QueueKey
-from ..engines.contract.session import Engine, Options
-from ..exceptions import HandleClosedError, PressureError
+from ..engines.contract.session import Engine, Options, is_local
+from ..exceptions import HandleClosedError, PressureError, QueueDoesNotExistError
+from ..handles.objects import ObjectAttachment
 from ..identity.descriptors import Descriptor
 from ..operations.brokers import may_get
 from .absent import Absent
@@ -32,23 +35,6 @@ LOOK = 0.03
 _SOONER, _LIVELY = 0.01, 1.0
 
 
-class WatchedHandle(Protocol):
-    """A handle, as its descriptor sees it."""
-
-    _handle_closed: bool
-    _readable: Readable | None
-
-    @property
-    def name(self) -> str:
-        """The queue's name."""
-
-    def _may_get(self) -> bool:
-        """Whether a get would not wait."""
-
-    def _asked_together(self) -> tuple[Engine, QueueKey] | None:
-        """Return the engine and the queue for a look at several queues; None if there is none."""
-
-
 class Readable:
     """What ``q._reader`` is: the descriptor of one handle."""
 
@@ -57,11 +43,12 @@ class Readable:
     send = Absent("use the queue's put()")
     send_bytes = Absent("use the queue's put()")
 
-    def __init__(self, handle: WatchedHandle) -> None:
-        self._handle = weakref.ref(handle)
-        self._queue = handle.name
+    def __init__(self, queue: ObjectAttachment, gets: DirectGet) -> None:
+        self._queue = weakref.ref(queue)
+        self._gets = gets
+        self._name = queue.name
         self.reset()
-        self._is_closed = handle._handle_closed
+        self._is_closed = queue.is_closed
 
     def reset(self) -> None:
         """One that nobody asked for yet: a new one, or that of a forked child."""
@@ -77,7 +64,7 @@ class Readable:
         """The descriptor. Raises HandleClosedError."""
         with self._lock:
             if self._is_closed:
-                raise HandleClosedError(f"queue {self._queue!r} is closed, and has no descriptor")
+                raise HandleClosedError(f"queue {self._name!r} is closed, and has no descriptor")
             if self._ends is None:
                 read, write = os.pipe()
                 self._ends = Descriptor(read), Descriptor(write)
@@ -119,14 +106,32 @@ class Readable:
         return True
 
     def _may_get(self) -> bool:
-        handle = self._handle()
-        return handle is not None and handle._may_get()
+        """Whether a get would not wait, but give an item or raise that there is none to come."""
+        queue, gets = self._queue(), self._gets
+        if queue is None:
+            return False
+        if queue.kept or len(gets):
+            return True
+        # The next look tries again: this one must not keep a get waiting, or other queues.
+        at_once = queue.options._replace(reconnect=0)
+        try:
+            queue.attached()
+            gets.before_look(queue)
+            binding = queue.bind(registry.engine(queue.address), at_once)
+            return drive(queue.operations.may_get(), binding.session())
+        except QueueDoesNotExistError:
+            return True
 
     def asked_together(self) -> Asked | None:
         """Return what a look at several queues needs of this one; None if it is looked at alone."""
-        looks, handle = self._looks, self._handle()
-        where = None if handle is None else handle._asked_together()
-        return where and Asked(self, looks, *where)
+        looks, queue = self._looks, self._queue()
+        binding = None if queue is None else queue.binding
+        if queue is None or binding is None or queue.kept or len(self._gets):
+            return None
+        if is_local(binding) and binding.are_here:
+            return None
+        self._gets.before_look(queue)
+        return Asked(self, looks, registry.engine(queue.address), queue.queue_key)
 
     def see(self, looks: int, may_get: bool) -> None:
         """Show the broker's reply, unless there was a look at this queue alone since it had so
@@ -193,12 +198,13 @@ _thread: threading.Thread | None = None
 _ending = threading.Event()
 
 
-def of(handle: WatchedHandle) -> Readable:
+def of(queue: ObjectAttachment, gets: DirectGet) -> Readable:
     """The descriptor of a handle, which is made now if it was never asked for."""
     with _guard:
-        if handle._readable is None:
-            handle._readable = Readable(handle)
-        return handle._readable
+        if queue.readable is None:
+            queue.readable = Readable(queue, gets)
+        found: Readable = queue.readable
+        return found
 
 
 def _watch(readable: Readable) -> None:

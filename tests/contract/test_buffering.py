@@ -31,6 +31,7 @@ from pressure_mp import (
     ShutDown,
     SimpleQueue,
 )
+from pressure_mp.handles.objects import ObjectAttachment
 
 KINDS = [Queue, SimpleQueue, JoinableQueue]
 
@@ -136,7 +137,7 @@ def test_what_was_fetched_ahead_counts_while_another_thread_looks_after_it(make)
     assert q.get() == 1  # and 2 was fetched with it
     q.put(3)
     q.flush()
-    looking = q._buffers.incoming._lock
+    looking = q._gets._lock
     looking.acquire()
     done = threading.Timer(0.2, looking.release)
     done.start()
@@ -284,7 +285,7 @@ def test_every_call_tells_of_a_failure(make, call):
     q.get()
     plain(make).delete()
     q.put("lost")
-    until(lambda: q._buffers.outgoing.failure)
+    until(lambda: q._puts.failure)
     arguments = {"put": ["x"], "put_many": [["x"]]}.get(call, [])
     with pytest.raises(QueueDoesNotExistError) as caught:
         getattr(q, call)(*arguments)
@@ -298,7 +299,7 @@ def test_a_get_gives_what_is_there_also_after_a_put_failed(make):
     q.flush()
     other.shutdown()
     q.put("lost")
-    until(lambda: q._buffers.outgoing.failure)
+    until(lambda: q._puts.failure)
     assert list(q) == ["a", "b"]
     with pytest.raises(ShutDown) as caught:
         q.flush()
@@ -420,16 +421,16 @@ def test_threads_of_one_handle_share_what_it_fetched(make):
 
 
 def test_one_that_cannot_wait_is_served_in_its_turn(make, monkeypatch):
-    q, other, receive = make(), plain(make), Queue._receive
+    q, other, receive = make(), plain(make), ObjectAttachment.receive
     waiter = Background(q.get)
-    until(lambda: q._buffers.incoming._waits)
+    until(lambda: q._gets._waits)
 
     def receive_late(*args):
         other.put_many([1, 2, 3])
         waiter.join(0.2)  # it is woken, and must not fetch before this one has its item
         return receive(*args)
 
-    monkeypatch.setattr(Queue, "_receive", receive_late)
+    monkeypatch.setattr(ObjectAttachment, "receive", receive_late)
     assert q.get(block=False) == 1
     assert waiter.result() == 2
     assert q.get() == 3

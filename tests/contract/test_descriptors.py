@@ -271,7 +271,7 @@ def test_a_reader_says_how_items_come_and_go(url, name):
 def test_a_program_that_closes_it_has_its_own_file_left_alone(url, name, tmp_path):
     with Queue(name=name, url=url) as q, open(tmp_path / "own", "w+b") as own:
         q.fileno()
-        read, write = (end.number for end in q._readable._ends)
+        read, write = (end.number for end in q._at.readable._ends)
         os.dup2(own.fileno(), read)
         os.dup2(own.fileno(), write)
         q.put(1)
@@ -290,7 +290,7 @@ def test_a_program_that_closes_it_while_the_broker_is_asked_has_its_own_file_lef
 ):
     with Queue(name=name, url=url) as q, open(tmp_path / "own", "w+b") as own:
         q.fileno()
-        read, write = (end.number for end in q._readable._ends)
+        read, write = (end.number for end in q._at.readable._ends)
         q.put(1)
         ask = Queue._may_get
 
@@ -302,7 +302,7 @@ def test_a_program_that_closes_it_while_the_broker_is_asked_has_its_own_file_lef
 
         with monkeypatch.context() as patch:
             patch.setattr(Queue, "_may_get", closes)
-            q._readable.look()
+            q._at.readable.look()
         assert os.path.getsize(own.name) == 0
         assert wait([q._reader], LIMIT)
         q.delete()

@@ -213,7 +213,7 @@ def test_what_is_in_flight_keeps_its_content_until_it_is_acknowledged(url, name)
         q.put(array(20 * CHUNK))
         assert q.get().nbytes == 20 * CHUNK
         assert left_over(q) == (20 + 1, 0)  # 20 chunks of the array, and a bit of pickle
-        q._here.lease.leave()  # as when this process ends
+        q._at.here.lease.leave()  # as when this process ends
         assert q.qsize() == 1
         assert q.get().nbytes == 20 * CHUNK
         q.task_done()
@@ -226,7 +226,7 @@ def test_what_was_delivered_too_often_is_set_aside_with_its_content(url, name):
     with JoinableQueue(name=name, url=url, max_deliveries=1) as q:
         q.put(array(2 * CHUNK))
         q.get()
-        q._here.lease.leave()
+        q._at.here.lease.leave()
         assert q.empty()
         (item,) = q.rejected()
         assert item.startswith(MARK)

@@ -74,4 +74,4 @@ def test_queues_of_items_need_no_more(kind, name):
 def test_a_process_has_no_lease_in_a_queue_without_deliveries(name, monkeypatch):
     queue = Queue(name=name, url="memory://")
     monkeypatch.delitem(for_items, Renew)
-    queue._here.renew_and_return(None)
+    queue._at.here.renew_and_return(None)

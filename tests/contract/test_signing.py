@@ -359,7 +359,7 @@ def test_the_key_is_never_shown(make, bare):
     q = make(authkey=[SECRET, "second"])
     q.put("x")
     item = bare.get()
-    texts = [repr(q), str(vars(q)), str(vars(q._codec)), str(q.stats()), repr(pickle.dumps(q))]
+    texts = [repr(q), str(vars(q)), str(vars(q._at.codec)), str(q.stats()), repr(pickle.dumps(q))]
     for forged in (b"plain", item[:-1], item[:5] + b"12345678" + item[12:]):
         bare.put(forged)
         try:
@@ -367,7 +367,7 @@ def test_the_key_is_never_shown(make, bare):
         except AuthenticationError as error:
             texts += [repr(error), traceback.format_exc(), repr(pickle.dumps(error))]
     try:
-        pickle.dumps(q._codec._keys)
+        pickle.dumps(q._at.codec._keys)
     except TypeError as error:
         texts += [repr(error), traceback.format_exc()]
     assert len(texts) == 5 + 9 + 2

@@ -364,14 +364,14 @@ def test_task_done(server, name, sweep):
 
 def do_unheard(queue, monkeypatch):
     """A task_done() that is interrupted when the broker did it."""
-    run = queue._run_at_once
+    run = queue._at.run_at_once
 
     def run_unheard(operation, watch):
         run(operation, watch)
         raise Interrupted
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "_run_at_once", run_unheard)
+        patch.setattr(queue._at, "run_at_once", run_unheard)
         with pytest.raises(Interrupted):
             queue.task_done()
 
@@ -417,7 +417,12 @@ def test_task_done_that_was_interrupted_before(server, name, sweep, monkeypatch,
 def test_task_done_of_what_was_taken_away(server, name, sweep):
     """It counts nothing, also when it is repeated; the next one counts once."""
     with JoinableQueue(0, name, url=server.url) as q:
-        operations, run, calls, taken = q._here.operations, q._here.lease.run_now, count(1), []
+        operations, run, calls, taken = (
+            q._at.here.operations,
+            q._at.here.lease.run_now,
+            count(1),
+            [],
+        )
 
         def prepare():
             q.put_many(THREE)
@@ -481,7 +486,7 @@ def test_get_of_one_that_reads_ahead(server, sweep, monkeypatch):
         def end_and_begin():
             consumed.prepare()
             inside.end_reservation(q)
-            q._incoming.reset()
+            q._gets.reset()
 
         sweep(q.get, consumed.check, prepare=end_and_begin, every=5)
         sweep(lambda: inside.end_reservation(q), lambda *_: rest(q), prepare=prepare, every=5)

@@ -70,31 +70,34 @@ ROOMS = {
         "drivers effects engines.contract exceptions identity in_flight interrupts lifecycle "
         "operations"
     ),
+    "handles": (
+        "background caller_warnings deadlines drivers effects encoding engines engines.contract "
+        "events exceptions hidden identity in_flight interrupts lifecycle numeric operations states"
+    ),
     "buffering": (
         "background deadlines drivers effects encoding engines engines.contract "
-        "exceptions identity in_flight interrupts lifecycle operations events"
+        "exceptions handles identity in_flight interrupts lifecycle operations events"
     ),
     "sync": (
-        "background buffering caller_warnings deadlines drivers effects encoding engines "
-        "engines.contract events exceptions hidden identity in_flight interrupts lifecycle numeric "
-        "operations"
+        "buffering caller_warnings deadlines drivers effects encoding engines engines.contract "
+        "events exceptions handles hidden identity in_flight lifecycle numeric operations"
     ),
     "sync.tasks": (
-        "authentication background caller_warnings deadlines drivers effects encoding engines "
-        "engines.contract exceptions hidden identity in_flight interrupts numeric operations "
-        "states sync events"
+        "authentication caller_warnings deadlines drivers effects encoding engines.contract "
+        "exceptions handles hidden identity in_flight interrupts numeric operations states sync "
+        "events"
     ),
     "executor": (
-        "authentication drivers effects encoding engines.contract exceptions hidden identity "
-        "lifecycle numeric operations polling states sync sync.tasks telemetry.json_logs"
+        "authentication drivers effects encoding engines.contract exceptions handles hidden "
+        "identity lifecycle numeric operations polling states sync sync.tasks telemetry.json_logs"
     ),
     "worker": "executor",
     "freezing": "",
     "joblib": "exceptions executor",
     "aio": (
         "background buffering caller_warnings deadlines drivers effects encoding engines "
-        "engines.cancelled_calls engines.contract exceptions executor hidden identity in_flight "
-        "lifecycle numeric off_loop operations states sync sync.tasks events"
+        "engines.cancelled_calls engines.contract exceptions executor handles hidden identity "
+        "in_flight lifecycle numeric off_loop operations states sync sync.tasks events"
     ),
     "telemetry": "_version engines.contract states sync events",
     "administration": (

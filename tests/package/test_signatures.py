@@ -23,7 +23,7 @@ from pressure_mp import (
     Task,
     TaskQueue,
 )
-from pressure_mp.sync.options import ConnectionOptions, QueueOptions, TaskQueueOptions
+from pressure_mp.handles.options import ConnectionOptions, QueueOptions, TaskQueueOptions
 
 ROOT = Path(__file__).parents[2]
 KINDS = {

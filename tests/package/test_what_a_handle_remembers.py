@@ -32,7 +32,7 @@ def use(queue: Any) -> None:
         queue.put(number)
     for number in range(3):
         assert queue.get(timeout=LIMIT) == number
-    queue._kept.append("got by a call that was interrupted")
+    queue._at.kept.append("got by a call that was interrupted")
 
 
 def snapshot(queue: Any) -> dict[tuple[str, str], Any]:
@@ -88,8 +88,8 @@ def test_a_forked_child_has_what_the_table_says(queue):
     changing = {Answer.OWN, Answer.REACHED}
 
     def check() -> None:
-        assert queue._binding is None  # until the child says that it uses the queue
-        assert queue._hold is None
+        assert queue._at.binding is None  # until the child says that it uses the queue
+        assert queue._at.hold is None
         queue.qsize()
         for (name, attribute), value in used.items():
             answer = TABLE[name][attribute]
@@ -102,14 +102,14 @@ def test_a_forked_child_has_what_the_table_says(queue):
                 assert now is value, (name, attribute, now)
 
     in_child(check)
-    assert queue._kept.pop()
+    assert queue._at.kept.pop()
 
 
 def test_a_ring_knows_in_a_forked_child_whose_it_is(queue):
     use(queue)
-    ring = queue._binding.items.ring
+    ring = queue._at.binding.items.ring
     assert ring.putting.run(lambda: _of_child(ring)) == (os.getpid(), None)
-    queue._kept.clear()
+    queue._at.kept.clear()
 
 
 def _of_child(ring: Any) -> tuple[int, None]:
@@ -127,17 +127,17 @@ def _of_child(ring: Any) -> tuple[int, None]:
 def test_a_handle_that_is_unpickled_has_what_the_program_said_and_nothing_else(queue):
     use(queue)
     copy = pickle.loads(pickle.dumps(queue))
-    for attribute, value in vars(queue).items():
-        now = getattr(copy, attribute)
-        if TABLE["handle"][attribute] is Answer.SAID:
-            if attribute not in ("_codec", "_options"):
+    for attribute, value in vars(queue._at).items():
+        now = getattr(copy._at, attribute)
+        if TABLE["attachment"][attribute] is Answer.SAID:
+            if attribute not in ("codec", "options", "order"):
                 assert now == value, attribute
         else:
-            assert now is not value or not value, attribute
-    assert copy._options == queue._options._replace(shares_memory=False)
-    assert not copy._codec._signs_late
+            assert now is not value or not value or attribute in ("how", "before_get"), attribute
+    assert copy._at.options == queue._at.options._replace(shares_memory=False)
+    assert not copy._at.codec._signs_late
     for attribute, answer in TABLE["codec"].items():
         if answer is Answer.SAID and attribute != "_serializer":
-            assert getattr(copy._codec, attribute) == getattr(queue._codec, attribute)
+            assert getattr(copy._at.codec, attribute) == getattr(queue._at.codec, attribute)
     copy.close()
-    queue._kept.clear()
+    queue._at.kept.clear()

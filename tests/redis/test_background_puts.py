@@ -25,8 +25,8 @@ from pressure_mp import (
     ShutDown,
     SimpleQueue,
 )
-from pressure_mp.buffering import unsent
 from pressure_mp.buffering.outgoing import Outgoing
+from pressure_mp.handles import unsent
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 

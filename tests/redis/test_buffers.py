@@ -72,7 +72,7 @@ def test_a_program_that_ends_says_what_it_could_not_send(make, valkey):
         "import sys; from pressure_mp import Queue\n"
         "q = Queue(name=sys.argv[1], url=sys.argv[2], buffering=64, prefetch=64)\n"
         "q.put(0); q.flush(); Queue(name=sys.argv[1], url=sys.argv[2]).shutdown()\n"
-        "q.put(1); q._buffers.outgoing.settle(block=True)\n"
+        "q.put(1); q._puts.settle(block=True)\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", program, q.name, valkey.url],

@@ -134,7 +134,7 @@ def test_a_repeated_call_that_took_the_role_holds_it_once(q, other, client, send
         assert send(number) == [b"again", [b"empty", b"item"]]
         assert tokens(client, q) == (0, 0, TICKET.encode())
     assert other.qsize() == 1
-    assert q._codec.decode(send(send.number())) == "x"
+    assert q._at.codec.decode(send(send.number())) == "x"
     assert tokens(client, q) == FREE
 
 
@@ -146,7 +146,7 @@ def test_a_repeated_call_that_took_an_item_answers_the_same_one(q, other, client
     other.put("second")
     number = send.number()
     item = send(number)
-    assert q._codec.decode(item) == "first"
+    assert q._at.codec.decode(item) == "first"
     for _ in range(2):
         assert send(number) == [b"again", [b"done", item]]
         assert tokens(client, q) == FREE

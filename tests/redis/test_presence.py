@@ -321,16 +321,16 @@ def test_the_thread_in_the_background_ends_by_itself(make, start):
 def test_an_item_whose_answer_was_lost_comes_back(make, monkeypatch):
     q = make(lease=1.0)
     q.put("a")
-    run = q._run_at_once
+    run = q._at.run_at_once
 
     def lose_the_answer(operation, watch):
         run(operation, watch)
         raise pressure_mp.BrokerUnavailable("the connection broke")
 
-    monkeypatch.setattr(q, "_run_at_once", lose_the_answer)
+    monkeypatch.setattr(q._at, "run_at_once", lose_the_answer)
     with pytest.raises(pressure_mp.BrokerUnavailable):
         q.get()
-    monkeypatch.setattr(q, "_run_at_once", run)
+    monkeypatch.setattr(q._at, "run_at_once", run)
     assert q.stats().in_flight == 1
     assert q.get(timeout=5) == "a"
     q.task_done()
@@ -392,7 +392,7 @@ def test_of_many_processes_each_look_finds_one_that_is_gone(make, monkeypatch, n
     looked_at = []
     seen = lease.state
     monkeypatch.setattr(lease, "state", lambda other: looked_at.append(other) or seen(other))
-    q._here.lease.look()
+    q._at.here.lease.look()
     assert q.qsize() == 1
     assert len(looked_at) <= 33
 
@@ -403,7 +403,7 @@ def test_of_many_processes_one_that_nobody_waited_for_is_found_in_turn(make):
     ending.stdin.close()
     until(lambda: psutil.Process(ending.pid).status() == psutil.STATUS_ZOMBIE)
     for _ in range(4):  # 32 at a time
-        q._here.lease.look()
+        q._at.here.lease.look()
     assert q.qsize() == 1
     ending.wait()
 

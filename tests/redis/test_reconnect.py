@@ -351,7 +351,7 @@ def test_without_time_to_connect_again_the_first_failure_is_raised(own_server, n
     async def sleep(seconds):
         raise AssertionError(f"it tries again in {seconds} s")
 
-    monkeypatch.setattr(registry.engine(q._address).thread_pool, "sleep", sleep)
+    monkeypatch.setattr(registry.engine(q._at.address).thread_pool, "sleep", sleep)
     with pytest.raises(BrokerUnavailable):
         q.put(1)
 

@@ -68,7 +68,7 @@ def test_a_daemon_and_its_parent_never_have_a_lock_together(server, start, tmp_p
     os.mkfifo(asked)
     with Queue(url=server.url) as queue:
         queue.put(1)
-        ours = getattr(queue._binding.items.ring, lock)
+        ours = getattr(queue._at.binding.items.ring, lock)
         start(closing.use_the_locks, queue, asked, told)
         with open(asked, "w", buffering=1) as words, open(told) as answers:
 
@@ -192,7 +192,7 @@ def test_the_end_of_a_queue_closes_nothing_that_has_the_number_now(ring, tmp_pat
 
 def test_a_forked_child_of_a_daemon_uses_the_file_and_no_other(server, tmp_path):
     with Queue(url=server.url) as queue:
-        ring = queue._binding.items.ring
+        ring = queue._at.binding.items.ring
         _file(ring._file.number, ring, tmp_path)
         with forking.Pool(1):
             assert _locked(tmp_path / "own") == []

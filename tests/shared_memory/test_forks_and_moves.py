@@ -179,7 +179,7 @@ def test_a_process_whose_queue_moved_needs_no_file_of_it(server, method):
     context = multiprocessing.get_context(method)
     with Queue(url=server.url) as queue:
         queue.put("parent")
-        os.unlink(queue._binding.items.ring.path)
+        os.unlink(queue._at.binding.items.ring.path)
         assert queue.get(timeout=LIMIT) == "parent"
         queue.task_done()
         go = context.Event()
@@ -196,7 +196,7 @@ def test_a_process_that_cannot_see_where_the_items_are_is_told(server):
     ours, theirs = context.Pipe()
     with Queue(url=server.url) as queue:
         queue.put("parent")
-        os.unlink(queue._binding.items.ring.path)
+        os.unlink(queue._at.binding.items.ring.path)
         child = context.Process(target=inheriting.put_and_tell_of_error, args=(queue, theirs))
         child.start()
         assert "has no file there" in ours.recv()

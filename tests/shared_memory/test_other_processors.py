@@ -49,7 +49,7 @@ def count(q, counts):
 
 
 def test_puts_and_takes_have_one_lock(make):
-    ring = make()._binding.items.ring
+    ring = make()._at.binding.items.ring
     assert ring.putting is ring.taking
 
 
@@ -69,7 +69,7 @@ def test_each_item_of_several_producers_is_got_once_by_several_consumers(make, b
     for process in consumers:
         process.join(LIMIT)
         assert process.exitcode == 0
-    assert q._binding.are_here
+    assert q._at.binding.are_here
 
 
 def test_a_get_is_woken_by_a_put_and_a_put_by_a_get(make):

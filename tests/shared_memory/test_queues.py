@@ -82,7 +82,7 @@ def start():
 
 
 def is_here(queue):
-    return is_local(queue._binding) and queue._binding.are_here
+    return is_local(queue._at.binding) and queue._at.binding.are_here
 
 
 def calls(server):
@@ -287,9 +287,9 @@ def test_items_are_signed_when_they_leave_the_memory_and_only_then(make):
     queue = make()
     queue.put("item")
     queue.flush()
-    assert queue._binding.items.ring.read(0, 1) == [pickle.dumps("item", 5)]
-    queue._binding.move_to_broker()
-    bare = PressureQueue(queue.name, url=queue._address._replace().url)
+    assert queue._at.binding.items.ring.read(0, 1) == [pickle.dumps("item", 5)]
+    queue._at.binding.move_to_broker()
+    bare = PressureQueue(queue.name, url=queue._at.address._replace().url)
     assert bare.get().startswith(b"\xf9mp2")
     bare.put(pickle.dumps("forged"))
     with pytest.raises(AuthenticationError, match="is not signed"):
@@ -478,7 +478,7 @@ def test_a_process_that_cannot_see_now_what_a_dead_one_handed_out_looks_again(
     consumer, (read, _write) = _begin_to_read(queue, start, 20_000)
     assert [read.recv() for _ in range(100)] == list(range(100))
     os.kill(consumer.pid, signal.SIGSTOP)
-    while not queue._binding.items.ring.is_reserved:
+    while not queue._at.binding.items.ring.is_reserved:
         os.kill(consumer.pid, signal.SIGCONT)
         os.kill(consumer.pid, signal.SIGSTOP)
     consumer.kill()
@@ -492,7 +492,7 @@ def test_a_process_that_cannot_see_now_what_a_dead_one_handed_out_looks_again(
         assert 0 < queue.qsize() <= 20_000
         with pytest.raises(Empty):
             queue.get_nowait()
-    reader = queue._binding.items.ring.last_reading.reader
+    reader = queue._at.binding.items.ring.last_reading.reader
     assert f"/{consumer.pid}/" in reader
     assert hand_outs.read(reader) is not None
     assert queue.get(timeout=LIMIT) >= 100
@@ -519,7 +519,7 @@ def test_one_that_was_stopped_while_it_read_ahead_hands_out_nothing_that_others_
 
 
 def _stop_outside_of_the_locks(process, queue):
-    ring = queue._binding.items.ring
+    ring = queue._at.binding.items.ring
     os.kill(process.pid, signal.SIGSTOP)
     while ring.taking.run(lambda: None, time.monotonic() + 0.5) is BUSY:
         os.kill(process.pid, signal.SIGCONT)
@@ -537,7 +537,7 @@ def test_a_process_that_cannot_see_the_memory_is_told(make, tmp_path, monkeypatc
     queue = make()
     queue.put(1)
     with monkeypatch.context() as patched:
-        patched.setattr("pressure_mp.sync.handles.is_spawning", lambda: True)
+        patched.setattr("pressure_mp.handles.attachment.is_spawning", lambda: True)
         state = queue.__getstate__()
     # As in a container that has a /dev/shm of its own.
     monkeypatch.setattr(shared_folder, "find", lambda make=False: str(tmp_path))
@@ -566,7 +566,7 @@ def test_more_queues_than_files_may_be_open_for_are_at_the_broker(server, monkey
 
 def test_the_file_goes_with_the_last_handle(make):
     queue = make()
-    path = Path(queue._binding.items.ring.path)
+    path = Path(queue._at.binding.items.ring.path)
     queue.put(1)
     assert path.exists()
     queue.close()
@@ -577,7 +577,7 @@ def test_the_file_of_processes_that_were_killed_goes_with_the_next_program(own_s
     program = (
         "import os, signal, pressure_mp\n"
         f"q = pressure_mp.Queue(url={own_server.url!r}); q.put(1)\n"
-        "print(q._binding.items.ring.path, flush=True)\n"
+        "print(q._at.binding.items.ring.path, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     run = [sys.executable, "-c", program]
@@ -679,7 +679,7 @@ def test_a_task_of_asyncio_gets_what_was_put_in_memory(make):
     queue.put("item")
 
     async def get():
-        other = aio.PressureQueue(queue.name, url=queue._address.url)
+        other = aio.PressureQueue(queue.name, url=queue._at.address.url)
         return await other.get()
 
     assert b"item" in asyncio.run(get())
@@ -703,7 +703,7 @@ def test_a_handle_that_is_sent_on_before_it_was_used_takes_the_items_along(make,
     queue = make()
     queue.put("item")
     with monkeypatch.context() as patched:
-        patched.setattr("pressure_mp.sync.handles.is_spawning", lambda: True)
+        patched.setattr("pressure_mp.handles.attachment.is_spawning", lambda: True)
         state = queue.__getstate__()
     started = Queue.__new__(Queue)
     started.__setstate__(state)  # as in a process that was started with it

@@ -18,22 +18,22 @@ from pressure_mp.sync.handles import Handle
 
 def address(handle: Handle) -> Any:
     """The address of its broker."""
-    return handle._address
+    return handle._at.address
 
 
 def operations(handle: Handle) -> Any:
     """The operations that its methods run."""
-    return handle._operations
+    return handle._at.operations
 
 
 def run(handle: Handle, operation: Any) -> Any:
     """Run an operation as its methods do: in this thread, with the handle's own binding."""
-    return handle._run(operation)
+    return handle._at.run(operation)
 
 
 def engine(handle: Handle) -> Any:
     """The engine of its broker in this process."""
-    return registry.engine(handle._address)
+    return registry.engine(handle._at.address)
 
 
 def replies_of(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[Any]:
@@ -61,21 +61,21 @@ def calls_under_way(handle: Handle) -> int:
 
 def binding(handle: Handle) -> Any:
     """What it has bound; None before its first operation."""
-    return handle._binding
+    return handle._at.binding
 
 
 def rebind(handle: Handle, binding: Any) -> None:
     """From now on its methods run their operations on another one."""
-    handle._binding = binding
+    handle._at.binding = binding
 
 
 def bind(handle: Handle, options: Options | None = None) -> Any:
     """A binding of its queue besides its own, with its options or others."""
-    return engine(handle).bind(handle.name, discipline(handle), options or handle._options)
+    return engine(handle).bind(handle.name, discipline(handle), options or handle._at.options)
 
 
 def discipline(handle: Handle) -> str:
-    return handle._operations.discipline
+    return handle._at.operations.discipline
 
 
 def key(handle: Handle, part: str) -> bytes:
@@ -95,68 +95,68 @@ def copy(handle: Handle) -> Any:
 
 def unsent(handle: Any) -> int:
     """How many of the items that were put through it wait to be sent."""
-    return len(handle._outgoing)
+    return len(handle._puts)
 
 
 def buffered(handle: Any) -> int:
     """How many items wait in it, both ways."""
-    return sum(len(each) for each in (handle._outgoing, handle._incoming) if each is not None)
+    return sum(len(each) for each in (handle._puts, handle._gets))
 
 
 def encode(handle: Any, item: Any) -> bytes:
     """An object as its queue has it."""
-    encoded: bytes = handle._codec.encode(item)
+    encoded: bytes = handle._at.codec.encode(item)
     return encoded
 
 
 def read_ahead(handle: Any) -> int:
     """How many items are reserved for it, and here."""
-    return len(handle._incoming._ahead)
+    return len(handle._gets._ahead)
 
 
 def second_half(handle: Any) -> int:
     """How many more there are, of a queue with a bound."""
-    return len(handle._incoming._rest)
+    return len(handle._gets._rest)
 
 
 def has_asked_ahead(handle: Any) -> bool:
     """Whether it has asked for more than is here, and not yet read the reply."""
-    return handle._incoming._asked is not None
+    return handle._gets._asked is not None
 
 
 def last_call(handle: Any) -> int:
     """The number of its last call that reserves items."""
-    return int(handle._incoming._last.call)
+    return int(handle._gets._last.call)
 
 
 def end_reservation(handle: Any) -> None:
     """What was read ahead and not handed out is for others."""
-    handle._incoming.give_back(handle, 5.0)
+    handle._gets.give_back(handle._at, 5.0)
 
 
 def holds(handle: Any) -> bool:
     """Whether it may have items reserved."""
-    return bool(handle._incoming.holds)
+    return bool(handle._gets.holds)
 
 
 def let_reservation_lapse(handle: Any) -> None:
     """As if a third of its lease had passed since it asked for the items that are here."""
-    handle._incoming._until = 0.0
+    handle._gets._until = 0.0
 
 
 def has_reader_thread(handle: Any) -> bool:
     """Whether a thread sees to it that its reservations end."""
-    return handle._incoming._keeper.is_there
+    return handle._gets._keeper.is_there
 
 
 def presence(handle: Any) -> Any:
     """Its process in its queue."""
-    return handle._here
+    return handle._at.here
 
 
 def reserves(handle: Any) -> None:
     """Have a handle of asyncio read ahead, as one that was made without options does."""
-    handle.sync._reserves = True
+    handle._at.buffering = handle._at.buffering._replace(reserves=True)
 
 
 def incoming_in_loop(handle: Any) -> Any:
@@ -183,10 +183,10 @@ def outgoing_in_loops(handle: Any) -> list[Any]:
 
 def memory_results(queue: Any) -> Any:
     """What a queue of tasks in memory keeps of the ends of tasks, by their ids."""
-    return queue._binding.queue._life.results.kept
+    return queue._at.binding.queue._life.results.kept
 
 
 def memory_data(queue: Any, id: int) -> bytes:
     """The data of a task of a queue in memory, as the broker has it."""
-    data: bytes = queue._binding.queue._life.tasks[b"%d" % id].data
+    data: bytes = queue._at.binding.queue._life.tasks[b"%d" % id].data
     return data

@@ -24,33 +24,38 @@ class Answer(Enum):
 SAID, MADE, OWN, REACHED, ENDED = Answer
 
 HANDLE = {
-    "_address": SAID,
-    "_anonymous": SAID,
-    "_codec": SAID,
-    "_eof": SAID,
-    "_fetches_ahead": SAID,
-    "_had_bound": SAID,  # at the beginning: one that is set later is looked up at the broker
-    "_is_buffering_stated": SAID,
-    "_name": SAID,
+    "_at": MADE,  # its parts have answers of their own
+    "_gets": MADE,
+    "_puts": MADE,
+}
+
+ATTACHMENT = {
+    "address": SAID,
+    "buffering": SAID,
+    "codec": SAID,
+    "eof": SAID,
+    "had_bound": SAID,  # at the beginning: one that is set later is looked up at the broker
+    "is_anonymous": SAID,
+    "name": SAID,
     # ``shares_memory`` among them is decided once, when the queue is made; where the handle is
     # pickled for an unknown place, it goes without. It says whether items are left unsigned, and
     # that each binding signs them: so it does not change when the items move.
-    "_options": SAID,
-    "_reserves": SAID,
-    "_sends_ahead": SAID,
-    "_buffers": MADE,  # their parts have answers of their own
-    "_incoming": MADE,
-    "_operations": MADE,
-    "_outgoing": MADE,
+    "options": SAID,
+    "order": SAID,
     "_presence": MADE,  # found again by the name of the queue, and reset
-    "_readable": MADE,  # its pipe is OWN
-    "_token": MADE,  # tells handles of one process apart
-    "_was_put_to": MADE,  # only the text of an error depends on it
-    "_opening": MADE,
-    "_binding": REACHED,
-    "_hold": REACHED,
-    "_kept": OWN,
-    "_handle_closed": ENDED,
+    "before_get": MADE,  # of the buffer
+    "how": MADE,  # of use only where the handle is made
+    "opening": MADE,
+    "opens_later": MADE,
+    "operations": MADE,
+    "readable": MADE,  # its pipe is OWN
+    "token": MADE,  # tells handles of one process apart
+    "traits": MADE,  # of the class
+    "was_put_to": MADE,  # only the text of an error depends on it
+    "binding": REACHED,
+    "hold": REACHED,
+    "kept": OWN,
+    "is_closed": ENDED,
 }
 
 CODEC = {
@@ -69,7 +74,7 @@ CODEC = {
 
 OUTGOING = {
     "_home": MADE,  # reset by itself
-    "_incoming": MADE,
+    "_gets": MADE,
     "_is_stated": MADE,
     "_owner": MADE,
     "_size": MADE,
@@ -129,6 +134,7 @@ RING = {
 
 TABLE: dict[str, dict[str, Answer]] = {
     "handle": HANDLE,
+    "attachment": ATTACHMENT,
     "codec": CODEC,
     "outgoing": OUTGOING,
     "reserving": RESERVING,
@@ -140,9 +146,10 @@ TABLE: dict[str, dict[str, Answer]] = {
 def parts_of(queue: Any) -> Iterator[tuple[str, Any]]:
     """The parts of a handle that has used its queue, each with its name in :data:`TABLE`."""
     yield "handle", queue
-    yield "codec", queue._codec
-    if queue._outgoing is not None:  # of a queue with a bound nothing waits to be sent
-        yield "outgoing", queue._outgoing
-    yield "reserving", queue._incoming
-    yield "binding", queue._binding
-    yield "ring", queue._binding.items.ring
+    yield "attachment", queue._at
+    yield "codec", queue._at.codec
+    if queue._at.buffering.puts:  # of a queue with a bound nothing waits to be sent
+        yield "outgoing", queue._puts
+    yield "reserving", queue._gets
+    yield "binding", queue._at.binding
+    yield "ring", queue._at.binding.items.ring

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...exceptions import ArgumentError, ArgumentTypeError
+from ...sync.handles import attachment_of
 from ...sync.tasks import worker_pool as sync
 from ...sync.tasks.task import Task as TaskOfThreads
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
@@ -75,7 +76,7 @@ async def _in_thread(
 
     def call() -> object:
         found = handler(held)
-        queue._flush_puts()  # before the loop acknowledges it
+        attachment_of(queue).flush_all()  # before the loop acknowledges it
         return found
 
     try:

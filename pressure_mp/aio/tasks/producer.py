@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import overload
 
 from ...encoding.task_values import check_tube
-from ...sync.tasks.base_task import Data
+from ...handles.base_task import Data
+from ...handles.transactions import check_waits_for_nothing
 from ...sync.tasks.producer import put_options
-from ...sync.transactions import check_waits_for_nothing
 from .handle import TaskHandle
 from .inbox import TaskInbox
 from .task import Task
@@ -72,15 +73,15 @@ class TaskProducer(TaskHandle[Data]):
         not answer for a second then, it is not known whether the task was put, unless it has an
         ``id``: to put it again then raises TaskExists.
         """
-        self._sync._check_open()
+        self._at.check_open()
         options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
-        handle = await self._opened()
+        queue = await self._opened()
         if connection is not None:
             check_waits_for_nothing("wait", wait)
-            return await self._run_in(connection, handle._operations.put(data, id, options))
+            return await self._run_in(connection, queue.operations.put(data, id, options))
         if wait is None:
-            return await self._run(handle._operations.put(data, id, options))
-        task, processed = await self._run(handle._putting_and_waiting(data, id, options, wait))
+            return await self._run(queue.operations.put(data, id, options))
+        task, processed = await self._run(queue.putting_and_waiting(data, id, options, wait))
         return self._task(*task), processed
 
     async def put_many(
@@ -98,21 +99,21 @@ class TaskProducer(TaskHandle[Data]):
         connection: object | None = None,
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order; as :meth:`pressure_mp.TaskQueue.put_many`."""
-        self._sync._check_open()
-        handle = await self._opened()
-        options = delay, ttl, priority, tube, result_ttl, inbox, key
-        putting = handle._putting_many(data, ids, options)
+        self._at.check_open()
+        queue = await self._opened()
+        check = partial(put_options, delay, ttl, priority, tube, result_ttl, inbox, key)
+        putting = queue.putting_many(data, ids, check)
         if connection is None:
             return await self._run(putting)
         return await self._run_in(connection, putting)
 
     async def qsize(self, tube: str | None = None) -> int:
         """How many tasks are ready to be taken, at one moment; in one tube, if one is given."""
-        return await self._run(self._sync._operations.length(check_tube(tube)))
+        return await self._run(self._at.operations.length(check_tube(tube)))
 
     async def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task[Data], bool]:
         """Wait until a task is processed; as :meth:`pressure_mp.TaskQueue.wait`."""
-        self._sync._check_open()
-        handle = await self._opened()
-        task, processed = await self._run(handle._waiting(id, timeout))
+        self._at.check_open()
+        queue = await self._opened()
+        task, processed = await self._run(queue.waiting(id, timeout))
         return self._task(*task), processed

@@ -7,9 +7,9 @@ from typing import Any
 
 from ...deadlines import deadline, seconds_left
 from ...exceptions import InboxLost
+from ...handles.base_task import Data
 from ...operations.task_results import TaskResult
-from ...sync.tasks.base_task import Data
-from ...sync.tasks.inbox import DEFAULT_LEASE, late
+from ...sync.tasks.inbox import DEFAULT_LEASE, late, opening
 from ...sync.tasks.results import named
 from .handle import TaskHandle
 from .inbox import TaskInbox
@@ -20,9 +20,9 @@ class TaskResults(TaskHandle[Data]):
 
     async def result(self, id: int | str, timeout: float | None = None) -> Any:
         """The result of a task; as :meth:`pressure_mp.TaskQueue.result`."""
-        self._sync._check_open()
-        handle = await self._opened()
-        return await self._run(handle._asking(id, timeout))
+        self._at.check_open()
+        queue = await self._opened()
+        return await self._run(queue.asking_for_result(id, timeout))
 
     def results(
         self, ids: Iterable[int | str], timeout: float | None = None
@@ -31,8 +31,8 @@ class TaskResults(TaskHandle[Data]):
 
         As :meth:`pressure_mp.TaskQueue.results`.
         """
-        self._sync._check_open()
-        limit = self._sync._seconds(timeout)
+        self._at.check_open()
+        limit = self._at.seconds(timeout)
         return self._each(named(ids), deadline(True, limit), limit)
 
     async def _each(
@@ -58,8 +58,8 @@ class TaskResults(TaskHandle[Data]):
 
     async def inbox(self, lease: float = DEFAULT_LEASE, takes: bool = True) -> TaskInbox:
         """Make an inbox for events of tasks; as :meth:`pressure_mp.TaskQueue.inbox`."""
-        self._sync._check_open()
+        self._at.check_open()
         await self.open()
         found = TaskInbox(self, lease, takes)
-        await self._run(found._opening())
+        await self._run(opening(found))
         return found

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from ...effects import Operation
 from ...exceptions import PressureError, RejectedItemWarning
+from ...handles.base_task import Backoff, Data, check_on_error
 from ...in_flight import Claim
 from ...numeric import integer
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
-from ...sync.tasks.base_task import Backoff, Data, check_on_error
 from ...sync.tasks.taker import check_done, hand_out, note_staged
 from .handle import TaskHandle
 from .task import Task
@@ -36,7 +36,7 @@ class TaskTaker(TaskHandle[Data]):
         or when this process next renews its lease. Whether the task ``ack`` was acknowledged is not
         known then, unless its ``state`` says so.
         """
-        limit = self._sync._seconds(timeout)
+        limit = self._at.seconds(timeout)
         if ack is not None:
             check_done(ack)
         return (await self._take(1, limit, ttr, tube, on_error, backoff, ack))[0]
@@ -54,7 +54,7 @@ class TaskTaker(TaskHandle[Data]):
         """Take the next tasks, 1 to ``max_tasks``; as :meth:`pressure_mp.TaskQueue.take_many`, and
         cancelled as :meth:`take`."""
         max_tasks = integer("max_tasks", max_tasks, 1)
-        limit = self._sync._seconds(timeout)
+        limit = self._at.seconds(timeout)
         return await self._take(max_tasks, limit, ttr, tube, on_error, backoff)
 
     async def _take(
@@ -67,20 +67,20 @@ class TaskTaker(TaskHandle[Data]):
         backoff: Backoff | None,
         ack: Task[Data] | None = None,
     ) -> list[Task[Data]]:
-        self._sync._check_open()
+        self._at.check_open()
         check_on_error(on_error, backoff)
-        handle = await self._opened()
+        queue = await self._opened()
         claim = Claim()
-        taking = handle._taking(self._task, claim, number, timeout, ttr, tube, ack)
+        taking = queue.taking(self._task, claim, number, timeout, ttr, tube, ack)
         run = self._run if ack is None else self._acknowledging
         try:
-            tasks, problem = await run(taking, handle._while_open)
+            tasks, problem = await run(taking, queue.while_open)
             hand_out(tasks, problem, on_error, backoff)
             return tasks
         except BaseException as error:
             # Cancelled; or a warning is an error in this program.
             if isinstance(error, RejectedItemWarning) or not isinstance(error, PressureError):
-                await self._give_up(handle._here.lease, claim, error)
+                await self._give_up(queue.here.lease, claim, error)
             raise
 
     async def ack(
@@ -94,8 +94,8 @@ class TaskTaker(TaskHandle[Data]):
         connection: object | None = None,
     ) -> Task[Data]:
         """Acknowledge a task that is processed; as :meth:`pressure_mp.TaskQueue.ack`."""
-        handle = await self._opened()
-        acking = handle._acking(task, update, delay, tube, result, connection is not None)
+        queue = await self._opened()
+        acking = queue.acking(task, update, delay, tube, result, connection is not None)
         if connection is None:
             return self._task(*await self._acknowledging(acking))
         found = self._task(*await self._run_in(connection, acking))
@@ -106,11 +106,11 @@ class TaskTaker(TaskHandle[Data]):
         self, tasks: Iterable[Task[Data] | int | str], *, connection: object | None = None
     ) -> None:
         """Acknowledge tasks; as :meth:`pressure_mp.TaskQueue.ack_many`."""
-        handle, given = await self._opened(), list(tasks)
+        queue, given = await self._opened(), list(tasks)
         if connection is None:
-            await self._acknowledging(handle._acking_many(given))
+            await self._acknowledging(queue.acking_many(given))
         else:
-            await self._run_in(connection, handle._acking_many_at_commit(given))
+            await self._run_in(connection, queue.acking_many_at_commit(given))
             note_staged(given)
 
     async def release(
@@ -125,8 +125,8 @@ class TaskTaker(TaskHandle[Data]):
         error: str | BaseException | None = None,
     ) -> Task[Data]:
         """Give the task back; as :meth:`pressure_mp.TaskQueue.release`."""
-        handle = await self._opened()
-        releasing = handle._releasing(task, update, delay, ttl, priority, tube, error)
+        queue = await self._opened()
+        releasing = queue.releasing(task, update, delay, ttl, priority, tube, error)
         return await self._settle(releasing)
 
     async def bury(
@@ -139,8 +139,8 @@ class TaskTaker(TaskHandle[Data]):
         error: str | BaseException | None = None,
     ) -> Task[Data]:
         """Set the task aside; as :meth:`pressure_mp.TaskQueue.bury`."""
-        handle = await self._opened()
-        return await self._settle(handle._burying(task, update, ttl, tube, error))
+        queue = await self._opened()
+        return await self._settle(queue.burying(task, update, ttl, tube, error))
 
     async def touch(
         self,
@@ -150,8 +150,8 @@ class TaskTaker(TaskHandle[Data]):
         update: Data | Callable[[Data], Data] = UNCHANGED,
     ) -> Task[Data]:
         """Extend the time for the task; as :meth:`pressure_mp.TaskQueue.touch`."""
-        handle = await self._opened()
-        return await self._settle(handle._touching(task, increment, update))
+        queue = await self._opened()
+        return await self._settle(queue.touching(task, increment, update))
 
     async def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
         return self._task(*await self._run(settling))

@@ -9,8 +9,8 @@ from typing import Any
 from ... import states
 from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ...exceptions import PressureError
+from ...handles.base_task import BaseTask, Data
 from ...operations.task_settling import UNCHANGED
-from ...sync.tasks.base_task import BaseTask, Data
 
 
 class Task(BaseTask[Data]):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ...engines.contract.queues import How
 from ...engines.contract.task_records import TaskSettings
 from ...exceptions import ArgumentError
+from ...handles.base_task import Data
+from ...handles.options import SignatureOf, TaskQueueOptions
 from ...hidden import hide_in
-from ...sync.options import SignatureOf, TaskQueueOptions
-from ...sync.tasks.base_task import Data
 from .administration import TaskAdministration
 from .producer import TaskProducer
 from .results import TaskResults
@@ -53,31 +53,31 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
 
         Raises ArgumentError before the queue is open.
         """
-        if self._sync._opening is not None:
+        if self._at.opening is not None:
             raise ArgumentError(
                 f"queue {self.name!r} is not open yet: await open() before you read its settings"
             )
-        return self._sync.settings
+        return self._at.settings
 
     async def shutdown(self) -> None:
         """Shut the queue down for all clients; as :meth:`pressure_mp.TaskQueue.shutdown`."""
-        await self._run(self._sync._operations.close())
+        await self._run(self._at.operations.close())
 
     async def is_shutdown(self) -> bool:
         """Whether the queue was shut down."""
-        return await self._run(self._sync._operations.closed())
+        return await self._run(self._at.operations.closed())
 
     async def close(self) -> None:
         """Close this handle; as :meth:`pressure_mp.TaskQueue.close`.
 
         Tasks that were taken can still be acknowledged, released, buried and touched.
         """
-        if not self._sync._handle_closed:
+        if not self._at.is_closed:
             await self._close_handle()
 
     async def delete(self) -> None:
         """Remove the queue and all its tasks, for all clients. Raises QueueDoesNotExistError."""
-        await self._run(self._sync._leave(self._sync._operations.delete()))
+        await self._run(self._at.leave(self._at.operations.delete()))
 
     async def __aenter__(self) -> Self:
         await self.open()

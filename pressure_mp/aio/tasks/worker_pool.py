@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol
 
 from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ...exceptions import Empty, EncodingError, PressureError, ShutDown, TaskError
+from ...handles.base_task import Backoff
 from ...states import TAKEN
-from ...sync.tasks.base_task import Backoff
 from ...sync.tasks.overdue import Work
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
 from ...sync.tasks.worker_pool import UNFINISHED, is_of_a_buried_task, say_late, say_unsaid

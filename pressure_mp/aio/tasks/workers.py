@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, Literal, TypeVar
 
-from ...sync.tasks.base_task import Backoff, Data
+from ...handles.base_task import Backoff, Data
 from ...sync.tasks.worker_pool import check_grace, choose
 from ...sync.tasks.workers import DEFAULT_GRACE
 from .handlers import Job
@@ -92,6 +92,6 @@ class TaskWorkers(TaskTaker[Data]):
         options = (concurrency, tube, ttr, on_error, backoff, executor)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
-        self._sync._check_open()
+        self._at.check_open()
         await self.open()
         await WorkerPool(self, jobs, grace, stop).run()

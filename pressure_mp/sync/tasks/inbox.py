@@ -12,7 +12,9 @@ from ...encoding.task_values import encode_id, milliseconds
 from ...engines.contract.items import MOST_ITEMS
 from ...engines.contract.task_results import OpenInbox
 from ...exceptions import ArgumentTypeError, InboxLost, PressureError, ResultTimeout
+from ...handles.tasks import TaskAttachment
 from ...operations.task_results import Heard, TaskEvent
+from ..handles import attachment_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,8 +26,8 @@ DEFAULT_LEASE = 60.0
 class BaseInbox:
     """What both worlds have, that of threads and asyncio."""
 
-    def __init__(self, queue: Any, lease: float, takes: bool) -> None:
-        self._queue = queue
+    def __init__(self, queue: TaskAttachment, lease: float, takes: bool) -> None:
+        self._at = queue
         #: What the broker is asked to have.
         self._asked = OpenInbox(
             os.urandom(8).hex(), milliseconds("lease", lease, least=1.0), bool(takes)
@@ -40,23 +42,16 @@ class BaseInbox:
         """The name of the inbox at the broker."""
         return self._asked.inbox
 
-    def _opening(self) -> Operation[None]:
-        """Have it at the broker, for its lease from now on."""
-        return self._queue._operations.open_inbox(self._asked)  # type: ignore[no-any-return]
-
     def _watching(self, ids: Iterable[int | str]) -> Operation[bool]:
-        keys = [encode_id(id) for id in ids]
-        return self._queue._operations.watch(self._asked, keys)  # type: ignore[no-any-return]
+        return self._at.operations.watch(self._asked, [encode_id(id) for id in ids])
 
     def _taking(self, timeout: float | None) -> Operation[Heard]:
-        queue = self._queue
-        limit = queue._seconds(timeout)
-        return queue._operations.take_notices(  # type: ignore[no-any-return]
-            self._asked, self._seen, MOST_ITEMS, limit, queue._here
-        )
+        queue = self._at
+        limit = queue.seconds(timeout)
+        return queue.operations.take_notices(self._asked, self._seen, MOST_ITEMS, limit, queue.here)
 
     def _closing(self) -> Operation[None]:
-        return self._queue._operations.close_inbox(self.name)  # type: ignore[no-any-return]
+        return self._at.operations.close_inbox(self.name)
 
     def _hear(self, heard: Heard) -> list[TaskEvent]:
         self._seen = heard.number
@@ -69,10 +64,15 @@ class BaseInbox:
         if self._was_gone:
             self._was_gone = False
             raise InboxLost(
-                f"the inbox {self.name} of queue {self._queue.name!r} was not asked for longer "
+                f"the inbox {self.name} of queue {self._at.name!r} was not asked for longer "
                 f"than its lease of {self._asked.lease / 1000:g} s: what it was to hear is lost. "
                 "It is there again: let it watch() the tasks that matter"
             )
+
+
+def opening(inbox: BaseInbox) -> Operation[None]:
+    """Open an inbox at the broker, for its lease from now on."""
+    return inbox._at.operations.open_inbox(inbox._asked)
 
 
 class TaskInbox(BaseInbox):
@@ -83,6 +83,9 @@ class TaskInbox(BaseInbox):
     pickling it raises ArgumentTypeError.
     """
 
+    def __init__(self, queue: Any, lease: float, takes: bool) -> None:
+        super().__init__(attachment_of(queue), lease, takes)
+
     def watch(self, ids: Iterable[int | str]) -> None:
         """Get events of these tasks too.
 
@@ -91,7 +94,7 @@ class TaskInbox(BaseInbox):
         BrokerUnavailable. If the inbox was lost (see :meth:`take`), this opens it again, and the
         next take raises InboxLost.
         """
-        if self._queue._run(self._watching(ids)):
+        if self._at.run(self._watching(ids)):
             self._was_gone = True
 
     def take(self, timeout: float | None = None) -> list[TaskEvent]:
@@ -106,11 +109,11 @@ class TaskInbox(BaseInbox):
         BrokerUnavailable.
         """
         self._say_whether_it_was_gone()
-        return self._hear(self._queue._run(self._taking(timeout)))
+        return self._hear(self._at.run(self._taking(timeout)))
 
     def close(self) -> None:
         """Remove the inbox, and the results that were kept for it alone. Never waits."""
-        self._queue._run(self._closing())
+        self._at.run(self._closing())
 
     def __enter__(self) -> Self:
         return self

@@ -7,8 +7,8 @@ import math
 import time
 from typing import Any, Generic, TypeVar
 
+from ...handles.base_task import BaseTask
 from ...states import TAKEN
-from .base_task import BaseTask
 
 AnyTask = TypeVar("AnyTask", bound=BaseTask[Any])
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, overload
+from functools import partial
+from typing import overload
 
-from ...effects import Operation
 from ...encoding.task_values import (
     check_key,
     check_priority,
     check_times,
     check_tube,
-    encode_id,
     milliseconds,
 )
 from ...engines.contract.task_results import WITH_INBOX
-from ...exceptions import ArgumentTypeError, PressureError
+from ...exceptions import ArgumentTypeError
+from ...handles.base_task import Data
+from ...handles.transactions import check_waits_for_nothing
 from ...operations.task_producing import PutOptions
-from ...operations.task_queue import DecodedTask
-from ..transactions import check_waits_for_nothing
-from .base_task import Data
 from .handle import TaskHandle
 from .inbox import BaseInbox, TaskInbox
 from .task import Task
@@ -106,21 +104,15 @@ class TaskProducer(TaskHandle[Data]):
         Raises BrokerUnavailable and NotDurable as :meth:`pressure_mp.Queue.put` does.
         """
 
-        self._check_open()
+        self._at.check_open()
         options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
         if connection is not None:
             check_waits_for_nothing("wait", wait)
-            return self._run_in(connection, self._operations.put(data, id, options))
+            return self._at.run_in(connection, self._at.operations.put(data, id, options))
         if wait is None:
-            return self._run(self._operations.put(data, id, options))
-        task, processed = self._run(self._putting_and_waiting(data, id, options, wait))
+            return self._at.run(self._at.operations.put(data, id, options))
+        task, processed = self._at.run(self._at.putting_and_waiting(data, id, options, wait))
         return self._task(*task), processed
-
-    def _putting_and_waiting(
-        self, data: Data, id: int | str | None, options: PutOptions, wait: float
-    ) -> Operation[tuple[DecodedTask, bool]]:
-        limit = self._seconds(wait)
-        return self._operations.put_and_wait(data, id, options, limit, self._here)
 
     def put_many(
         self,
@@ -143,31 +135,17 @@ class TaskProducer(TaskHandle[Data]):
         then says how many tasks were put, and ``rest`` has the data of the others.
         """
 
-        self._check_open()
-        options = delay, ttl, priority, tube, result_ttl, inbox, key
-        putting = self._putting_many(data, ids, options)
-        return self._run(putting) if connection is None else self._run_in(connection, putting)
-
-    def _putting_many(
-        self,
-        data: Iterable[Data],
-        ids: Iterable[int | str] | None,
-        options: tuple[Any, ...],
-    ) -> Operation[list[int | str]]:
-        given = list(data)
-        try:
-            checked = put_options(*options)
-        except PressureError as error:
-            error.rest = given
-            raise
-        return self._operations.put_many(given, ids, checked)
+        self._at.check_open()
+        check = partial(put_options, delay, ttl, priority, tube, result_ttl, inbox, key)
+        putting = self._at.putting_many(data, ids, check)
+        return self._at.run(putting) if connection is None else self._at.run_in(connection, putting)
 
     def qsize(self, tube: str | None = None) -> int:
         """How many tasks are ready to be taken, at one moment; with ``tube``, in that tube.
 
         For tasks in other states see :meth:`stats`. Never waits. Raises QueueDoesNotExistError.
         """
-        return self._run(self._operations.length(check_tube(tube)))
+        return self._at.run(self._at.operations.length(check_tube(tube)))
 
     def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task[Data], bool]:
         """Wait until a task is processed; returns the task as it is then, and a bool.
@@ -181,12 +159,9 @@ class TaskProducer(TaskHandle[Data]):
         HandleClosedError, BrokerUnavailable.
         """
 
-        self._check_open()
-        task, processed = self._run(self._waiting(id, timeout))
+        self._at.check_open()
+        task, processed = self._at.run(self._at.waiting(id, timeout))
         return self._task(*task), processed
-
-    def _waiting(self, id: int | str, timeout: float | None) -> Operation[tuple[DecodedTask, bool]]:
-        return self._operations.wait(encode_id(id), self._seconds(timeout), self._here)
 
 
 def put_options(

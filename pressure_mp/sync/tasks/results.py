@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...deadlines import deadline, seconds_left
-from ...effects import Operation
 from ...encoding.task_values import decode_id, encode_id
 from ...exceptions import InboxLost
+from ...handles.base_task import Data
 from ...operations.task_results import TaskResult
-from .base_task import Data
 from .handle import TaskHandle
-from .inbox import DEFAULT_LEASE, TaskInbox, late
+from .inbox import DEFAULT_LEASE, TaskInbox, late, opening
 
 
 class TaskResults(TaskHandle[Data]):
@@ -32,11 +31,8 @@ class TaskResults(TaskHandle[Data]):
         a result of it exists; ResultTimeout, a TimeoutError, when the time is up; DecodingError,
         AuthenticationError, QueueDoesNotExistError, HandleClosedError, BrokerUnavailable.
         """
-        self._check_open()
-        return self._run(self._asking(id, timeout))
-
-    def _asking(self, id: int | str, timeout: float | None) -> Operation[Any]:
-        return self._operations.result(encode_id(id), self._seconds(timeout), self._here)
+        self._at.check_open()
+        return self._at.run(self._at.asking_for_result(id, timeout))
 
     def results(
         self, ids: Iterable[int | str], timeout: float | None = None
@@ -52,8 +48,8 @@ class TaskResults(TaskHandle[Data]):
         ``timeout`` seconds after this call; QueueDoesNotExistError, HandleClosedError,
         BrokerUnavailable.
         """
-        self._check_open()
-        limit = self._seconds(timeout)
+        self._at.check_open()
+        limit = self._at.seconds(timeout)
         return self._each(named(ids), deadline(True, limit), limit)
 
     def _each(
@@ -71,7 +67,7 @@ class TaskResults(TaskHandle[Data]):
                     inbox.watch(pending)
                     continue
                 if not events:
-                    raise late(self._name, len(pending), number, limit)
+                    raise late(self.name, len(pending), number, limit)
                 for event in events:
                     if event.result is not None and event.id in pending:
                         del pending[event.id]
@@ -91,9 +87,9 @@ class TaskResults(TaskHandle[Data]):
         Never waits. Raises QueueDoesNotExistError, HandleClosedError, ArgumentError,
         ArgumentTypeError, BrokerUnavailable.
         """
-        self._check_open()
+        self._at.check_open()
         found = TaskInbox(self, lease, takes)
-        self._run(found._opening())
+        self._at.run(opening(found))
         return found
 
 

@@ -6,8 +6,8 @@ from ... import states
 from ...encoding.task_values import milliseconds
 from ...engines.contract.task_records import TaskSettings
 from ...exceptions import ArgumentError
+from ...handles.options import IdKind
 from ...numeric import integer
-from ..options import IdKind
 
 IDS = ("time64", "auto_increment", "uuid", "required")
 

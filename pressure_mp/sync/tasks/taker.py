@@ -5,24 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeVar
 
-from ... import interrupts, states
+from ... import interrupts
 from ...caller_warnings import warn_caller
 from ...effects import Operation
-from ...encoding.task_values import (
-    check_priority,
-    check_times,
-    check_tube,
-    encode_id,
-    milliseconds,
-)
-from ...engines.contract.task_records import HeldTask, TaskRecord
-from ...exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
+from ...exceptions import ArgumentTypeError, PressureError, RejectedItemWarning
+from ...handles.base_task import Backoff, BaseTask, Data, TaskOrId, check_on_error
 from ...in_flight import Claim
 from ...numeric import integer
 from ...operations.task_queue import DecodedTask
-from ...operations.task_settling import UNCHANGED, Subject
-from ...operations.task_taking import Delivery
-from .base_task import Backoff, BaseTask, Data, TaskOrId, check_on_error
+from ...operations.task_settling import UNCHANGED
 from .handle import TaskHandle
 from .task import Task
 
@@ -66,7 +57,7 @@ class TaskTaker(TaskHandle[Data]):
         BrokerUnavailable.
         """
 
-        limit = None if timeout is None else self._seconds(timeout)
+        limit = None if timeout is None else self._at.seconds(timeout)
         if ack is None:
             return self._take(1, limit, ttr, tube, on_error, backoff)[0]
         check_done(ack)
@@ -91,7 +82,7 @@ class TaskTaker(TaskHandle[Data]):
         """
 
         max_tasks = integer("max_tasks", max_tasks, 1)
-        limit = self._seconds(timeout)
+        limit = self._at.seconds(timeout)
         return self._take(max_tasks, limit, ttr, tube, on_error, backoff)
 
     def _take(
@@ -105,14 +96,14 @@ class TaskTaker(TaskHandle[Data]):
         ack: Task[Data] | None = None,
         retries_alone: bool = False,
     ) -> list[Task[Data]]:
-        self._check_open()
+        self._at.check_open()
         check_on_error(on_error, backoff)
-        here, claim = self._here, Claim()
+        here, claim = self._at.here, Claim()
         try:
             how = number, timeout, ttr, tube, ack, retries_alone
-            taking = self._taking(self._task, claim, *how)
-            run = self._run if ack is None else self._acknowledging
-            tasks, problem = run(taking, self._while_open)
+            taking = self._at.taking(self._task, claim, *how)
+            run = self._at.run if ack is None else self._at.acknowledge
+            tasks, problem = run(taking, self._at.while_open)
             hand_out(tasks, problem, on_error, backoff)
             return tasks
         except PressureError:
@@ -121,23 +112,6 @@ class TaskTaker(TaskHandle[Data]):
             interrupts.abandoned += [(here.lease, claim)]
             interrupts.settle()
             raise
-
-    def _taking(
-        self,
-        make: Callable[[bytes, TaskRecord, Any], AnyTask],
-        claim: Claim,
-        number: int,
-        timeout: float | None,
-        ttr: float | None,
-        tube: str | None,
-        ack: BaseTask[Any] | None,
-        retries_alone: bool = False,
-    ) -> Operation[Delivery[AnyTask]]:
-        where = check_tube(tube)
-        own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
-        call = claim.begin()
-        how = number, where, own_ttr, timeout, ack, retries_alone
-        return self._operations.take(make, self._here, call, *how)
 
     def ack(
         self,
@@ -175,48 +149,15 @@ class TaskTaker(TaskHandle[Data]):
             ``ttr`` is over, the commit fails, and nothing of the transaction is done.
         """
 
-        acking = self._acking(task, update, delay, tube, result, connection is not None)
+        acking = self._at.acking(task, update, delay, tube, result, connection is not None)
         if connection is None:
-            return self._task(*self._acknowledging(acking))
-        found = self._task(*self._run_in(connection, acking))
+            return self._task(*self._at.acknowledge(acking))
+        found = self._task(*self._at.run_in(connection, acking))
         note_staged([task, found])
         return found
 
-    def _acking(
-        self,
-        task: TaskOrId,
-        update: Any,
-        delay: float | None,
-        tube: str | None,
-        result: Any,
-        at_commit: bool,
-    ) -> Operation[DecodedTask]:
-        wait = None if delay is None else milliseconds("delay", delay, least=0.001)
-        if wait is not None and self._settings.keep:
-            raise ArgumentError(
-                f"queue {self._name!r} keeps its tasks, so ack(delay=) has no meaning there: "
-                "leave it out"
-            )
-        where = None if tube is None else check_tube(tube)
-        if result is UNCHANGED:
-            result = task.result if isinstance(task, BaseTask) else None
-        ack = self._operations.ack_at_commit if at_commit else self._operations.ack
-        return ack(self._subject(task), self._here, update, wait, where, result)
-
     def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
-        return self._task(*self._run(settling))
-
-    def _subject(self, task: TaskOrId) -> Subject:
-        """A task, with the number of the take by which this process has it."""
-        if isinstance(task, BaseTask):
-            return Subject(task.id_bytes, task.call, True, task.data, bool(task.record.result_ttl))
-        return Subject(*self._held(task))
-
-    def _held(self, task: TaskOrId) -> HeldTask:
-        if isinstance(task, BaseTask):
-            return task.id_bytes, task.record.call
-        id = encode_id(task)
-        return id, self._here.call_of(id)
+        return self._run_for_task(settling)
 
     def ack_many(
         self, tasks: Iterable[Task[Data] | int | str], *, connection: object | None = None
@@ -235,30 +176,10 @@ class TaskTaker(TaskHandle[Data]):
 
         given = list(tasks)
         if connection is None:
-            self._acknowledging(self._acking_many(given))
+            self._at.acknowledge(self._at.acking_many(given))
         else:
-            self._run_in(connection, self._acking_many_at_commit(given))
+            self._at.run_in(connection, self._at.acking_many_at_commit(given))
             note_staged(given)
-
-    def _acking_many_at_commit(self, given: Sequence[TaskOrId]) -> Operation[None]:
-        helds = [self._held(task) for task in given]
-        return self._operations.ack_many_at_commit(helds, self._here, _results_of(given))
-
-    def _acking_many(self, given: Sequence[TaskOrId]) -> Operation[None]:
-        return self._acking_held(given, [self._held(task) for task in given])
-
-    def _acking_held(self, given: Sequence[TaskOrId], helds: list[HeldTask]) -> Operation[None]:
-        problems = yield from self._operations.ack_many(helds, self._here, _results_of(given))
-        processed = self._settings.processed
-        for place, task in enumerate(given):
-            if place not in problems and isinstance(task, BaseTask):
-                task.become_record(task.record.into(processed))
-        if problems:
-            left = sorted(problems)
-            first = problems[left[0]]
-            first.accepted = len(given) - len(left)
-            first.rest = [given[place] for place in left]
-            raise first
 
     def release(
         self,
@@ -284,23 +205,9 @@ class TaskTaker(TaskHandle[Data]):
         and what is returned and raised, are as for :meth:`ack`.
         """
 
-        return self._settle(self._releasing(task, update, delay, ttl, priority, tube, error))
-
-    def _releasing(
-        self,
-        task: TaskOrId,
-        update: Any,
-        delay: float | None,
-        ttl: float | None,
-        priority: float | None,
-        tube: str | None,
-        error: str | BaseException | None,
-    ) -> Operation[DecodedTask]:
-        wait, life = check_times(delay, ttl)
-        urgency = None if priority is None else check_priority(priority)
-        where = None if tube is None else check_tube(tube)
-        options = wait, life, urgency, where, error
-        return self._operations.release(self._subject(task), self._here, update, *options)
+        return self._run_for_task(
+            self._at.releasing(task, update, delay, ttl, priority, tube, error)
+        )
 
     def bury(
         self,
@@ -320,19 +227,7 @@ class TaskTaker(TaskHandle[Data]):
         The other arguments, and what is returned and raised, are as for :meth:`ack`.
         """
 
-        return self._settle(self._burying(task, update, ttl, tube, error))
-
-    def _burying(
-        self,
-        task: TaskOrId,
-        update: Any,
-        ttl: float | None,
-        tube: str | None,
-        error: str | BaseException | None,
-    ) -> Operation[DecodedTask]:
-        where = None if tube is None else check_tube(tube)
-        life = milliseconds("ttl", ttl, least=0.001)
-        return self._operations.bury(self._subject(task), self._here, update, life, where, error)
+        return self._run_for_task(self._at.burying(task, update, ttl, tube, error))
 
     def touch(
         self,
@@ -353,16 +248,7 @@ class TaskTaker(TaskHandle[Data]):
         and what is returned and raised, are as for :meth:`ack`.
         """
 
-        return self._settle(self._touching(task, increment, update))
-
-    def _touching(
-        self, task: TaskOrId, increment: float | None, update: Any
-    ) -> Operation[DecodedTask]:
-        more = None if increment is None else milliseconds("increment", increment, least=0.001)
-        subject = self._subject(task)
-        if isinstance(task, BaseTask) and task.state == states.READY:
-            subject = self._subject(task.id)  # it is nobody's
-        return self._operations.touch(subject, self._here, update, more)
+        return self._run_for_task(self._at.touching(task, increment, update))
 
 
 def note_staged(tasks: Iterable[TaskOrId]) -> None:
@@ -389,12 +275,3 @@ def hand_out(
         task.on_error, task.backoff = on_error, backoff
     if problem is not None:
         warn_caller(str(problem), RejectedItemWarning)
-
-
-def _results_of(given: Sequence[TaskOrId]) -> dict[int, Any]:
-    """What tasks came to of which somebody asked for the result, by their place."""
-    return {
-        place: task.result
-        for place, task in enumerate(given)
-        if isinstance(task, BaseTask) and task.record.result_ttl and task.result is not None
-    }

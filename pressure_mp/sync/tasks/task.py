@@ -8,8 +8,8 @@ from typing import Any
 
 from ... import states
 from ...exceptions import PressureError
+from ...handles.base_task import BaseTask, Data
 from ...operations.task_settling import UNCHANGED
-from .base_task import BaseTask, Data
 
 
 class Task(BaseTask[Data]):

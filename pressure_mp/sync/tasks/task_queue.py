@@ -11,11 +11,12 @@ from ...encoding.codec import Codec
 from ...encoding.error_texts import TASK
 from ...engines.contract.queues import How
 from ...engines.contract.task_records import TaskSettings
+from ...handles.base_task import Data
+from ...handles.options import RecordedOptions, SignatureOf, TaskQueueOptions, read
+from ...handles.tasks import TaskAttachment
 from ...hidden import hide_in
-from ..options import RecordedOptions, SignatureOf, TaskQueueOptions, read
 from . import settings as task_settings
 from .administration import TaskAdministration
-from .base_task import Data
 from .producer import TaskProducer
 from .results import TaskResults
 from .workers import TaskWorkers
@@ -93,20 +94,17 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         )
         encoder = serializers.find(given["serializer"])
         keys = signing.gather(given["authkey"], name is None, os.environ)
-        self._make_id = given["id"] if callable(given["id"]) else None
-        super().__init__(name, given)
-        self._codec = Codec(encoder, keys, self.prefix, self._name, self._anonymous, TASK)
-        how = self._how
+        how, opens_later = self._opens
+        queue = TaskAttachment(self._traits(), name, given, how, opens_later)
+        self._at = queue
+        prefix = queue.address.prefix
+        queue.codec = Codec(encoder, keys, prefix, queue.name, queue.is_anonymous, TASK)
+        queue.make_id = given["id"] if callable(given["id"]) else None
 
         def make(user: str) -> Operation[TaskSettings]:
-            return self._operations.open(how, settings, user, stated)
+            return queue.operations.open(how, settings, user, stated)
 
-        self._open(lambda: self._open_by(make, self._learn))
-
-    def _learn(self, settings: TaskSettings) -> None:
-        """The queue is open, with these settings."""
-        self._settings = settings
-        self._equip()
+        queue.open(lambda: queue.open_by(make, queue.learn))
 
     @classmethod
     def create(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
@@ -127,7 +125,7 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
     @property
     def settings(self) -> TaskSettings:
         """The options that are stored with the queue; times in milliseconds, 0 for none."""
-        return self._settings
+        return self._at.settings
 
     def shutdown(self) -> None:
         """Shut the queue down for all clients, for good. Never waits.
@@ -137,13 +135,13 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         over, can still be taken then. Raises QueueDoesNotExistError.
         """
 
-        self._run(self._operations.close())
+        self._at.run(self._at.operations.close())
 
     @property
     def is_shutdown(self) -> bool:
         """Whether the queue was shut down. Never waits."""
 
-        return self._run(self._operations.closed())
+        return self._at.run(self._at.operations.closed())
 
     def close(self) -> None:
         """Close this handle; the queue itself and its other handles stay open.
@@ -152,7 +150,7 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         still be acknowledged, released, buried and touched.
         """
 
-        self._close_handle()
+        self._at.close()
 
     def delete(self) -> None:
         """Remove the queue and all its tasks, for all clients. Never waits.
@@ -160,7 +158,7 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         Raises QueueDoesNotExistError.
         """
 
-        self._run(self._leave(self._operations.delete()))
+        self._at.run(self._at.leave(self._at.operations.delete()))
 
     def __enter__(self) -> Self:
         return self

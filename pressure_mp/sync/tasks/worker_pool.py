@@ -24,9 +24,9 @@ from ...exceptions import (
     ShutDown,
     TaskError,
 )
+from ...handles.base_task import Backoff, check_on_error
 from ...numeric import integer
 from ...states import TAKEN
-from .base_task import Backoff, check_on_error
 from .overdue import Work
 from .task import Task
 

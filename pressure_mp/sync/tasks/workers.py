@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
-from .base_task import Backoff, Data
+from ...handles.base_task import Backoff, Data
 from .taker import TaskTaker
 from .task import Task
 from .worker_pool import Job, WorkerPool, check_grace, choose
@@ -19,13 +19,11 @@ DEFAULT_GRACE = 30.0
 class TaskWorkers(TaskTaker[Data]):
     """The part of :class:`pressure_mp.TaskQueue` that runs handlers."""
 
-    def _reset(self) -> None:
-        super()._reset()
-        self._jobs: list[Job] = []
+    _jobs: Sequence[Job] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        del state["_jobs"]
+        state.pop("_jobs", None)
         return state
 
     def worker(
@@ -44,7 +42,8 @@ class TaskWorkers(TaskTaker[Data]):
         """
 
         def register(handler: Callable[[Task[Data]], Result]) -> Callable[[Task[Data]], Result]:
-            self._jobs.append(Job(handler, concurrency, tube, ttr, on_error, backoff))
+            job = Job(handler, concurrency, tube, ttr, on_error, backoff)
+            self._jobs = (*self._jobs, job)
             return handler
 
         return register
@@ -97,5 +96,5 @@ class TaskWorkers(TaskTaker[Data]):
         options = (concurrency, tube, ttr, on_error, backoff)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
-        self._check_open()
+        self._at.check_open()
         WorkerPool(self, jobs, grace, stop or threading.Event()).run()

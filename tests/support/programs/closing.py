@@ -114,7 +114,7 @@ def be_a_daemon(queue: Any, folder: str) -> None:
 def use_the_locks(queue: Any, asked: str, told: str) -> None:
     """Close all descriptors. Then, for each line of a named pipe, "putting" or "taking", try once
     to have that lock until the next line; tell through another pipe whether so."""
-    ring = queue._binding.items.ring
+    ring = queue._at.binding.items.ring
     os.closerange(3, 4096)
     with open(asked) as words, open(told, "w", buffering=1) as answers:
 

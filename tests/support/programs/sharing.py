@@ -40,7 +40,7 @@ def get_one_and_stay(there: Any, told: Any) -> None:
 def move_and_die(there: Any, calls: int) -> None:
     """Have the items moved to the broker, and die when it has been asked so many times, before
     that is noted here."""
-    add, done = there._binding.below.add_moved, 0
+    add, done = there._at.binding.below.add_moved, 0
 
     def add_and_die(moved: Any, end: float | None) -> None:
         nonlocal done
@@ -50,8 +50,8 @@ def move_and_die(there: Any, calls: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     there.qsize()
-    there._binding.below.add_moved = add_and_die
-    there._binding.move_to_broker()
+    there._at.binding.below.add_moved = add_and_die
+    there._at.binding.move_to_broker()
 
 
 def put_one_and_die(there: Any, item: object) -> None:
@@ -62,14 +62,14 @@ def put_one_and_die(there: Any, item: object) -> None:
 
 def hold_the_lock_and_die(there: Any) -> None:
     """Die in the midst of a put, with the locks of those who put and who take."""
-    ring = there._binding.items.ring
+    ring = there._at.binding.items.ring
     ring.taking.run(lambda: ring.putting.run(lambda: os.kill(os.getpid(), signal.SIGKILL)))
 
 
 def hold_the_locks(there: Any, told: Any) -> None:
     """Have the locks of those who put and who take for a second."""
     there.qsize()
-    ring = there._binding.items.ring
+    ring = there._at.binding.items.ring
 
     def say_and_stay() -> None:
         told.send("has them")
@@ -86,7 +86,7 @@ def run_with_limit(url: str) -> None:
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
     with Queue(url=url) as there:
-        assert not is_local(there._binding)
+        assert not is_local(there._at.binding)
         for number in range(100):
             there.put(number)
         assert [there.get() for _ in range(100)] == list(range(100))

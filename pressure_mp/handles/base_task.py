@@ -1,4 +1,4 @@
-"""A task, as whoever holds it sees it: what both worlds have, that of threads and asyncio."""
+"""A task at one moment, for threads and asyncio."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ... import events, states
-from ...encoding.task_values import decode_id
-from ...engines.contract.task_records import TaskRecord
-from ...engines.contract.task_results import WITH_INBOX
-from ...events import Message
-from ...exceptions import ArgumentError
+from .. import events, states
+from ..encoding.task_values import decode_id
+from ..engines.contract.task_records import TaskRecord
+from ..engines.contract.task_results import WITH_INBOX
+from ..events import Message
+from ..exceptions import ArgumentError
 
 if TYPE_CHECKING:
     import typing_extensions

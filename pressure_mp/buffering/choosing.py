@@ -1,0 +1,95 @@
+"""Choose what a handle buffers: what the program asked for, or what such a queue has unasked."""
+
+from __future__ import annotations
+
+import os
+
+from ..exceptions import ArgumentError
+from ..handles.arguments import check_ahead
+from ..handles.objects import Buffering, ObjectAttachment, UntilDone
+from .direct import DirectGet, DirectPut
+
+#: How many items may wait to be sent, where the program does not say.
+_BUFFERING = 4000
+#: With a smaller bound nothing is gained by reading ahead.
+_LEAST_BOUND = 4
+#: The environment variable for a program that does not say.
+_VARIABLE = "PRESSURE_BUFFERING"
+
+
+def choose(
+    queue: ObjectAttachment, buffering: int | None, prefetch: int | None, bound: int
+) -> None:
+    """Decide for a new handle. Raises ArgumentError, ArgumentTypeError."""
+    traits = queue.traits
+    for what, number in (("buffering", buffering), ("prefetch", prefetch)):
+        if number and not traits.is_fifo:
+            raise ArgumentError(
+                f"a {traits.handle} cannot have {what}={number}: it would serve in "
+                "another order. Leave it out; put_many and get_many are fast too"
+            )
+    queue.had_bound = bound > 0
+    stated = _stated(queue, buffering)
+    reads_ahead = prefetch is None and traits.reads_ahead_unasked and not queue.eof
+    queue.buffering = Buffering(
+        puts=_unasked(queue, bound) if stated is None else stated,
+        is_stated=stated is not None,
+        gets=check_ahead("prefetch", prefetch or 0),
+        reserves=reads_ahead and _is_private(queue, bound),
+    )
+    stays = queue.is_anonymous and reads_ahead and stated is None and not queue.opens_later
+    shares_memory = stays and not queue.options.durability
+    queue.options = queue.options._replace(shares_memory=shares_memory)
+
+
+def _stated(queue: ObjectAttachment, buffering: int | None) -> int | None:
+    """How many items may wait to be sent, if the program or the environment says so."""
+    if buffering is not None:
+        return check_ahead("buffering", buffering)
+    said = os.environ.get(_VARIABLE)
+    if not said or not queue.traits.buffers_unasked:
+        return None
+    if not said.isdecimal():
+        raise ArgumentError(f"{_VARIABLE} is a number of items, not {said!r}")
+    return check_ahead(_VARIABLE, int(said))
+
+
+def _unasked(queue: ObjectAttachment, bound: int) -> int:
+    """How many items may wait where neither says so."""
+    may = not bound and _is_private(queue, bound) and queue.traits.buffers_unasked
+    return _BUFFERING if may and not queue.options.durability else 0
+
+
+def _is_private(queue: ObjectAttachment, bound: int) -> bool:
+    """Whether this program has all handles to the queue, which is long enough, and not in the
+    memory of this process."""
+    is_long = not bound or (bound >= _LEAST_BOUND and not queue.opens_later)
+    return queue.is_anonymous and is_long and queue.address.capabilities.persistent
+
+
+def make(queue: ObjectAttachment) -> tuple[DirectPut, DirectGet]:
+    """Make what puts and gets through a handle in this process."""
+    gets = _make_gets(queue)
+    if queue.opens_later or not queue.buffering.puts:
+        return DirectPut(gets), gets
+    from .outgoing import Outgoing
+
+    return Outgoing(queue, gets), gets
+
+
+def _make_gets(queue: ObjectAttachment) -> DirectGet:
+    if queue.opens_later:  # the handle of asyncio that opens it has buffers of its own
+        return DirectGet()
+    if queue.buffering.gets and isinstance(queue, UntilDone):
+        from .until_done import IncomingUntilDone
+
+        return IncomingUntilDone(queue)
+    if queue.buffering.gets:
+        from .for_good import IncomingForGood
+
+        return IncomingForGood(queue)
+    if queue.buffering.reserves:
+        from .reserving import Reserving
+
+        return Reserving()
+    return DirectGet()

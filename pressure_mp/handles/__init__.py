@@ -1,0 +1,1 @@
+"""What a handle of either world, threads or asyncio, is made of."""

@@ -1,0 +1,381 @@
+"""One handle's attachment to its queue: where the queue is, and how this process reaches it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+from .. import lifecycle
+from ..background import at_exit, lifetimes
+from ..drivers import Watch, drive, drive_on
+from ..effects import AnyOperation, On, Operation, T
+from ..encoding.signing import is_spawning
+from ..engines import registry
+from ..engines.contract.address import Address
+from ..engines.contract.hosts import QueueKey
+from ..engines.contract.levels import Level
+from ..engines.contract.queues import ANONYMOUS, How
+from ..engines.contract.session import (
+    DEFAULTS,
+    Binding,
+    Engine,
+    Options,
+    Session,
+    SessionIn,
+    is_local,
+)
+from ..exceptions import (
+    ArgumentError,
+    ArgumentTypeError,
+    BrokerError,
+    BrokerUnavailable,
+    HandleClosedError,
+    PressureError,
+    QueueDoesNotExistError,
+)
+from ..identity.processes import host, user
+from ..operations.queues import QueueOperations
+from . import unsent
+from .arguments import (
+    check_durability,
+    check_durable,
+    check_lease,
+    check_level,
+    check_name,
+    check_reconnect,
+)
+from .options import ConnectionOptions
+from .transactions import transactional
+
+
+class Traits(NamedTuple):
+    """What a class of handles says of each of its queues."""
+
+    #: The name of the class, for the texts of errors.
+    handle: str
+    make_operations: Callable[[str], Any]
+    #: What the engine needs to have.
+    levels: tuple[Level, ...] = (Level.ITEMS,)
+    #: Whether a negative timeout is an error, as in the class of ``queue`` that has this interface.
+    #: Elsewhere it means 0, as in ``multiprocessing``.
+    refuses_negative_timeouts: bool = False
+    #: Whether items leave in the order of their puts: only then may they wait in a process.
+    is_fifo: bool = True
+    #: Whether puts are buffered, and gets read ahead, where the program does not say.
+    buffers_unasked: bool = False
+    reads_ahead_unasked: bool = False
+
+
+class Attachment:
+    """Where a handle's queue is, and the binding through which this process reaches it.
+
+    A forked child keeps the binding of a named queue. For an anonymous queue it attaches anew, and
+    so becomes one of the queue's users.
+    """
+
+    #: How to open the queue: create it, attach to it, or whichever it needs.
+    how = How.OPEN
+    #: Whether the queue is opened at the first use, and not where the handle is made.
+    opens_later = False
+    #: Then: opens the queue. None once that is done.
+    opening: Callable[[], Operation[None]] | None = None
+
+    operations: Any  # the operations of the queue's discipline
+    traits: Traits
+
+    def __init__(
+        self,
+        traits: Traits,
+        name: str | None,
+        options: ConnectionOptions,
+        how: How = How.OPEN,
+        opens_later: bool = False,
+    ) -> None:
+        check_name(name)
+        self.how, self.opens_later = how, opens_later
+        self.is_anonymous = name is None
+        self.name = f"{ANONYMOUS}{os.urandom(8).hex()}}}" if name is None else name
+        self.options = Options(
+            check_reconnect(options["reconnect"]),
+            check_durability(options["durability"]),
+            lease=int(check_lease(options["lease"]) * 1000),
+            is_private=self.is_anonymous,
+        )
+        host, port, db = options["host"], options["port"], options["db"]
+        address = registry.resolve(options["url"], host, port, db, options["prefix"])
+        check_durable(self.options, address)
+        for level in traits.levels:
+            check_level(traits.handle, level, address)
+        self.address = address if opens_later else address.started()
+        self.begin(traits)
+
+    def begin(self, traits: Traits) -> None:
+        """Begin as a handle that this process has not used."""
+        self.traits = traits
+        self.operations: QueueOperations = traits.make_operations(self.name)
+        self.operations.endpoint = self.address.endpoint
+        self.binding: Binding | None = None
+        self.hold: lifetimes.Hold | None = None
+        self.is_closed = False
+        self._presence: Any = None  # this process in the queue
+        self.token = object()  # tells this handle from every other handle of the process
+        if self.is_anonymous:
+            inheritable.add(self)
+            if "multiprocessing" in sys.modules:
+                # A child that it forks is a user from its start, however late it first does.
+                from multiprocessing.util import register_after_fork
+
+                register_after_fork(self, _join_in_child)
+
+    # Opening
+
+    def open(self, opening: Callable[[], Operation[None]]) -> None:
+        """Create the queue or attach to it: the first words with the broker."""
+        if self.opens_later:
+            self.opening = opening
+        else:
+            self.connect(opening())
+
+    def open_by(
+        self, make: Callable[[str], Operation[T]], opened: Callable[[T], None]
+    ) -> Operation[None]:
+        """Open the queue. ``make`` is given the process to note as a user, or "", and returns the
+        operation that opens; ``opened`` is given what that returns."""
+        engine, me = registry.engine(self.address), ""
+        name, discipline, options = self.name, self.operations.discipline, self.options
+        at_exit.meet(engine)
+        at_once = engine.opens_at_once
+        if not at_once:
+            yield from lifetimes.sweep(engine, QueueOperations, options)
+        binding = self.bind(engine)
+        try:
+            if self.is_anonymous:
+                self.hold, me = lifetimes.adopt(engine, self.operations), user()
+                if not at_once:
+                    yield from lifetimes.note(engine, self.operations, options)
+            elif not at_once and (rival := engine.rival(name, discipline, options)):
+                yield On(rival, self.operations.look_for_rival())
+            opened((yield On(binding, make(me))))
+        except PressureError:
+            if self.hold:
+                self.hold.cancel()
+            raise
+        self.binding, self.opening = binding, None
+        if at_once:
+            yield from lifetimes.sweep(engine, QueueOperations, options)
+
+    def bind(self, engine: Engine, options: Options | None = None) -> Binding:
+        """The queue, as an engine sees it."""
+        return engine.bind(self.name, self.operations.discipline, options or self.options)
+
+    def attach(self, options: Options | None = None) -> Binding:
+        """Attach a handle that came from elsewhere, at its first use; with ``options`` for that
+        alone."""
+        return self.connect(self.first_use(options or self.options))
+
+    def first_use(self, options: Options) -> Operation[None]:
+        """What opens the queue, or attaches to it."""
+        return self.opening() if self.opening is not None else self._attaching(options)
+
+    def connect(self, operation: Operation[None]) -> Binding:
+        """Run the operation that makes the connection."""
+        self.run_unbound(operation)
+        assert self.binding is not None
+        return self.binding
+
+    def run_unbound(self, operation: Operation[None]) -> None:
+        """Run an operation that names the binding of each of its steps. A user can mend what the
+        broker's own error says; the thirty calls between here and there would only hide it."""
+        try:
+            drive(operation, registry.engine(self.address).host(host()).session())
+        except (BrokerError, BrokerUnavailable) as error:
+            raise error.with_traceback(None) from error.__cause__
+
+    def _attaching(self, options: Options) -> Operation[None]:
+        engine = registry.engine(self.address)
+        at_exit.meet(engine)
+        yield from lifetimes.sweep(engine, QueueOperations, options)
+        if self.is_anonymous:
+            self.hold = lifetimes.adopt(engine, self.operations)
+            try:
+                yield from lifetimes.note(engine, self.operations, options)
+                yield On(self.bind(engine, options), self.operations.enlist(user()))
+            except QueueDoesNotExistError:
+                self.hold.cancel()
+                yield from lifetimes.forget(engine, [self.queue_key], DEFAULTS)
+                raise QueueDoesNotExistError(
+                    f"anonymous queue {self.name!r} is gone: the processes that used it ended "
+                    f"before this one first did, or it is not at {self.address.url}"
+                ) from None
+            except PressureError:
+                self.hold.cancel()
+                raise
+        self.binding = self.bind(engine)
+
+    @property
+    def queue_key(self) -> QueueKey:
+        """The queue's name and discipline."""
+        return self.name, self.operations.discipline
+
+    def leave(self, deleting: Operation[None]) -> Operation[None]:
+        """Delete the queue; nothing is kept for this process then."""
+        yield from deleting
+        yield from lifetimes.leave(registry.engine(self.address), [self.queue_key], DEFAULTS)
+
+    # Running operations in a thread
+
+    def run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+        """Run an operation when the broker has all items that this process put before."""
+        if unsent.senders:
+            unsent.settle(registry.engine(self.address))
+        return self.run_on(self.session(), operation, watch)
+
+    def acknowledge(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+        """Run an operation that says that an item or a task is done: only when the broker has all
+        items that this process put before. Raises the error of a put that failed."""
+        self.flush_all()
+        return self.run_at_once(operation, watch)
+
+    def flush_all(self) -> None:
+        """Wait until the broker has all items that this process put. Raises the error of a put that
+        failed."""
+        if unsent.senders or unsent.failed:
+            unsent.raise_failures(registry.engine(self.address))
+
+    def run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+        """Run an operation, also while items that were put before wait to be sent."""
+        return self.run_on(self.session(), operation, watch)
+
+    def run_in(self, connection: object, operation: AnyOperation[T]) -> T:
+        """Run an operation in a transaction of the caller, when the broker has all items that this
+        process put before. Raises the error of a put that failed."""
+        return self.run_on(self.session_in(connection), operation)
+
+    def session_in(self, connection: object) -> SessionIn:
+        """The session of :meth:`run_in`."""
+        self.flush_all()
+        return transactional(self.attached(), self.address).session_in(connection)
+
+    def session(self) -> Session:
+        """Begin an operation. Does no I/O once this process uses the queue."""
+        return (self.binding or self.attach()).session()
+
+    def attached(self) -> Binding:
+        """The binding, which the first use makes."""
+        return self.binding or self.attach()
+
+    def run_on(self, session: Session, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+        """Run an operation on a session, which ends with it."""
+        try:
+            return drive_on(operation, session, watch)
+        except QueueDoesNotExistError:
+            if self.is_anonymous:
+                self.check_open()  # closed, and no other process had it
+            raise
+        finally:
+            session.end()
+
+    def seconds(self, timeout: float | None) -> float | None:
+        """The time to wait for a ``timeout``, None for no limit. Raises ArgumentError,
+        ArgumentTypeError."""
+        if timeout is None:
+            return None
+        try:
+            seconds = float(timeout + 0.0)  # a float32 of numpy cannot be added to a clock
+        except TypeError:
+            raise ArgumentTypeError(
+                f"'timeout' is a number of seconds or None, not {type(timeout).__name__}"
+            ) from None
+        if seconds != seconds:
+            raise ArgumentError("'timeout' is a number of seconds or None, not nan")
+        if seconds < 0 and self.traits.refuses_negative_timeouts:
+            raise ArgumentError("'timeout' must be a non-negative number")
+        return max(seconds, 0.0)
+
+    # The end of a handle
+
+    def check_open(self) -> None:
+        """Raise HandleClosedError on a closed handle."""
+        if self.is_closed:
+            raise HandleClosedError(f"{self.traits.handle} {self.name!r} is closed")
+
+    def while_open(self) -> AbstractContextManager[None]:
+        """Check the handle during a wait: raises HandleClosedError once it is closed."""
+        self.check_open()
+        return nullcontext()
+
+    def close(self) -> None:
+        """Close the handle; with the last one, the process is no user of an anonymous queue."""
+        self.is_closed = True
+        if self.hold:
+            self.run_unbound(self.hold.release())
+
+    # Forks and pickles
+
+    def forget_parent(self) -> None:
+        """Begin in a forked child, which attaches to an anonymous queue before it uses it."""
+        if self.is_anonymous:
+            self.binding = self.hold = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.opening is not None:
+            raise ArgumentError(
+                f"queue {self.name!r} is not open yet: open() it before its handle is pickled"
+            )
+        if unsent.senders:
+            unsent.settle_for_others(registry.engine(self.address))
+        options = self.options
+        if options.shares_memory and not is_spawning():
+            binding = self.attached()
+            if is_local(binding):
+                binding.move_to_broker()  # the handle may be used on any host
+            options = options._replace(shares_memory=False)
+        if self.is_anonymous and self.binding:
+            lifetimes.escape(self.name, registry.engine(self.address))
+        state = {**self.__dict__, "options": options}
+        for local in _OF_ONE_PROCESS:
+            state.pop(local, None)
+        return state
+
+
+#: The attributes that are no part of a pickle: :meth:`Attachment.begin` makes them.
+_OF_ONE_PROCESS = (
+    *("traits", "operations", "opening", "opens_later", "how", "binding", "hold", "is_closed"),
+    *("_presence", "token"),
+)
+
+#: The attachments that have something here that a forked child must not have too.
+inheritable: weakref.WeakSet[Attachment] = weakref.WeakSet()
+
+
+#: Seconds that a forked child waits for a broker that does not answer, before it begins; and the
+#: brokers that did not answer it.
+_PATIENCE = 1.0
+_away: set[Address] = set()
+
+
+def _join_in_child(attachment: Attachment) -> None:
+    address = attachment.address
+    if attachment.binding is None and address not in _away:
+        patience = min(_PATIENCE, attachment.options.reconnect)
+        until = time.monotonic() + _PATIENCE
+        try:
+            attachment.attach(attachment.options._replace(reconnect=patience, until=until))
+        except QueueDoesNotExistError:
+            pass  # the first use says so
+        except ConnectionError:
+            _away.add(address)
+
+
+def _after_fork_in_child() -> None:
+    _away.clear()
+    for attachment in list(inheritable):
+        attachment.forget_parent()
+
+
+lifecycle.register("forget handles", _after_fork_in_child)
