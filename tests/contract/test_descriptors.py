@@ -292,16 +292,16 @@ def test_a_program_that_closes_it_while_the_broker_is_asked_has_its_own_file_lef
         q.fileno()
         read, write = (end.number for end in q._at.readable._ends)
         q.put(1)
-        ask = Queue._may_get
+        ask = readable.Readable._may_get
 
-        def closes(queue):
-            found = ask(queue)
+        def closes(descriptor):
+            found = ask(descriptor)
             os.dup2(own.fileno(), read)
             os.dup2(own.fileno(), write)
             return found
 
         with monkeypatch.context() as patch:
-            patch.setattr(Queue, "_may_get", closes)
+            patch.setattr(readable.Readable, "_may_get", closes)
             q._at.readable.look()
         assert os.path.getsize(own.name) == 0
         assert wait([q._reader], LIMIT)

@@ -125,7 +125,7 @@ def test_results_of_many_tasks_are_told_in_one_request(queue):
     tasks = queue.take_many(3)
     for task in tasks:
         task.result = task.data
-    acking = queue._acking_many(tasks)
+    acking = queue._at.acking_many(tasks)
     request = next(acking)
     assert isinstance(request, AckTasks)
     assert [place for place, _ in request.results] == [0, 1, 2]
