@@ -1,4 +1,4 @@
-"""Where queues are in PostgreSQL: a database, and a schema in it."""
+"""Addresses of queues in PostgreSQL: a database, and a schema in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CAPABILITIES = Capabilities(persistent=True, durable=True, relaxed=True)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 #: A host, or the directory of a socket, and its port.
 _ONE_HOST = re.compile(r"(\[[^],]+\]|[^:,]+)(?::(\d+))?")
-#: Others have things in these.
+#: Schemas in which other programs keep things.
 _NOT_OWN = re.compile(r"public|information_schema|pg_.*")
 SCHEMA_LETTERS = (
     "up to 63 lower case letters, digits and _, and is not public, information_schema or pg_…"
@@ -31,18 +31,18 @@ class PostgresAddress(NamedTuple):
     """A schema of a database."""
 
     scheme: str
-    #: As a URL has them, with commas between several.
+    #: The hosts as in a URL, with commas between several.
     hosts: str = ""
     database: str = ""
     username: str | None = None
     password: str | None = None
-    #: What libpq is told besides, as a URL's query has it.
+    #: Further options of libpq, as in a URL's query.
     query: str = ""
     prefix: str = DEFAULT_PREFIX
     schema: str = DEFAULT_SCHEMA
     #: Whether the first use installs the schema.
     create: bool = False
-    #: Where notifications come from, if not from ``hosts``; ``no`` for nowhere.
+    #: The host from which notifications come, if not from ``hosts``; ``no`` for none.
     listen: str = ""
     #: Whether statements are prepared.
     prepare: bool = True
@@ -78,11 +78,11 @@ class PostgresAddress(NamedTuple):
         return _CAPABILITIES
 
     def started(self) -> PostgresAddress:
-        """As it is."""
+        """Return the address itself."""
         return self
 
     def conninfo(self, hosts: str | None = None) -> str:
-        """What libpq connects by."""
+        """Make the connection string for libpq."""
         login = ""
         if self.username or self.password:
             login = quote(self.username or "", safe="")
@@ -99,7 +99,7 @@ class PostgresAddress(NamedTuple):
 
 
 def is_schema(name: str) -> bool:
-    """Whether a schema can be called so: not every name that PostgreSQL takes."""
+    """Whether a schema may have this name; not every name of PostgreSQL may be used."""
     return _SCHEMA.fullmatch(name) is not None and _NOT_OWN.fullmatch(name) is None
 
 

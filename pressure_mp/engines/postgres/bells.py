@@ -1,4 +1,4 @@
-"""What tells one who waits that it may go on."""
+"""Bells, which wake a waiting session."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Protocol
 
 
 class Bell(Protocol):
-    """Rung when one who waits may go on."""
+    """Wakes a session that waits."""
 
     def ring(self) -> None: ...
 
     def silence(self) -> None:
-        """What rang before does not count."""
+        """Forget rings before this call."""
 
     async def wait(self, seconds: float) -> bool:
-        """Whether it rang within so many seconds."""
+        """Wait for a ring, at most so many seconds; return whether there was one."""
 
 
 class ThreadBell:
-    """For a thread. A signal handler's exception tears nothing apart in it."""
+    """The bell of a thread. An exception of a signal handler leaves it consistent."""
 
     def __init__(self) -> None:
         self._rung: SimpleQueue[None] = SimpleQueue()
@@ -44,7 +44,7 @@ class ThreadBell:
 
 
 class LoopBell:
-    """For an asyncio task."""
+    """The bell of an asyncio task."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -55,7 +55,7 @@ class LoopBell:
         try:
             self._loop.call_soon_threadsafe(self._come, True)
         except RuntimeError:
-            pass  # the loop is closed: nobody waits there any more
+            pass  # the loop is closed: no task waits there any more
 
     def silence(self) -> None:
         self._is_rung = False

@@ -1,4 +1,5 @@
-"""A database as a whole: which queues it has, page by page, and how its server is set."""
+"""Requests to a database, not to a single queue: its queues, page by page, its samples, its
+settings."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ from .pool import Pool
 from .statements import Statement
 from .wire import Row
 
-#: Before the slot of every queue.
+#: A slot below those of all queues.
 _FIRST = b"%d" % -(2**63)
 
 
@@ -43,7 +44,7 @@ for_brokers: Implementations[PostgresBroker, [Pool, float | None]] = Implementat
 
 
 class PostgresBroker:
-    """One schema."""
+    """The broker: one schema of a database."""
 
     def __init__(self, database: Database, options: Options) -> None:
         self._database = database
@@ -58,7 +59,7 @@ class PostgresBroker:
         return AsyncHostSession(self, self._database.loop_pool)
 
     async def call(self, request: Request, pool: Pool, end: float | None) -> Any:
-        """Do it."""
+        """Do a request."""
         do = for_brokers.get(type(request))
         return default_reply(request) if do is None else await do(self, request, pool, end)
 
@@ -178,7 +179,7 @@ def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 async def _examine_hearing(pool: Pool) -> list[Finding]:
-    """Whether notifications are heard from here."""
+    """Find out whether notifications reach this process."""
     address = pool.address
     if address.listen == "no":
         return []

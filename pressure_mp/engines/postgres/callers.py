@@ -1,4 +1,4 @@
-"""Connections of callers: psycopg's, or what SQLAlchemy and Django have around them."""
+"""Connections of callers: of psycopg, or of SQLAlchemy and Django around these."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from psycopg.pq import TransactionStatus
 from ...exceptions import ArgumentError, ArgumentTypeError
 from .errors import refusal
 
-#: Which database a connection leads to: that of its cluster, and which one there.
+#: The identity of the database of a connection: of its cluster, and of the database there.
 IDENTITY = (
     "SELECT system_identifier::text, oid::text FROM pg_control_system(), pg_database "
     "WHERE datname = current_database()"
@@ -23,16 +23,16 @@ AnyConnection = Connection[Any] | AsyncConnection[Any]
 
 
 def as_read(row: Sequence[Any]) -> tuple[Any, ...]:
-    """A row of which the texts are texts: psycopg has them as bytes where the encoding is not known
-    (SQL_ASCII). The contents of a queue are in arrays."""
+    """Decode the texts of a row: psycopg has them as bytes where the encoding is not known
+    (SQL_ASCII). Contents of queues are in arrays, and stay bytes."""
     return tuple(one.decode() if isinstance(one, bytes) else one for one in row)
 
 
 def unwrap(connection: Any) -> AnyConnection:
-    """The connection of psycopg's in another library's. Raises ArgumentTypeError.
+    """Return the psycopg connection within another library's connection. Raises ArgumentTypeError.
 
-    One of SQLAlchemy that has not begun a transaction begins one, as when anything else is executed
-    over it: else its ``commit()`` would do nothing.
+    A connection of SQLAlchemy without a transaction begins one, as it does for any other statement:
+    otherwise its ``commit()`` would do nothing.
     """
     found = connection
     if callable(getattr(found, "get_bind", None)):  # a session of SQLAlchemy
@@ -42,7 +42,7 @@ def unwrap(connection: Any) -> AnyConnection:
                 "connection=await session.connection() with the queues of pressure_mp.aio"
             )
         found = found.connection()
-    found = getattr(found, "sync_connection", found)  # an asynchronous one of SQLAlchemy
+    found = getattr(found, "sync_connection", found)  # an asynchronous connection of SQLAlchemy
     if hasattr(found, "ensure_connection"):  # Django's
         found.ensure_connection()
         found = found.connection
@@ -81,9 +81,9 @@ def check(connection: AnyConnection, name: str) -> None:
 
 
 def as_of_queues(error: Any, shown: str, schema: str) -> BaseException:
-    """What to raise when a statement of this package failed in a caller's transaction: an error of
-    this package if the schema or the rights to it are what is missing; else psycopg's own, as of
-    any other statement of the caller's."""
+    """Return the error to raise when a statement of this package failed in a caller's transaction:
+    an error of this package if the schema, or a right to it, is missing; otherwise psycopg's own,
+    as for any other statement of the caller's."""
     state = error.sqlstate or ""
     if state in ("3F000", "42883", "42501"):
         return refusal(state, error.diag.message_primary or str(error), shown, schema)
@@ -92,12 +92,12 @@ def as_of_queues(error: Any, shown: str, schema: str) -> BaseException:
 
 
 class CallersTransaction:
-    """One of a caller's, in which something was staged."""
+    """A transaction of a caller's, in which something was staged."""
 
     def __init__(self, connection: AnyConnection, xid: str) -> None:
         self._connection = weakref.ref(connection)
         self.xid = xid
-        #: Whether its connection was seen in a later one.
+        #: Whether its connection was seen in a later transaction.
         self.is_followed = False
 
     @property
@@ -117,14 +117,14 @@ class Known:
         self._transactions: weakref.WeakKeyDictionary[AnyConnection, CallersTransaction] = (
             weakref.WeakKeyDictionary()
         )
-        #: Of the database itself, once somebody asked.
+        #: The identity of the queue's database, once it was asked.
         self.identity: tuple[str, ...] | None = None
 
     def __contains__(self, connection: AnyConnection) -> bool:
         return connection in self._connections
 
     def transaction(self, connection: AnyConnection, xid: str) -> CallersTransaction:
-        """The one that is under way."""
+        """Return the transaction that is under way."""
         found = self._transactions.get(connection)
         if found is None or found.xid != xid:
             if found is not None:
@@ -133,7 +133,7 @@ class Known:
         return found
 
     def add(self, connection: AnyConnection, identity: tuple[str, ...], shown: str) -> None:
-        """Raise ArgumentError if it leads to another database."""
+        """Note a connection. Raises ArgumentError if it leads to another database."""
         if identity != self.identity:
             raise ArgumentError(
                 f"the connection is to another database ({connection.info.dbname!r} at "

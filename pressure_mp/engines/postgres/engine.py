@@ -34,7 +34,7 @@ _TASKS = "tasks"
 
 
 class PostgresEngine:
-    """One schema. Threads share it, and so do event loops."""
+    """The engine of one schema, which threads and event loops share."""
 
     opens_at_once = False
 
@@ -56,7 +56,7 @@ class PostgresEngine:
         pool = self._loops.get(loop)
         if pool is None:
             for other in [one for one in self._loops if one.is_closed()]:
-                self._loops.pop(other).abandon()  # it ended without a word
+                self._loops.pop(other).abandon()  # it ended without closing its connections
             pool = self._loops[loop] = LoopPool(self.address)
         return pool
 
@@ -81,7 +81,7 @@ class PostgresEngine:
         return PostgresHost(self, name, options)
 
     def lanes(self) -> list[str]:
-        """The ids of the lanes of this process in which no call is made."""
+        """List the ids of the lanes of this process without a call."""
         pools = [self.thread_pool, *self._loops.values()]
         return [lane for pool in pools for lane in pool.lanes()]
 
@@ -120,29 +120,29 @@ class PostgresQueue:
     discipline: str
     options: Options
     quick: Quick = field(compare=False)
-    #: Whether tasks of an event loop that wait for the same ask together.
+    #: Whether tasks of an event loop that wait for the same make their calls together.
     tries: Mapping[type, Shortcut] = field(
         default_factory=lambda: {kind: Shortcut() for kind in (Put, Take, TakeTasks)}, compare=False
     )
 
     @property
     def prefix(self) -> str:
-        """Of the engine's address."""
+        """The prefix of the engine's address."""
         return self.engine.prefix
 
     @property
     def statements(self) -> Statements:
-        """Of the engine's schema."""
+        """The statements of the engine's schema."""
         return self.engine.statements
 
     @property
     def listener(self) -> Listener:
-        """That of this process."""
+        """The listener of this process."""
         return self.engine.listener
 
     @property
     def shown(self) -> str:
-        """The engine's URL, without what is secret."""
+        """The engine's URL, without passwords."""
         return self.engine.address.url
 
     @property

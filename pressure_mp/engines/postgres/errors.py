@@ -1,4 +1,4 @@
-"""What the server says went wrong, and what is to be done about it."""
+"""Translate errors of the server into exceptions that say what to do."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ...exceptions import (
 )
 
 #: SQLSTATEs after which nothing was done, and the same call may succeed later or elsewhere: the
-#: server starts, ends, recovers, has no connection left, or ended one that was idle.
+#: server starts, ends, recovers, has no connection left, or ended an idle connection.
 _NOT_NOW = re.compile(r"57P0[1235]|53300|08...")
-#: Like these: a standby refused to write, or the session may only read.
+#: Another of these: a standby refused to write, or the session may only read.
 _READ_ONLY = "25006"
-#: Those after which it may succeed at once: a deadlock, a conflict.
+#: SQLSTATEs after which the call may succeed at once: a deadlock, a conflict.
 _AGAIN = re.compile(r"40...")
-#: There is no such schema, table, function or function of these parameters.
+#: The schema, table or function, or a function with these parameters, does not exist.
 _NOT_INSTALLED = re.compile(r"3F000|42P01|42883|42704")
 #: The call was made before.
 MADE_BEFORE = "23505"
-#: Something cannot be removed: the server says only in the detail what depends on it.
+#: An object cannot be removed: only the detail of the error says what depends on it.
 DEPENDED_ON = b"2BP01"
 #: The disk is full, or the memory.
 _FULL = ("53100", "53200")
-#: What libpq says of a server that may be there soon.
+#: Messages of libpq about a server that may answer soon.
 _SOON = re.compile(
     r"starting up|shutting down|recovery|too many (clients|connections)|remaining connection slots"
     r"|Connection refused|timeout|timed out|No such file|server closed the connection"
@@ -37,8 +37,9 @@ _SOON = re.compile(
 )
 
 
-#: What a server, or a pooler, says of what will be the same when it is tried again. That has no
-#: SQLSTATE here, and may be in any language: what is not understood is tried again.
+#: Messages of a server, or a pooler, about an error that another try will not change. They have no
+#: SQLSTATE here, and may be in any language: after a message that is not recognized, the call is
+#: tried again.
 _NEVER = re.compile(
     r"authentication failed|pg_hba\.conf|does not exist|no such (user|database)|permission denied"
     r"|not permitted|not currently accepting|configuration parameter|value for parameter"
@@ -47,11 +48,11 @@ _NEVER = re.compile(
 
 
 class ConnectionLost(BrokerUnavailable):
-    """No reply came: what was sent may have been done."""
+    """No reply came: the call may have been done."""
 
 
 class NotNow(BrokerUnavailable):
-    """The server did nothing, and may later, or another one may."""
+    """The server did nothing; a later try, or another server, may succeed."""
 
 
 class ReadOnly(NotNow):
@@ -59,35 +60,35 @@ class ReadOnly(NotNow):
 
 
 class NotInstalled(BrokerError):
-    """The database has no such schema, or one of another version."""
+    """The database does not have the schema, or has it in another version."""
 
 
 class Forbidden(BrokerError):
     """The role lacks a right."""
 
-    #: The message, without what is to be done.
+    #: The message, without the advice.
     refused = ""
 
 
 class NotPrepared(BrokerError):
-    """The server's connection does not have the statements that this one prepared."""
+    """The backend does not have the statements that this connection prepared."""
 
 
 class MadeBefore(PressureError):
-    """A call came twice; the second one did nothing."""
+    """A call came twice; the second time did nothing."""
 
 
 def unreachable(message: str, shown: str) -> PressureError:
-    """The error for a connection that could not be opened."""
+    """Make the error for a connection that could not be opened."""
     text = " ".join(message.split())
     problem = f"no connection to the database at {shown}: {text}"
-    if "FATAL" in text and _NEVER.search(text) and not _SOON.search(text):  # of none of the hosts
+    if "FATAL" in text and _NEVER.search(text) and not _SOON.search(text):  # of no host
         return WrongServerError(problem)
     return BrokerUnavailable(problem)
 
 
 def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
-    """The error for a statement that failed."""
+    """Make the error for a statement that failed."""
     text = " ".join(message.split()).removeprefix("ERROR: ")
     if state == MADE_BEFORE and "calls_pkey" in text:
         return MadeBefore(text)

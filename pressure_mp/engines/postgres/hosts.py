@@ -1,4 +1,4 @@
-"""What the processes of a host note in a database: the anonymous queues that they use."""
+"""The notes of the processes of a host in a database: the anonymous queues that they use."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ class Database(Protocol):
     def loop_pool(self) -> Pool: ...
 
     def lanes(self) -> list[str]:
-        """The ids of the lanes of this process in which no call is made."""
+        """List the ids of the lanes of this process without a call."""
 
 
 class Asked(Protocol):
     """A host, or the broker."""
 
     async def call(self, request: Any, pool: Pool, end: float | None) -> Any:
-        """Do it."""
+        """Do a request."""
 
 
 for_hosts: Implementations[PostgresHost, [Pool, float | None]] = Implementations()
 
 
 class PostgresHost:
-    """One host, as its processes note things for it."""
+    """The notes of one host."""
 
     def __init__(self, database: Database, name: str, options: Options) -> None:
         self._database = database
@@ -70,7 +70,7 @@ class PostgresHost:
         return AsyncHostSession(self, self._database.loop_pool)
 
     async def call(self, request: Request, pool: Pool, end: float | None) -> Any:
-        """Do it."""
+        """Do a request."""
         return await for_hosts[type(request)](self, request, pool, end)
 
     @for_hosts.does(Remember)
@@ -117,14 +117,14 @@ class PostgresHost:
 
 
 def _read_key(row: Sequence[bytes | None]) -> QueueKey:
-    """A queue's name and discipline."""
+    """Read a queue's name and discipline."""
     name, discipline = row
     assert name is not None and discipline is not None  # noqa: PT018
     return name.decode(), discipline.decode()
 
 
 class _Session(SessionDefaults):
-    """Nobody waits here, and nothing is taken."""
+    """The common part of both sessions, which never wait and take nothing."""
 
     def __init__(self, asked: Asked, pool: Pool) -> None:
         self._asked = asked
@@ -141,7 +141,7 @@ class HostSession(_Session):
         raise AssertionError(f"{later} is no reply of a host or of a broker")
 
     def end(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 class AsyncHostSession(_Session):
@@ -154,4 +154,4 @@ class AsyncHostSession(_Session):
         raise AssertionError(f"{later} is no reply of a host or of a broker")
 
     async def end(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""

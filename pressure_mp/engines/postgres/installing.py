@@ -1,4 +1,4 @@
-"""To install the schema in a database, to bring it up to date, to remove it."""
+"""Install the schema in a database, upgrade it, remove it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from .wire import BlockingWire, Wire
 
 #: Seconds to connect.
 _TIMEOUT = 10.0
-#: Of who installs: one at a time.
+#: The advisory lock of an installation: one at a time.
 _LOCK = 0x70726573737572
-#: A row if there is the schema: how its tables are kept, NULL if it is none of this package's.
+#: Returns a row if the schema exists: how its tables are kept, NULL if it is not a schema of this
+#: package.
 _THERE = Statement(
     b"there",
     b"SELECT (SELECT c.relpersistence::text FROM pg_class c WHERE c.relnamespace = n.oid "
@@ -29,8 +30,8 @@ _THERE = Statement(
     b"FROM pg_namespace n WHERE n.nspname = $1",
     (0,),
 )
-#: Some of what is in the schema and has none of these names, of whatever kind it is: all that
-#: depends on the schema, and is no part of something else.
+#: Lists some objects of any kind that are in the schema and have none of these names: all that
+#: depend on the schema, and are not a part of another object.
 _OTHERS = Statement(
     b"others",
     b"""SELECT concat_ws(' ', o.type, o.identity)
@@ -53,7 +54,7 @@ _OTHERS = Statement(
 
 
 async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
-    """Install it, or bring the one that is there up to date. Raises BrokerError if that is to be
+    """Install the schema, or upgrade the existing one. Raises BrokerError if that is to be
     ``unlogged``, and is not; or if it is newer than this package."""
     async with _alone(wire):
         found = await wire.execute(_THERE, (name.encode(),), None)
@@ -70,7 +71,7 @@ async def install_over(wire: Wire, name: str, unlogged: bool = False) -> None:
 
 
 async def _check_no_others(wire: Wire, name: str, own: Iterable[str] = ()) -> None:
-    """Raise BrokerError if there is anything in the schema but what is called as in ``own``."""
+    """Raise BrokerError if the schema has objects with other names than those in ``own``."""
     others = await wire.execute(_OTHERS, (name.encode(), texts(own)), None)
     if others:
         found = ", ".join((row[0] or b"").decode() for row in others)
@@ -81,8 +82,8 @@ async def _check_no_others(wire: Wire, name: str, own: Iterable[str] = ()) -> No
 
 
 async def _find(wire: Wire, name: str) -> tuple[int, bool]:
-    """Its version, and whether its tables are unlogged. Raises NotInstalled if there is no schema
-    of this package's, and BrokerError if it is newer."""
+    """Read the version of the schema, and whether its tables are unlogged. Raises NotInstalled if
+    this is no schema of this package, and BrokerError if it is newer."""
     found = await wire.execute(_THERE, (name.encode(),), None)
     if not found or found[0][0] is None:
         raise NotInstalled(
@@ -110,8 +111,8 @@ async def _upgrade(wire: Wire, name: str) -> None:
 
 @asynccontextmanager
 async def _alone(wire: Wire) -> AsyncIterator[None]:
-    """A transaction, while nobody else installs or upgrades. After an error the connection is
-    closed, and nothing was done."""
+    """Run a transaction while no other process installs or upgrades. After an error the connection
+    is closed, and nothing was done."""
     try:
         await wire.execute_text(f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK});")
         yield
@@ -143,25 +144,26 @@ def _run(address: PostgresAddress, run: Callable[[Wire, str], Coroutine[Any, Any
 
 
 def install(address: PostgresAddress, unlogged: bool = False) -> None:
-    """Make the schema, or bring the one that is there up to date. One that is ``unlogged`` is
-    faster; after a crash of the server it is there without any queue."""
+    """Install the schema, or upgrade the existing one. An ``unlogged`` schema is faster, and has no
+    queue after a crash of the server."""
     _run(address, partial(install_over, unlogged=unlogged))
 
 
 def upgrade(address: PostgresAddress) -> None:
-    """Bring the schema up to date, while clients use it: all of it, or nothing. Where its tables
-    change, clients wait for half a second at a time while a transaction that uses them is open.
+    """Upgrade the schema, while clients use it: all of it, or nothing. Where its tables change,
+    clients wait for half a second at a time while a transaction that uses them is open.
 
-    Raises NotInstalled if there is no schema; BrokerError if it is newer than this package, or if
-    such a transaction is open for 40 seconds.
+    Raises NotInstalled if the schema does not exist; BrokerError if it is newer than this package,
+    or if such a transaction is open for 40 seconds.
     """
     _run(address, _upgrade_over)
 
 
 def uninstall(address: PostgresAddress) -> None:
-    """Remove it, with all queues.
+    """Remove the schema, with all queues.
 
-    Raises NotInstalled if there is no schema with queues; BrokerError if it is newer than this
-    package, contains anything else, or if anything elsewhere depends on it: nothing is done then.
+    Raises NotInstalled if the schema does not exist, or has no queues; BrokerError if it is newer
+    than this package, contains other objects, or if objects elsewhere depend on it. Nothing is done
+    then.
     """
     _run(address, _uninstall_over)

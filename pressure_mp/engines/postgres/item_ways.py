@@ -1,4 +1,4 @@
-"""How requests to queues of items are made."""
+"""The ways of requests to queues of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The one connection of a process that hears who may go on, and the thread that reads it."""
+"""The one connection of a process that receives notifications for its waiting sessions, and the
+thread that reads it."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ from .address import PostgresAddress
 from .notifications import connect_to_hear, hear, wire_to_hear
 from .wire import BlockingWire, Wire
 
-#: Seconds until the next try, when one failed.
+#: Seconds between a failed try to connect and the next one.
 _PAUSE = 5.0
-#: Seconds for which one who waits gives the first try, before it looks by itself.
+#: Seconds for which a waiting session waits for the first try, before it polls by itself.
 _PATIENCE = 1.0
 
 _log = logging.getLogger("pressure_mp")
@@ -30,8 +31,8 @@ _log = logging.getLogger("pressure_mp")
 class Listener:
     """Wakes the sessions of this process that wait.
 
-    While it lives the server holds an advisory lock of its number for it: so others see at once
-    when this process is killed, and do not wait for those who waited in it.
+    The server holds an advisory lock with the listener's number as long as its connection lives: so
+    other processes see at once when this process is killed, and do not wait for its sessions.
     """
 
     def __init__(self, address: PostgresAddress) -> None:
@@ -49,35 +50,37 @@ class Listener:
 
     @property
     def may_be_had(self) -> bool:
-        """Whether to wait for one makes sense."""
+        """Whether a listener may start soon."""
         return self._address.listen != "no" and time.monotonic() >= self._not_before
 
     @property
     def patience(self) -> float:
-        """For how many seconds one who waits gives what was started the time to listen."""
+        """The seconds for which a waiting session waits until the listener has started."""
         return 0.0 if self._has_failed else max(self._late - time.monotonic(), 0.0)
 
     def register(self, session: str, ring: Callable[[], None]) -> None:
-        """``ring`` is called from another thread when the session may go on."""
+        """Register a session: ``ring`` is called from another thread when it may be served."""
         self._bells[session] = ring
 
     def forget(self, session: str) -> None:
-        """The session waits no longer."""
+        """Note that a session waits no longer."""
         self._bells.pop(session, None)
 
     def ring(self, session: str) -> None:
-        """A session may go on, as far as it is one of this process that waits."""
+        """Wake a session, if it waits in this process."""
         ring = self._bells.get(session)
         if ring is not None:
             ring()
 
     def start(self) -> Future[int | None]:
-        """What is done when it listens, or cannot. Its number, or None."""
+        """Start the listener. Returns a future that is done when it listens, with its number, or
+        cannot listen, with None."""
         with self._lock:
             if self._starting is None:
                 self._starting = Future()
                 self._late = time.monotonic() + _PATIENCE
-                self._starting.set_running_or_notify_cancel()  # one who waits for it cancels itself
+                # A task that waits for it, and is cancelled, does not cancel it.
+                self._starting.set_running_or_notify_cancel()
                 thread = threading.Thread(
                     target=self._run, args=(self._starting,), name="pressure_mp-listener"
                 )
@@ -98,7 +101,7 @@ class Listener:
                 return
             self._has_failed = False
             self._wire, self.number = wire, number
-            self._ring_all()  # for those who did not have the patience
+            self._ring_all()  # for sessions that did not wait for it
             starting.set_result(number)
             self._listen(wire, ends)
         finally:
@@ -111,7 +114,7 @@ class Listener:
                 self._stop = self._starting = None
             if not starting.done():
                 starting.set_result(None)
-            self._ring_all()  # each calls again, and has another listener then
+            self._ring_all()  # each session calls again, and starts another listener
 
     def _fail(self, error: PressureError) -> None:
         self._not_before = time.monotonic() + _PAUSE
@@ -136,7 +139,7 @@ class Listener:
                 return
             try:
                 pgconn.consume_input()
-            except Exception:  # whatever libpq says: it is not heard any more
+            except Exception:  # whatever the error of libpq is, the connection is lost
                 return
 
     def _tell(self, pgconn: Any) -> None:
@@ -144,14 +147,14 @@ class Listener:
             self.ring(notice.extra.decode())
 
     def close(self) -> None:
-        """Listen no longer, until somebody waits again."""
+        """Stop listening, until a session waits again."""
         with self._lock:
             stop, self._stop = self._stop, None
             if stop is not None:
                 os.close(stop)  # the thread sees the end of the pipe
 
     def after_fork(self) -> None:
-        """In a forked child: there is no such thread; the connection is the parent's."""
+        """Forget the thread and the connection in a forked child: they are the parent's."""
         wire = self._wire
         if wire is not None:
             wire.close()

@@ -1,4 +1,4 @@
-"""The connections of one event loop, and who waits for what there."""
+"""The connections of one event loop, and the lines of its operations."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .pool import Pool
 from .statements import Statement
 from .wire import LoopWire, Row, Wire
 
-#: How many connections there are at most: with the one that listens and the one by which a thread
+#: The most connections of one loop: with the connection of the listener and that of the thread that
 #: renews leases, a process with one event loop has four.
 _MOST = 2
 
 
 class LoopPool(Pool):
-    """They are closed when the loop ends."""
+    """The connections of one event loop, which are closed when the loop ends."""
 
     kind_of_wire = LoopWire
 
     def __init__(self, address: PostgresAddress) -> None:
         super().__init__(address)
-        #: The loop, and whoever may have a place in line, or has taken something.
+        #: The loop, and its operations that may have a place in line, or have taken something.
         self.loop = OwnLoop()
-        #: Who waits for what, before one of them waits at the server.
+        #: The lines of operations, of which the first waits at the server.
         self.lines = Lines()
         self._gathered: dict[Hashable, list[_Call]] = {}
         self._running: set[asyncio.Task[None]] = set()
@@ -59,7 +59,8 @@ class LoopPool(Pool):
         self.abandon()
 
     async def _closing(self) -> AsyncGenerator[None, None]:
-        """The loop itself closes its unfinished generators as the last thing it runs."""
+        """Close the connections at the end of the loop, which closes its unfinished generators
+        last."""
         try:
             yield
         finally:
@@ -69,7 +70,7 @@ class LoopPool(Pool):
     # Together
 
     def gather(self, key: Hashable, call: _Call) -> None:
-        """Make a call in one transaction with all that come with this key in the same round of the
+        """Make a call in one transaction with all calls of this key in the same round of the
         loop."""
         if key not in self._gathered:
             self._gathered[key] = []
@@ -83,7 +84,7 @@ class LoopPool(Pool):
         try:
             async with self._gate:
                 await self._make(calls)
-        finally:  # unless this was cancelled, each has its reply
+        finally:  # unless this was cancelled, each call has its reply
             for call in calls:
                 call.rows.cancel()
 
@@ -102,7 +103,7 @@ class LoopPool(Pool):
             if len(calls) == 1:
                 calls[0].fail(error)
                 return
-            for call in calls:  # one is at fault, and none was done
+            for call in calls:  # one call failed, and none was done
                 await self._make([call])
         else:
             for call, rows in zip(calls, replies, strict=True):
@@ -110,7 +111,7 @@ class LoopPool(Pool):
 
 
 class Together:
-    """The connections of a loop, for calls that others may be made together with."""
+    """The connections of a loop, for calls that may be made together with others."""
 
     def __init__(self, pool: LoopPool, key: Hashable) -> None:
         self._pool = pool
@@ -119,13 +120,13 @@ class Together:
 
     @property
     def was_connected(self) -> bool:
-        """As of the pool."""
+        """See :class:`~.pool.Pool`."""
         return self._pool.was_connected
 
     async def execute(
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> list[Row]:
-        """As of the pool."""
+        """See :class:`~.pool.Pool`."""
         postponed.check()
         call = _Call(statement, params, timeout)
         self._pool.gather(self._key, call)
@@ -150,7 +151,7 @@ class _Call:
             self.rows.set_exception(error)
 
     async def late_rows(self, timeout: float) -> list[Row]:
-        """For one whose task was cancelled. Raises TimeoutError."""
+        """Wait for the rows for a cancelled task. Raises TimeoutError."""
         done, _ = await asyncio.wait({self.rows}, timeout=timeout)
         if not done:
             raise TimeoutError

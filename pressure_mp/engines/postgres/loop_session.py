@@ -1,5 +1,5 @@
-"""A session of asyncio: those who wait stand in a line of their loop first, and who is cancelled
-has taken nothing."""
+"""The session of an asyncio task: operations that wait do so in a line of their loop first, and a
+cancelled operation takes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .session import LAST_WORDS, BaseSession, Bound, PostgresSession
 
 
 class AsyncPostgresSession(BaseSession):
-    """For an asyncio task."""
+    """The session of an asyncio task."""
 
     _pool: LoopPool
 
@@ -40,7 +40,7 @@ class AsyncPostgresSession(BaseSession):
         try:
             reply = await self._call_in_turn(request, end)
             if isinstance(reply, (Taken, TakenTasks)):
-                postponed.check()  # who is cancelled does not get it
+                postponed.check()  # a cancelled task does not get the reply
             return reply
         except asyncio.CancelledError:
             self.interrupted()
@@ -90,8 +90,8 @@ class AsyncPostgresSession(BaseSession):
             self._calls = self._pool
 
     def _is_alone(self, request: Request) -> bool:
-        """Whether a call is made together with no other: what these commit is as durable as one of
-        them wants it."""
+        """Whether a call is made alone: calls that are made together are all as durable as one of
+        them needs."""
         if not isinstance(request, Put):
             return False
         return self.binding.options.durability is not None or sum(map(len, request.items)) >= LARGE
@@ -100,7 +100,7 @@ class AsyncPostgresSession(BaseSession):
         place = self._place
         if place is not None and not (place.is_left or place.has_turn):
             return await place.wait(timeout)
-        if not self._placed:  # its turn has come, and only a call begins to wait
+        if not self._placed:  # it is its turn, and only a call begins a wait
             return True
         return await self._wait(later, timeout)
 
@@ -113,13 +113,14 @@ class AsyncPostgresSession(BaseSession):
             if self._placed:
                 await to_its_end(self._end())
             else:
-                await self._end()  # which suspends nowhere: who has a reply is not cancelled here
+                await self._end()  # never suspends: an operation with a reply is not cancelled here
         finally:
             if self._place is not None:
                 self._place.leave()
 
     def leave_behind(self) -> None:
-        """The loop was closed, or this operation's task is garbage: nothing here is awaited."""
+        """Have a thread give back what is held: the loop was closed, or this operation's task is
+        garbage, so nothing can be awaited."""
         self._pool.loop.forget(self)
         self.binding.listener.forget(self._ticket)
         placed, self._placed = self._placed, False
@@ -137,13 +138,14 @@ class AsyncPostgresSession(BaseSession):
             waiting.cancel()
 
     async def _put_back(self, request: Request) -> Taken | None:
-        """What was taken, and nobody has, goes back, or the task has it after all."""
+        """Give taken items back that no caller has, or return them if the task has them after
+        all."""
         taken = self._taken
         if taken is None or self.found is not None:
             self._taken = None
             return None
         undone = UndoneTake(request, partial(self._take_back, taken))
-        with suppress(asyncio.CancelledError):  # it was before, too
+        with suppress(asyncio.CancelledError):  # it was cancelled before, too
             await to_its_end(undone.run())
         found = undone.end()
         if found is None:
@@ -151,17 +153,18 @@ class AsyncPostgresSession(BaseSession):
         return found
 
     async def _take_back(self, taken: tuple[str, int], if_open: bool) -> Any:
-        with suppress(PressureError):  # the cancellation is what the caller is told
+        with suppress(PressureError):  # the caller gets the cancellation instead
             return await self._call(TakeBack(taken, if_open), time.monotonic() + LAST_WORDS)
 
 
 def _give_back(session: PostgresSession, place: str, taken: tuple[str, int] | None) -> None:
-    """What one operation held, by a session for a thread; ``place`` is empty if it had none."""
+    """Give back what one operation held, by a session for a thread; ``place`` is its ticket, empty
+    if it had no place in line."""
     try:
         if taken is not None:
             session.call(TakeBack(taken), ONE_TRY)
     except PressureError:
-        pass  # no broker to give it back to
+        pass  # the end of its lease gives it back
     finally:
         session.take_over(place)
         session.end()

@@ -1,4 +1,4 @@
-"""Where notifications come from: a connection that keeps its session at the server."""
+"""Connect for notifications: over a connection that keeps its session at the server."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from .wire import Wire
 
 #: Seconds to connect, and for each reply.
 _TIMEOUT = 5.0
-#: How often one looks whether a session is kept: that it is not is hidden if others use it then.
-_LOOKS = 5
+#: How often to check whether the session is kept: a check fails to see a change while other clients
+#: use the sessions.
+_CHECKS = 5
 _IDENTIFY = Statement(b"", IDENTITY.encode(), ())
 _ASK_SESSION = Statement(b"", b"SELECT pg_backend_pid()::text", ())
 
 
 def wire_to_hear(kind: type[Wire], address: PostgresAddress) -> Wire:
-    """What :func:`connect_to_hear` connects."""
+    """Make the wire that :func:`connect_to_hear` connects."""
     place = address._replace(hosts=address.listen or address.hosts, listen="")
     return kind(place.url, address.schema, False)
 
 
 async def connect_to_hear(wire: Wire, address: PostgresAddress) -> None:
-    """Raises BrokerUnavailable, also if nobody would hear what is asked for: where a pooler gives
+    """Connect. Raises BrokerUnavailable, also if no notification would come: where a pooler gives
     each transaction another session, or ``listen`` in the URL leads to another database."""
     conninfo = address.conninfo(address.listen or None)
     await wire.connect(conninfo, _TIMEOUT)
@@ -43,8 +44,8 @@ async def connect_to_hear(wire: Wire, address: PostgresAddress) -> None:
 
 
 async def hear(wire: Wire, number: int) -> None:
-    """Hear what is told to that number. As long as the connection lives, the server holds the
-    number's lock."""
+    """Listen for notifications to that number. As long as the connection lives, the server holds
+    the number's lock."""
     for text in (f"SELECT pg_advisory_lock({number})", f"LISTEN pressure_mp_{number}"):
         await wire.execute(Statement(b"", text.encode(), ()), (), _TIMEOUT)
 
@@ -54,7 +55,7 @@ async def _session(wire: Wire) -> int:
 
 
 async def _is_same(wire: Wire, address: PostgresAddress) -> bool:
-    """Whether it leads to the database that the queues are in, as far as is known."""
+    """Whether the connection leads to the database of the queues, as far as is known."""
     other = type(wire)(address.url, address.schema, False)
     try:
         await other.connect(address.conninfo(), _TIMEOUT)
@@ -67,12 +68,12 @@ async def _is_same(wire: Wire, address: PostgresAddress) -> bool:
 
 
 async def _is_kept(session: int, wire: Wire, address: PostgresAddress) -> bool:
-    """Whether a pooler leaves it to this connection between transactions: another one, which takes
-    a session as long as it has a transaction, has another then. As far as is known, it does."""
+    """Whether a pooler keeps the session for this connection between transactions, as far as is
+    known: if so, another connection gets another session for its transaction."""
     other = wire_to_hear(type(wire), address)
     try:
         await other.connect(address.conninfo(address.listen or None), _TIMEOUT)
-        for _ in range(_LOOKS):
+        for _ in range(_CHECKS):
             await other.execute_text("BEGIN", _TIMEOUT)
             if await _session(other) == session or await _session(wire) != session:
                 return False

@@ -1,4 +1,4 @@
-"""A broken connection: how long one call goes on trying, and how often."""
+"""Retries of one call after a broken connection: for how long, and with which pauses."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _LONGEST_PAUSE = 0.5
 #: A statement, and its parameters.
 Call = tuple[Statement, Sequence["bytes | None"]]
 
-#: Seconds without a broker after which the log is told.
+#: Seconds without a broker after which it is logged.
 _QUIET = 1.0
-#: Seconds after a call's end for the reply to what was sent just before it.
+#: Seconds after the end of a call for the reply, if it was sent just before that.
 _GRACE = 1.0
 #: A program that seeds ``random`` has the same numbers whether a connection breaks or not.
 _random = random.SystemRandom()
@@ -30,14 +30,14 @@ _log = logging.getLogger("pressure_mp")
 
 
 class Failed(NamedTuple):
-    """A call that its caller tried once: what was raised, and when it was begun."""
+    """A call that its caller tried once: its exception, and the time of the try."""
 
     error: BrokerUnavailable | MadeBefore
     tried: float
 
 
 class Calls(Protocol):
-    """Where calls are made: as of :class:`~.pool.Pool`."""
+    """Makes calls, see :class:`~.pool.Pool`."""
 
     @property
     def was_connected(self) -> bool:
@@ -60,10 +60,10 @@ async def persist(
 ) -> list[Row]:
     """Make a call until there is a reply: over new connections, when the one in use is lost.
 
-    ``call`` is told whether the same may have been made before. What was never sent is tried
-    until ``end`` or for ``SHORTEST_TRY`` seconds, unless it ``settles`` something; what was sent
-    for ``reconnect`` seconds. ``failed`` is the first try, if that was made. Raises
-    BrokerUnavailable when the time is up.
+    The argument of ``call`` is whether the same call may have been made before. A call that was
+    never sent is tried until ``end`` or for ``SHORTEST_TRY`` seconds; a call that was sent, or that
+    ``settles`` a task, for ``reconnect`` seconds. ``failed`` is the first try, if there was one.
+    Raises BrokerUnavailable when the time is over.
     """
     tried = time.monotonic() if failed is None else failed.tried
     began: float | None = None
@@ -112,8 +112,8 @@ def patience(
     began: float | None = None,
     settles: bool = False,
 ) -> float | None:
-    """For how many seconds a reply is waited for; None for no limit. ``began``: when the first try
-    failed."""
+    """Return for how many seconds to wait for a reply; None for no limit. ``began`` is the time at
+    which the first try failed."""
     if end is None and began is None and options.until is None:
         return None
     now = time.monotonic()

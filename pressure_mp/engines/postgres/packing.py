@@ -1,4 +1,4 @@
-"""Values as PostgreSQL sends and reads them."""
+"""Encode and decode values in the formats of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Part = bytes | bytearray | memoryview
 
 
 def array(values: Sequence[Part], kind: int = _BYTEA) -> bytes:
-    """An array of one dimension, in the binary form."""
+    """Encode an array of one dimension, in the binary form."""
     if not values:
         return _EMPTY
     pack = _LENGTH.pack
@@ -28,13 +28,13 @@ def array(values: Sequence[Part], kind: int = _BYTEA) -> bytes:
 
 
 def texts(values: Iterable[str]) -> bytes:
-    """An array of texts."""
+    """Encode an array of texts."""
     found = [value.encode() for value in values]
     return array(found, _TEXT) if found else Struct("!iii").pack(0, 0, _TEXT)
 
 
 def read_array(text: bytes | None) -> list[bytes]:
-    """What :func:`array` was made of; an empty list for none."""
+    """Decode an array; an empty list for NULL."""
     if text is None or text[:4] == b"\0\0\0\0":
         return []
     at = _HEAD.size
@@ -48,10 +48,10 @@ def read_array(text: bytes | None) -> list[bytes]:
 
 
 def dump(value: Any) -> bytes:
-    """Arguments as JSON."""
+    """Encode arguments as JSON."""
     return json.dumps(value, separators=(",", ":")).encode()
 
 
 def load(text: bytes | None) -> Any:
-    """What is in a jsonb value, which has a byte for its version in front."""
+    """Decode a jsonb value, which has a byte for its version in front."""
     return None if text is None else json.loads(text[1:])

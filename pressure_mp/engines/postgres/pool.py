@@ -1,4 +1,4 @@
-"""Connections that are idle, kept for the next call."""
+"""The pool of idle connections, which the next calls use."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 #: Seconds to connect, unless the caller has less.
 _CONNECT_TIMEOUT = 5.0
-#: A connection that was not used for so many seconds is looked at before it is.
+#: Seconds after which an idle connection is checked before it is used.
 _IDLE_CHECK = 1.0
 
 
 class Lane:
-    """Calls that are made one after the other, numbered: one that comes twice is done once."""
+    """Numbered calls, made one after the other: a call that comes twice is done once."""
 
     __slots__ = ("id", "number")
 
@@ -37,7 +37,7 @@ class Lane:
 
 
 class Pool:
-    """Those of all threads. There are as many as calls that were ever under way together."""
+    """The connections of all threads: as many as calls were ever under way at once."""
 
     kind_of_wire: type[Wire] = BlockingWire
 
@@ -48,30 +48,30 @@ class Pool:
         self._idle: list[tuple[Wire, float]] = []
         self._lanes: list[Lane] = []
         self._is_checked = False
-        #: Whether the role's sessions may only read, as far as was known when that was checked.
+        #: Whether the role's sessions may only read, by the last check.
         self._only_reads = False
         self.was_connected = False
 
     def lane(self) -> Lane:
-        """One that no call is made in."""
+        """Take a lane without a call."""
         try:
             return self._lanes.pop()
         except IndexError:
             return Lane()
 
     def take_lane_in(self, lane: Lane) -> None:
-        """Its last call is over, and nobody will ask for it again."""
+        """Take a lane back: its last call is over, and will not be repeated."""
         self._lanes += (lane,)
 
     def lanes(self) -> list[str]:
-        """The ids of those that are idle."""
+        """List the ids of the idle lanes."""
         return [lane.id for lane in list(self._lanes)]
 
     def execute(
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> Coroutine[Any, Any, list[Row]]:
-        """Over an idle connection, or a new one. ``timeout`` is in seconds. Raises as
-        :meth:`Wire.execute` does; NotNow where nothing was sent."""
+        """Make a call over an idle connection, or a new one. ``timeout`` is in seconds. Raises as
+        :meth:`Wire.execute` does; NotNow if nothing was sent."""
         return self._over_one(lambda wire: wire.execute(statement, params, timeout), timeout)
 
     async def _over_one(self, execute: Callable[[Wire], Awaitable[T]], timeout: float | None) -> T:
@@ -85,7 +85,7 @@ class Pool:
             found = await execute(wire)
         except (BrokerError, NotNow) as error:
             if isinstance(error, (NotInstalled, ReadOnly)):
-                self._is_checked = False  # the next connection says what is wrong, or installs it
+                self._is_checked = False  # the next check names the problem, or installs it
             if isinstance(error, (NotNow, NotInstalled, NotPrepared)) or not wire.is_usable:
                 wire.close()
                 self.close_idle()
@@ -95,7 +95,7 @@ class Pool:
                 raise only_reads(self.address.url) from None
             raise
         except ConnectionLost:
-            self.close_idle()  # those are as broken, most likely
+            self.close_idle()  # these are most likely broken, too
             raise
         except BaseException:
             wire.close()
@@ -120,7 +120,7 @@ class Pool:
             self._idle += ((wire, time.monotonic()),)
 
     async def connect(self, timeout: float | None, conninfo: str | None = None) -> Wire:
-        """A new connection."""
+        """Open a new connection."""
         address = self.address
         wire = self.kind_of_wire(address.url, address.schema, address.prepare)
         limit = _CONNECT_TIMEOUT if timeout is None else min(timeout, _CONNECT_TIMEOUT)
@@ -138,7 +138,8 @@ class Pool:
         return wire
 
     async def _check(self, wire: Wire, limit: float) -> None:
-        """Raise NotInstalled unless the schema is of this version, or serves it; or install it."""
+        """Check that the schema is of this version, or serves it, and install it if the address
+        says so. Raises NotInstalled."""
         schema = self.address.schema
         try:
             found, serves = load((await wire.execute(versions(schema), (), limit))[0][0])
@@ -163,21 +164,21 @@ class Pool:
             )
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, as the users of these connections do."""
+        """Wait for so many seconds, in the way of the users of this pool."""
         time.sleep(seconds)
 
     def close_idle(self, kept: int = 0) -> None:
-        """Close the connections that no call is using, except so many."""
+        """Close the connections without a call, except so many."""
         while len(self._idle) > kept:
             with suppress(IndexError):
                 self._idle.pop()[0].close()
 
     def abandon(self) -> None:
-        """Close all connections; in a forked child, where they are the parent's, let go of them."""
+        """Close all connections; in a forked child, drop the parent's."""
         for wire in list(self._all):
             wire.close()
 
     def after_fork(self) -> None:
-        """In a forked child: let go of the parent's connections, and of its lanes."""
+        """Drop the parent's connections and lanes, in a forked child."""
         self.abandon()
         self.__init__(self.address)  # type: ignore[misc]

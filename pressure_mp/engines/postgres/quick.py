@@ -1,4 +1,4 @@
-"""The common put and the common get: there is less to say then, and less to do."""
+"""Shorter calls for the common put and the common get."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .outage import Call
 from .pool import Lane
 from .statements import Statements
 
-#: How many calls are made as any other, after one that could not be made quickly: somebody waits
-#: at the queue, say.
+#: How many full calls are made after a quick call that did nothing, for example because a client
+#: waits at the queue.
 _PAUSE = 8
-#: Seconds for which a version of the queue is worth knowing: what it was since is looked at.
+#: Seconds for which a version of the queue is used: the server checks the versions since then.
 _FRESH = 0.1
-#: Bytes of a number as the server sends and reads it.
+#: Bytes of a number in the server's format.
 _NUMBER = 8
 
 _ADDED = Added(1)
@@ -35,8 +35,8 @@ class Known(NamedTuple):
 
 
 class Quick:
-    """Whether calls to one queue are tried so, and how; and what the last put and the last take
-    told."""
+    """The quick calls to one queue: whether they are tried, and what the replies to the last put
+    and the last take said."""
 
     __slots__ = ("_known", "_name", "_pause", "_puts", "_statements", "_takes")
 
@@ -52,7 +52,7 @@ class Quick:
         self._known: dict[type, Known] = {}
 
     def may_do(self, request: Request) -> bool:
-        """Whether that is tried first."""
+        """Whether to try a quick call for a request first."""
         if type(request) is Put:
             items, _, overfill, has_content, _ = request
             if (
@@ -75,12 +75,12 @@ class Quick:
         return True
 
     def known(self, request: Request) -> Known | None:
-        """What the last such call told, if that was lately."""
+        """Return what the reply to the last such call said, if that was recent."""
         known = self._known.get(type(request))
         return known if known is not None and time.monotonic() - known.at < _FRESH else None
 
     def call(self, request: Put | Take, known: Known | None, lane: Lane, number: int) -> Call:
-        """What it is tried by, as the schema says."""
+        """Make the quick call of a request."""
         statements = self._statements
         params = [
             *(self._name if known is None else known[:3]),
@@ -96,7 +96,7 @@ class Quick:
     def read(
         self, request: Put | Take, known: Known | None, said: bytes | None
     ) -> Added | Taken | None:
-        """The reply to such a call; None if nothing was done."""
+        """Read the reply to a quick call; None if it did nothing."""
         if said is None:
             self._pause = _PAUSE
             self._known.pop(type(request), None)

@@ -1,4 +1,4 @@
-"""How requests about what comes of tasks are made."""
+"""The ways of requests about results and inboxes of tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the sessions of a role are set, where that is nothing that this package can set itself."""
+"""Check the settings of a role's sessions that this package cannot set itself."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ _ASK = Statement(
     b"FROM pg_settings WHERE name = 'default_transaction_read_only') END",
     (),
 )
-#: Who sets a whole server so for a while may set it back soon: who calls waits for that.
+#: The sources of a setting of the whole server. It may be changed back soon, and calls wait for
+#: that.
 _OF_THE_SERVER = (b"configuration file", b"command line")
 
 
 async def check_role(wire: Wire, shown: str, timeout: float) -> bool:
-    """Whether the session was set to only read, for the role or the database or by the URL. Raises
+    """Return whether the role, the database or the URL set the session to only read. Raises
     BrokerError if its transactions are not READ COMMITTED."""
     isolation, source = (await wire.execute(_ASK, (), timeout))[0]
     found = (isolation or b"").decode()
@@ -32,7 +33,7 @@ async def check_role(wire: Wire, shown: str, timeout: float) -> bool:
 
 
 def only_reads(shown: str) -> BrokerError:
-    """The error for a session that was set so."""
+    """Make the error for a session that was set to only read."""
     return BrokerError(
         f"the database at {shown} lets this session only read: default_transaction_read_only is on "
         "for the role, for the database, or in the URL. Set it to off there, or use another role; "

@@ -1,4 +1,4 @@
-"""The schema: to install it, to bring it up to date, to remove it."""
+"""The SQL that installs, upgrades and removes the schema."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
 _SQL = files(__package__) / "sql"
 
-#: Of what this package's functions and tables are. One more with each change of either.
+#: The version of this package's functions and tables, which each change of either increases by one.
 VERSION = 1
-#: The oldest version of the package whose clients can use these functions: those that are at work
-#: when the schema is upgraded go on, and so do the processes that they start.
+#: The oldest version of the package whose clients can use these functions: clients that are at work
+#: during an upgrade go on, and so do the processes that they start.
 SERVES = 1
-#: What makes the tables of one version those of the next: 001_to_002.sql, and so on. Calls that
-#: wait meanwhile are made by the functions from before: the tables must still be right for them.
+#: The steps from the tables of one version to those of the next: 001_to_002.sql, and so on. Calls
+#: that wait meanwhile run the functions from before the upgrade: the tables must still be right for
+#: them.
 STEPS: Traversable = _SQL / "upgrades"
 
 _MADE = re.compile(
@@ -27,22 +28,23 @@ _MADE = re.compile(
     re.MULTILINE,
 )
 _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
-#: The functions that clients call. Whoever may call these may use the queues, and needs no rights
-#: to the tables.
+#: The functions that clients call. A role with the right to call these may use the queues, and
+#: needs no rights to the tables.
 ENTRIES = (
     *("call_items", "call_tasks", "look_at", "leave", "call_host"),
     *("put_one", "put_next", "take_one", "take_next", "list_queues", "server_settings"),
     *("append_sample", "read_samples", "stage", "version", "serves"),
 )
-#: What runs with the rights of the schema's owner: these, and what a commit calls.
+#: The functions that run with the rights of the schema's owner: these, and the one that a commit
+#: calls.
 _DEFINED = (*ENTRIES, "call_staged")
-#: Where a function sees to its settings itself: to have them set for each call, as it is done for
-#: the others of these, takes long beside what it does.
+#: Where a function makes its settings itself: to have them set for each call, as for the other
+#: functions, takes long compared with its work.
 _MARK = "    -- The settings: schema.py says what is done here.\n"
 _WITH_MARK = re.compile(rf'FUNCTION "\w+"\.(\w+)\((?:(?!\nEND \$\$)[\s\S])*?{re.escape(_MARK)}')
-#: The settings that the functions need, which clients' connections have too. Nothing of others is
-#: found before what the database system has. The planner is told that every table is read by its
-#: index, however small it was when a plan was made, and that a plan is made once.
+#: The settings that the functions need, which clients' connections have too. Names are found in the
+#: system's schemas before any other. The planner reads every table by its index, however small it
+#: was when a plan was made, and makes a plan once.
 SETTINGS = {
     "search_path": "pg_catalog, pg_temp",
     "enable_seqscan": "off",
@@ -55,8 +57,8 @@ SETTINGS = {
 def install_sql(
     schema: str = DEFAULT_SCHEMA, unlogged: bool = False, is_there: bool = False
 ) -> str:
-    """What makes the schema, in one transaction. ``unlogged``: for queues that may be lost when the
-    server crashes. ``is_there``: it was made before, and is empty."""
+    """Make the SQL that installs the schema, in one transaction. ``unlogged``: for queues that may
+    be lost when the server crashes. ``is_there``: the schema exists, and is empty."""
     schema = quoted(schema)
     tables = _tables(_SQL / "01_tables.sql", schema, unlogged)
     made = "" if is_there else f"CREATE SCHEMA {schema};"
@@ -64,8 +66,8 @@ def install_sql(
 
 
 def upgrade_sql(schema: str = DEFAULT_SCHEMA, since: int = VERSION, unlogged: bool = False) -> str:
-    """What brings a schema of the version ``since`` up to date, in one transaction, while clients
-    use it: the steps of the tables, and all functions."""
+    """Make the SQL that upgrades a schema of the version ``since``, in one transaction, while
+    clients use it: the steps of the tables, and all functions."""
     schema = quoted(schema)
     steps = [
         _tables(STEPS / f"{number:03}_to_{number + 1:03}.sql", schema, unlogged)
@@ -77,8 +79,8 @@ def upgrade_sql(schema: str = DEFAULT_SCHEMA, since: int = VERSION, unlogged: bo
 
 
 def uninstall_sql(schema: str = DEFAULT_SCHEMA) -> str:
-    """What removes it, with all queues: it fails if there is anything else in it, or anything that
-    depends on it."""
+    """Make the SQL that removes the schema, with all queues: it fails if the schema has other
+    objects, or objects elsewhere depend on it."""
     schema = quoted(schema)
     own: dict[str, list[str]] = {"FUNCTION": [], "TABLE": [], "TYPE": []}
     for one in own_names():
@@ -97,25 +99,25 @@ DROP SCHEMA {schema};"""
 
 
 def own_names() -> list[str]:
-    """What this package makes in the schema: the kind of each, and its name. What a later version
-    makes no longer has to be named here still, since it is in schemas that were upgraded."""
+    """List the objects that this package makes in the schema, with their kinds. Objects that a
+    later version no longer makes must stay in this list, since upgraded schemas have them."""
     return [f"{kind} {name}" for kind, name in _MADE.findall(install_sql())]
 
 
 def grant_sql(role: str, schema: str = DEFAULT_SCHEMA) -> str:
-    """What lets a role use the queues."""
+    """Make the SQL that lets a role use the queues."""
     schema, role = quoted(schema), quoted(role)
     grants = [f"GRANT EXECUTE ON FUNCTION {schema}.{name} TO {role};" for name in ENTRIES]
     return "\n".join((f"GRANT USAGE ON SCHEMA {schema} TO {role};", *grants))
 
 
 def quoted(name: str) -> str:
-    """A name, as it is in a statement, also if it is a word of SQL's."""
+    """Quote a name for a statement, also if it is a keyword of SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def _grant_again(schema: str) -> str:
-    """What lets the roles that use the queues call the functions that are new."""
+    """Make the SQL that lets the roles that use the queues call new functions."""
     entries = ", ".join(f"{schema}.{name}" for name in ENTRIES)
     return (
         "DO $$ DECLARE a_role text; BEGIN FOR a_role IN SELECT DISTINCT e.grantee::regrole::text "
@@ -155,7 +157,8 @@ def _functions(schema: str) -> str:
 
 
 def _seeing_to_settings(schema: str) -> str:
-    """What a function begins with: until then it names nothing without its schema."""
+    """Make the first statements of a function, which make its settings: before them, each name
+    needs its schema."""
     return f"""    IF pg_catalog.current_setting('search_path') OPERATOR(pg_catalog.<>)
         '{SETTINGS["search_path"]}'::pg_catalog.text
     THEN

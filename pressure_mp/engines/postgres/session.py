@@ -1,4 +1,4 @@
-"""One operation's dealings with a database."""
+"""The session of one operation at a database."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ from .statements import Statements
 from .ways import Asked, Reply, Way, ways
 from .wire import Unconfirmed
 
-#: Seconds between two looks of one who waits where no notification is heard.
+#: Seconds between two polls of a waiting session where no notifications come.
 _POLL = 0.1
-#: Seconds beyond the moment at which a task is due.
+#: Seconds to wait beyond the moment at which a task is due.
 _GRACE = 0.002
-#: Seconds for what was taken to go back, or for a place to be left, if the server cannot be
-#: reached.
+#: Seconds for which the end of a session tries to give taken items back, or to leave its place in
+#: line, if the server cannot be reached.
 LAST_WORDS = 5.0
 
 _NO_PARTS = array(())
 
 
 class First(NamedTuple):
-    """A call of which a first try was made: its lane and number there; and how it failed, unless it
-    is known that nothing was done."""
+    """A call that was tried once: its lane and its number there; and its failure, unless it is
+    known that nothing was done."""
 
     lane: Lane | None
     number: int
@@ -83,28 +83,28 @@ class Bound(Protocol):
 
 
 class BaseSession(SessionDefaults):
-    """For asyncio; and, driven by ``finish``, for threads."""
+    """The common part of the sessions of asyncio tasks and, driven by ``finish``, of threads."""
 
     def __init__(self, binding: Bound, pool: Pool, bell: Bell) -> None:
         self.binding = binding
         #: See ``Session``.
         self.found: list[Any] | None = None
         self._pool = pool
-        #: Where the next call is made.
+        #: Makes the next call.
         self._calls: Calls = pool
         self._bell = bell
         self._lane: Lane | None = None
         self._is_lane_clean = True
-        #: What the session is called in line; empty while it never asked for a place.
+        #: The session's ticket in line; empty before it asks for a place.
         self._ticket = ""
         self._placed = False
-        #: Whether the server did not answer in time, so that it is not waited for again.
+        #: Whether the server did not answer in time: then the end does not wait for it again.
         self._is_away = False
         #: The lane and the number of the last call that took items for good.
         self._taken: tuple[str, int] | None = None
 
     def _call(self, request: Request, end: float | None) -> Coroutine[Any, Any, Any]:
-        # Of those who ask together each is to have its reply before the next one has.
+        # Each of the calls that are made together must have its reply before the next one.
         is_alone = self._calls is self._pool and not self._placed
         if is_alone and self.binding.quick.may_do(request):
             assert isinstance(request, (Put, Take))
@@ -112,7 +112,7 @@ class BaseSession(SessionDefaults):
         return self._call_in_full(request, end)
 
     async def _call_quickly(self, request: Put | Take, end: float | None) -> Any:
-        """Where that does nothing it is made in full, as the same call."""
+        """Make a quick call; if that does nothing, make the full call, under the same number."""
         binding, quick = self.binding, self.binding.quick
         known = quick.known(request)
         lane, number = self._next_call()
@@ -149,7 +149,7 @@ class BaseSession(SessionDefaults):
         listener = self.binding.listener
         heard = listener.number
         if isinstance(request, AwaitTask) and heard is None and listener.may_be_had:
-            heard = await self._listening(end)  # first: the task is told only once
+            heard = await self._listening(end)  # first, as the task is told only once
         reply = await self._ask(way, request, asked, end, waits, heard, first)
         if isinstance(reply, Later) and waits and heard is None and listener.may_be_had:
             heard = await self._listening(end)
@@ -182,7 +182,7 @@ class BaseSession(SessionDefaults):
         heard: int | None,
         first: First | None = None,
     ) -> Any:
-        """``first``: what was tried of that call."""
+        """Make a call; ``first`` is the first try, if there was one."""
         binding = self.binding
         lane, number, failed = first or (*self._number(way), None)
         if way.takes:
@@ -200,7 +200,7 @@ class BaseSession(SessionDefaults):
         except PressureError as error:
             if isinstance(error, BrokerUnavailable):
                 self._is_away = True
-                self._lane = None  # what was sent may come later, and note its number
+                self._lane = None  # the call may arrive later, and note its number
             if way.takes and not isinstance(error, ConnectionError):
                 self._taken = None  # a statement that fails does nothing
             raise
@@ -217,7 +217,7 @@ class BaseSession(SessionDefaults):
         return told
 
     def _check_confirmed(self) -> None:
-        """Raise NotDurable, if standbys were to confirm what is done."""
+        """Raise NotDurable, if standbys were to confirm the call."""
         binding = self.binding
         durability = binding.options.durability
         if durability is not None and durability.replicas > 0:
@@ -242,7 +242,7 @@ class BaseSession(SessionDefaults):
                 self._ticket = ticket()
                 binding.listener.register(self._ticket, self._bell.ring)
             self._bell.silence()
-        # What asks to wait may have a place, until it is served.
+        # A session that asks to wait may have a place, until it is served.
         placed, self._placed = self._placed, self._placed or waits
         name: list[bytes | None] = [binding.prefix.encode(), binding.name.encode()]
         what: list[bytes | None] = [asked.op.encode(), dump(asked.args), array(asked.items)]
@@ -272,7 +272,7 @@ class BaseSession(SessionDefaults):
         return lane, lane.number
 
     async def _listening(self, end: float | None) -> int | None:
-        """The number of the listener, which is started. None if it takes too long."""
+        """Start the listener, and return its number; None if it takes too long."""
         listener = self.binding.listener
         starting = listener.start()
         patience = listener.patience
@@ -317,23 +317,23 @@ class BaseSession(SessionDefaults):
                 self._pool, binding.options, end, lambda again: (binding.statements.leave, params)
             )
         except PressureError:
-            pass  # it ends by its lease
+            pass  # its lease ends it
 
     @property
     def taken(self) -> TakeBack | None:
-        """What undoes the last call that took items for good, if there was one."""
+        """The request that undoes the last call that took items for good, if there was one."""
         return TakeBack(self._taken) if self._taken is not None else None
 
     def interrupted(self) -> None:
-        """What was called last is perhaps under way."""
+        """Drop the lane: its last call may be under way."""
         self._is_lane_clean = False
 
 
-#: What takes or gives a place in line.
+#: The functions that give or take a place in line.
 _PLACED = frozenset(("put", "take", "take_with_hold", "prefetch", "join", "await", "take_notices"))
-#: What ``durability`` is about.
+#: The functions whose effect ``durability`` is for.
 _CONFIRMED = frozenset(("put", "close", "ack", "ack_many"))
-#: What is tried for ``reconnect`` seconds, however short a time the caller would wait.
+#: The functions that are tried for ``reconnect`` seconds, however short the caller would wait.
 _SETTLING = frozenset(("ack", "ack_many"))
 
 
@@ -344,7 +344,7 @@ def _reply(row: list[bytes | None]) -> Reply:
 
 
 class PostgresSession(BaseSession):
-    """For a thread."""
+    """The session of a thread."""
 
     def __init__(self, binding: Bound, pool: Pool) -> None:
         super().__init__(binding, pool, ThreadBell())
@@ -359,7 +359,7 @@ class PostgresSession(BaseSession):
         finish(self._end())
 
     def take_over(self, ticket: str) -> None:
-        """From now on this session has the place in line of another one."""
+        """Take over the place in line of another session."""
         self._ticket, self._placed = ticket, bool(ticket)
 
     async def _wait_for(self, starting: Future[int | None], seconds: float) -> None:

@@ -1,7 +1,7 @@
 """Detect a silent connection: something on the way drops its bytes, and the client sees no end.
 
-The server answers calls of other connections while one waits for a lock, so its answer there does
-not show that a call is lost. A new connection asks instead what the backend of the first one waits
+The server answers other connections while a call waits for a lock, so its answer there does not
+show that the call is lost. A new connection asks instead what the backend of the first one waits
 for (``pg_stat_activity``, the PostgreSQL manual, "The Cumulative Statistics System"). If a backend
 waits for its client while the client waits for a reply, bytes between them were dropped.
 """

@@ -1,4 +1,4 @@
-"""What is executed at the server: each is a call of one of the schema's functions."""
+"""The statements of this package: each is a call of one of the schema's functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Statement(NamedTuple):
 
 
 class Statements:
-    """Those of one schema."""
+    """The statements of one schema."""
 
     def __init__(self, name: str) -> None:
         schema = quoted(name)
@@ -33,7 +33,7 @@ class Statements:
         self.look_at = _make(schema, "look_at", "status, info, items", 6, 6)
         self.leave = _make(schema, "leave", "NULL::text", 4)
         self.call_host = _make(schema, "call_host", "name, discipline", 6, 4, 5, 6)
-        #: As a caller's own connection is asked.
+        #: The call over a caller's own connection.
         self.stage = (
             f"SELECT status, info::text, items, xid FROM {schema}.stage(%s::text, %s::text, "
             "%s::text, %s::text, %s::text, %s::bigint, %s::text, %s::jsonb, %b::bytea[], "
@@ -42,7 +42,7 @@ class Statements:
         self.list_queues = _make(schema, "list_queues", "queue", 3)
         self.append_sample = _make(schema, "append_sample", "append_sample::text", 5, 2)
         self.read_samples = _make(schema, "read_samples", "at::text, data", 2)
-        #: What the catalogs tell, so no function is installed for it.
+        #: Reads the catalogs, so no function is installed for it.
         self.identify = Statement(
             b"identify",
             b"SELECT concat_ws('-', system_identifier, d.oid, '%s'::regnamespace::oid) "
@@ -53,19 +53,21 @@ class Statements:
         self.server_settings = _make(schema, "server_settings", "server_settings", 0)
 
     def call(self, kind: str) -> Statement:
-        """What calls a queue of that kind."""
+        """Make the statement that calls a queue of that kind."""
         return self._items if kind == "items" else self._tasks
 
 
 def versions(schema: str) -> Statement:
-    """What asks for the version that is installed, and the oldest package that it serves."""
+    """Make the statement that reads the installed version, and the oldest version that it
+    serves."""
     own = quoted(schema)
     text = f"SELECT jsonb_build_array({own}.version(), {own}.serves())"
     return Statement(b"versions", text.encode(), ())
 
 
 def _make(schema: str, function: str, columns: str, number: int, *binary: int) -> Statement:
-    """``binary``: which parameters are in the binary form; the first is 1."""
+    """Make a statement. ``binary`` are the numbers of the parameters in the binary form, from 1
+    on."""
     places = ", ".join(f"${place}" for place in range(1, number + 1))
     called = f"{schema}.{function}({places})"
     # A function that returns one value is called without a scan of its result.

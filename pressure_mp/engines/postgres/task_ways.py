@@ -1,4 +1,4 @@
-"""How requests to queues of tasks are made."""
+"""The ways of requests to queues of tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .ways import Asked, Reply, Way, does, flags, given, number, outcome, same
 
 
 def encode(text: str) -> bytes:
-    """A text that may have what no text in a database has."""
+    """Encode a text as bytes, as it may have characters that no text in a database has."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -119,7 +119,7 @@ def _read_take(request: t.TakeTasks, reply: Reply) -> Any:
 
 
 def _parts(request: Any) -> tuple[dict[str, Any], list[bytes]]:
-    """What the settling requests have in common."""
+    """Make the common arguments and bytes of the requests that settle a task."""
     edit: Edit | None = request.edit
     tube = getattr(request, "tube", None)
     error = getattr(request, "error", "")
@@ -136,7 +136,7 @@ def _ask_settle(op: str, *names: str) -> Any:
         args, parts = _parts(request)
         args |= {"owner": request.owner, "call": request.call} | flags(whole=request.whole)
         args |= given(**{name: getattr(request, name) for name in names})
-        if "priority" in args:  # which may be infinite, as no number of JSON's is
+        if "priority" in args:  # it may be infinite, unlike a number in JSON
             args["priority"] = repr(args["priority"])
         return Asked(op, args, parts)
 
@@ -233,7 +233,7 @@ def _read_closed(request: Any, reply: Reply) -> Any:
 does(t.OpenTasks, _ask_open, _read_open)
 does(t.PutTasks, _ask_put, _read_put)
 does(t.PutAwaited, _ask_put, _read_put)
-#: Of which kind, and how many: for tasks that are put in a transaction of the caller's.
+#: Makes ids for tasks that are put in a transaction of the caller's: of which kind, and how many.
 MAKE_IDS = Way(
     lambda request, _: Asked("make_ids", {"ids": request[0], "number": request[1]}),
     _read_put,

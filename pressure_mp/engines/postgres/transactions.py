@@ -1,7 +1,7 @@
-"""An operation's dealings with a database in a transaction of the caller's.
+"""Sessions in a transaction of the caller's.
 
-What an operation asks for is staged there, and done when the transaction commits; what it only
-looks at, it asks over a connection of this package.
+A request that changes something is staged there, and done when the transaction commits; a request
+that only reads goes over a connection of this package.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())
 
 
 class Bound(session.Bound, Protocol):
-    """The queue of a session, and what has to be known of its database."""
+    """The queue of a session, and what is known of its database."""
 
     @property
     def shown(self) -> str: ...
@@ -59,7 +59,7 @@ class Bound(session.Bound, Protocol):
 
 
 class BaseTransactionSession(SessionDefaults):
-    """For asyncio; and, driven by ``finish``, for threads."""
+    """The common part of the sessions of asyncio tasks and, driven by ``finish``, of threads."""
 
     def __init__(
         self, binding: Bound, pool: Pool, reader: BaseSession, connection: AnyConnection
@@ -69,16 +69,16 @@ class BaseTransactionSession(SessionDefaults):
         self._pool = pool
         self._reader = reader
         self._connection = connection
-        #: The caller's, once something was staged in it.
+        #: The caller's transaction, once something was staged in it.
         self.transaction: CallersTransaction | None = None
 
     async def _execute(self, text: str, params: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The only row of a statement in the caller's transaction."""
+        """Execute a statement in the caller's transaction, and return its only row."""
         raise NotImplementedError
 
     async def _call(self, request: Request, end: float | None) -> Any:
         if isinstance(request, SweepContents):
-            return False  # what was stored goes with the transaction
+            return False  # the content is stored in the transaction
         if not isinstance(request, _STAGED):
             return await self._reader._call(request, end)
         if self._connection not in self._binding.known:
@@ -90,7 +90,7 @@ class BaseTransactionSession(SessionDefaults):
         return way.read(request, await self._stage(asked))
 
     async def _identify(self, end: float | None) -> None:
-        """Know that the connection leads to the queue's database."""
+        """Check that the connection leads to the queue's database."""
         binding, known = self._binding, self._binding.known
         if known.identity is None:
             rows = await persist(self._pool, binding.options, end, lambda again: (_IDENTIFY, ()))
@@ -98,14 +98,14 @@ class BaseTransactionSession(SessionDefaults):
         known.add(self._connection, await self._execute(IDENTITY, ()), binding.shown)
 
     async def _with_ids(self, request: PutTasks, end: float | None) -> PutTasks:
-        """The caller is told the ids now: those that the queue makes are made now, for good."""
+        """Make the ids of tasks now, for good: the caller gets them before the commit."""
         number = sum(not id for id, _ in request.tasks)
         if not number:
             return request
         asked = task_ways.MAKE_IDS.ask((request.ids, number), self._binding.discipline)
         made = await self._reader._ask(task_ways.MAKE_IDS, request, asked, end, False, None)
         if not isinstance(made, list):
-            return request  # there is no such queue, as the next call says too
+            return request  # the queue does not exist, as the next call says too
         ids = iter(made)
         return request._replace(tasks=[(id or next(ids), data) for id, data in request.tasks])
 
@@ -113,7 +113,7 @@ class BaseTransactionSession(SessionDefaults):
         binding = self._binding
         args = {name: value for name, value in asked.args.items() if name != "waits"}
         durability = binding.options.durability
-        if durability:  # else the transaction is as durable as the caller has it
+        if durability:  # otherwise the caller decides how durable it is
             args["durable"] = durability.replicas
         try:
             row = await self._execute(
@@ -149,7 +149,7 @@ class BaseTransactionSession(SessionDefaults):
 
 
 class TransactionSession(BaseTransactionSession):
-    """For a thread."""
+    """The session of a thread."""
 
     def __init__(self, binding: Bound, pool: Pool, given: object) -> None:
         connection = unwrap(given)
@@ -178,7 +178,7 @@ class TransactionSession(BaseTransactionSession):
 
 
 class AsyncTransactionSession(BaseTransactionSession):
-    """For an asyncio task."""
+    """The session of an asyncio task."""
 
     def __init__(self, binding: Bound, pool: LoopPool, given: object) -> None:
         connection = unwrap(given)

@@ -1,4 +1,5 @@
-"""How a request is made of the schema's functions, and what their replies are."""
+"""Ways: the calls of the schema's functions for requests, and the replies that they make of
+rows."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ R = TypeVar("R")
 
 
 class Reply(NamedTuple):
-    """What a function replied: a status, what there is to say, and bytes."""
+    """The reply of a function: a status, values, and bytes."""
 
     status: str
     info: Any
@@ -20,7 +21,7 @@ class Reply(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a function is told: a name for what is to be done, arguments, and bytes."""
+    """The call of a function: the name of an operation, arguments, and bytes."""
 
     op: str
     args: dict[str, Any]
@@ -29,7 +30,7 @@ class Asked(NamedTuple):
 
 
 class Way(NamedTuple):
-    """How one type of request is done.
+    """The way in which one type of request is done.
 
     ``ask`` makes the call from the request and the queue's discipline; ``read`` makes the reply
     from the request and the rows. A request that ``reads`` changes nothing; ``once`` marks a
@@ -44,7 +45,7 @@ class Way(NamedTuple):
     takes: bool = False
 
 
-#: By the types of the requests. The modules called ``…_ways`` fill it.
+#: The ways by the types of requests. The modules called ``…_ways`` fill this.
 ways: dict[type, Way] = {}
 
 
@@ -57,35 +58,35 @@ def does(
     once: bool = True,
     takes: bool = False,
 ) -> None:
-    """Note how requests of this type are done."""
+    """Note the way of requests of this type."""
     assert kind not in ways, f"there are two ways to do {kind.__name__}"
     ways[kind] = Way(ask, read, reads, once, takes)
 
 
-#: The statuses that are an outcome, and nothing else.
+#: The statuses that are an outcome without values.
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
 def outcome(request: Any, reply: Reply) -> Outcome:
-    """The outcome that a status is."""
+    """Return the outcome of a status."""
     return _OUTCOMES[reply.status]
 
 
 def number(request: Any, reply: Reply) -> Any:
-    """A number, unless it is an outcome."""
+    """Return a number, or the outcome."""
     return reply.info if reply.status == "number" else _OUTCOMES[reply.status]
 
 
 def flags(**said: bool) -> dict[str, Any]:
-    """Arguments of which those are there that are so."""
+    """Make arguments of the flags that are True."""
     return {name: True for name, is_so in said.items() if is_so}
 
 
 def given(**said: Any) -> dict[str, Any]:
-    """Arguments of which those are there that are not None."""
+    """Make arguments of the values that are not None."""
     return {name: value for name, value in said.items() if value is not None}
 
 
 def same(op: str) -> Callable[[Any, str], Asked]:
-    """What a request is asked by that has no arguments."""
+    """Make the ``ask`` of a request without arguments."""
     return lambda request, discipline: Asked(op, {})

@@ -1,4 +1,4 @@
-"""A connection, over libpq as psycopg has it: one implementation for threads and event loops.
+"""A connection over psycopg's libpq: one implementation for threads and event loops.
 
 A thread drives these coroutines by :func:`finish`: its wires block, and never suspend.
 """
@@ -28,12 +28,12 @@ from .schema import SETTINGS
 from .silence import waits_for_client
 from .statements import Statement
 
-#: Each statement is a transaction of its own, in which every step sees what was committed before.
+#: Each statement is a transaction of its own, in which each step sees all earlier commits.
 _OPTIONS = " ".join(
     "-c {}={}".format(setting, value.replace(" ", "\\ "))
     for setting, value in {"default_transaction_isolation": "read committed", **SETTINGS}.items()
 )
-#: Seconds after which the operating system gives up a host that confirms nothing.
+#: Seconds after which the operating system gives up a host that confirms no data.
 _GONE = 10
 _SILENT = "timeout: the server says nothing"
 _LOST = "it is silent: the server, asked over another one, waits for bytes of this one"
@@ -44,16 +44,16 @@ Row = list["bytes | None"]
 
 
 class Unconfirmed(list[Row]):
-    """Rows of a call that is done, but for whose standbys nobody waits any more: an administrator
-    ended that."""
+    """Rows of a call that is done, but that its standbys have not confirmed: an administrator ended
+    the wait for them."""
 
 
 class Wire(ABC):
-    """A connection that one call uses at a time. Its reply is awaited to the end, or it is
-    closed."""
+    """A connection that one call uses at a time. Each reply is awaited to its end, or the
+    connection is closed."""
 
     def __init__(self, shown: str, schema: str, prepares: bool) -> None:
-        #: The URL of what it leads to, without what is secret.
+        #: The URL of the server, without passwords.
         self.shown = shown
         self._schema = schema
         self._prepares = prepares
@@ -65,10 +65,10 @@ class Wire(ABC):
 
     @abstractmethod
     async def ready(self, reads: bool, timeout: float | None) -> bool:
-        """Wait until it can be read, or else written; False when the time is up."""
+        """Wait until it can be read, or else written; return False when the time is over."""
 
     async def connect(self, conninfo: str, timeout: float) -> None:
-        """Raises BrokerUnavailable; WrongServerError when to try again would not help."""
+        """Connect. Raises BrokerUnavailable; WrongServerError when another try would not help."""
         self._conninfo = conninfo
         end = time.monotonic() + timeout
         try:
@@ -92,8 +92,8 @@ class Wire(ABC):
             raise without_frames(error) from None
 
     def _note(self, notice: Any) -> None:
-        """What the server says is that the wait for its standbys was ended: known in any language
-        by who says it."""
+        """Note a notice of the server that the wait for its standbys was ended: its source function
+        tells that in any language."""
         if notice.error_field(DiagnosticField.SOURCE_FUNCTION) == b"SyncRepWaitForLSN":
             self._is_unconfirmed = True
 
@@ -102,7 +102,7 @@ class Wire(ABC):
 
     @property
     def is_usable(self) -> bool:
-        """Whether nobody ended it, as far as is known without asking."""
+        """Whether the connection is open, as far as is known without asking the server."""
         pgconn = self.pgconn
         if pgconn is None or pgconn.status != ConnStatus.OK:
             return False
@@ -113,11 +113,11 @@ class Wire(ABC):
     async def execute(
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> list[Row]:
-        """The rows; Unconfirmed, where that is known. Raises what :mod:`errors` has; ConnectionLost
-        when no reply came.
+        """Execute a statement, and return the rows; Unconfirmed, where that is known. Raises the
+        errors of :mod:`errors`; ConnectionLost when no reply came.
 
-        The first cancellation is put off until the reply is there: what a call took out of the
-        queue must not be lost with its reply.
+        The first cancellation is postponed until the reply is there: items that a call took must
+        not be lost with its reply.
         """
         end = None if timeout is None else time.monotonic() + timeout
         self._is_unconfirmed = False
@@ -134,8 +134,8 @@ class Wire(ABC):
     async def execute_together(
         self, calls: Sequence[tuple[Statement, Sequence[bytes | None]]], timeout: float | None
     ) -> list[list[Row]]:
-        """The same of several calls, in one transaction and in this order: if one of them raises
-        anything, none was done."""
+        """Execute several calls, in one transaction and in this order: if one of them raises, none
+        was done."""
         end = None if timeout is None else time.monotonic() + timeout
         self._is_unconfirmed = False
         new = {call[0].name: call[0] for call in calls}
@@ -152,13 +152,13 @@ class Wire(ABC):
             self.pgconn.exit_pipeline_mode()
             for statement, reply in zip(preparing, replies, strict=False):
                 self._rows(reply)
-                self._prepared.add(statement.name)  # also if what follows fails
+                self._prepared.add(statement.name)  # even if the next step fails
             return [self._told(self._rows(reply)) for reply in replies[len(preparing) :]]
         except OperationalError as error:
             raise self._lost(error) from None
 
     def _lacks(self, replies: list[Any]) -> bool:
-        """Whether something of what was sent has no reply yet."""
+        """Whether a part of the sent commands has no reply yet."""
         pgconn = self.pgconn
         while not pgconn.is_busy():
             reply = pgconn.get_result()
@@ -189,7 +189,7 @@ class Wire(ABC):
         return ConnectionLost(f"the connection to {self.shown} broke: {error}")
 
     async def execute_text(self, text: str, timeout: float | None = None) -> None:
-        """Several statements in one transaction, whose rows nobody needs."""
+        """Execute several statements in one transaction, and drop their rows."""
         end = None if timeout is None else time.monotonic() + timeout
         try:
             self.pgconn.send_query(text.encode())
@@ -198,14 +198,14 @@ class Wire(ABC):
             raise self._lost(error) from None
 
     async def _result(self, end: float | None) -> list[Row]:
-        """The rows of what was sent."""
+        """Return the rows of the statement that was sent."""
         await self._wait_while(self.pgconn.is_busy, end)
         return self._read()
 
     @abstractmethod
     async def _wait_while(self, lacks: Callable[[], bool], end: float | None) -> None:
-        """Send all, and read until the reply is here. Raises OperationalError when the time is
-        up."""
+        """Send all, and read until the reply is there. Raises OperationalError when the time is
+        over."""
 
     async def _flush(self, end: float | None) -> None:
         """Send all."""
@@ -214,9 +214,9 @@ class Wire(ABC):
                 raise OperationalError("the server takes nothing")
 
     async def _wait_on(self, end: float | None) -> None:
-        """Nothing came for some time: raise OperationalError when the time is up, and when bytes
-        were dropped on the way. A large call over a slow link is on its way: the server's host
-        confirms more and more of it."""
+        """Check the connection when nothing came for some time: raise OperationalError when the
+        time is over, or when bytes were dropped on the way. A large call over a slow link is not
+        lost: the server's host confirms more and more of it."""
         if end is not None and time.monotonic() >= end:
             raise OperationalError(_SILENT)
         own, before = self.pgconn.socket, unconfirmed(self.pgconn.socket)
@@ -226,7 +226,7 @@ class Wire(ABC):
             raise OperationalError(_LOST)
 
     def _read(self) -> list[Row]:
-        """The rows, which are here."""
+        """Return the rows, which have been received."""
         pgconn = self.pgconn
         found: Any = None
         while (result := pgconn.get_result()) is not None:
@@ -236,7 +236,7 @@ class Wire(ABC):
         return self._rows(found)
 
     def _rows(self, found: Any) -> list[Row]:
-        """The rows of one result. Raises what it says instead."""
+        """Return the rows of one result, or raise its error."""
         if found.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             columns = range(found.nfields)
             return [[found.get_value(row, n) for n in columns] for row in range(found.ntuples)]
@@ -251,7 +251,7 @@ class Wire(ABC):
         raise refusal(state.decode(), message.decode(errors="replace"), self.shown, self._schema)
 
     def close(self) -> None:
-        """Nothing more is heard of it. In the child of a fork the parent's one goes on."""
+        """Close the connection. In a forked child the parent's connection stays open."""
         pgconn, self.pgconn = self.pgconn, None
         if pgconn is None:
             return
@@ -269,7 +269,7 @@ def _let_go(pgconn: Any) -> None:
 
 
 def _with_options(conninfo: str) -> bytes:
-    """What libpq connects by, and what this package wants besides; what the URL says is kept."""
+    """Add the options of this package to a connection string; the URL's own options stay."""
     try:
         parsed = pq.Conninfo.parse(conninfo.encode())
     except OperationalError as error:
@@ -298,12 +298,12 @@ def _left(end: float | None) -> float | None:
 
 
 def _until_silent(end: float | None) -> float:
-    """The seconds until the time is up, or until the server is asked."""
+    """Return the seconds until the time is over, or until the server is asked."""
     return SILENCE if end is None else min(max(end - time.monotonic(), 0.0), SILENCE)
 
 
 class BlockingWire(Wire):
-    """For threads."""
+    """A connection for threads."""
 
     _reply: Poll | None = None
 
@@ -317,7 +317,7 @@ class BlockingWire(Wire):
         if pgconn.flush():
             await self._flush(end)
         reply = self._reply
-        if reply is None:  # the socket is the same from now on
+        if reply is None:  # the socket stays the same from now on
             reply = self._reply = new_poll()
             reply.register(pgconn.socket, select.POLLIN)
         while lacks():
@@ -331,7 +331,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 
 class LoopWire(Wire):
-    """For an event loop."""
+    """A connection for an event loop."""
 
     async def _wait_while(self, lacks: Callable[[], bool], end: float | None) -> None:
         await self._flush(end)
