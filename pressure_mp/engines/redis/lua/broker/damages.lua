@@ -1,7 +1,7 @@
--- damages: what is wrong with the keys of some queues of the protocol. Changes nothing.
+-- damages: find the damages of some queues of the protocol. Changes nothing.
 -- replies: done damages
 -- uses: incarnation
--- The keys are those of each queue in turn, see `EXAMINED` in scripts.py. A damage is '' for none.
+-- The keys are the keys of each queue in turn, see `EXAMINED` in scripts.py. A damage is '' for none.
 local PARTS = 20
 local damages = {}
 for at = 0, #KEYS - 1, PARTS do

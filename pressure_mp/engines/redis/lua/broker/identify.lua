@@ -1,7 +1,7 @@
--- identify: what tells this server's queues of one prefix from all others.
+-- identify: return the id of this server's queues of one prefix.
 -- keys: identity
 -- args: drawn
---   drawn  what it is from now on, if nobody asked before
+--   drawn  the id from now on, if there is none
 -- replies: done identity
 redis.call('SET', KEYS[1], ARGV[1], 'NX')
 return {'done', redis.call('GET', KEYS[1])}

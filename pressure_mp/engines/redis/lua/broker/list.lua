@@ -1,21 +1,21 @@
--- list: some queues, as a list shows them. Changes nothing.
+-- list: return the summaries of some queues. Changes nothing.
 -- args: own way...
---   own  1: they may be of any discipline but the protocol's; 0: they are the protocol's
---   way  the ways of tasks that are told
+--   own  1: the queues may be of any discipline but the protocol's; 0: they are the protocol's
+--   way  the transitions of tasks that are counted
 -- replies: done queues
--- The keys are those of each queue in turn, see `LISTED` in scripts.py. A key of a type that no client
--- writes counts as missing. For one whose name only looks like another discipline's there is ''.
+-- The keys are the keys of each queue in turn, see `LISTED` in scripts.py. A key of a type that no client writes counts
+-- as missing. The reply for a queue whose name only looks like another discipline's is ''.
 local parts = ARGV[1] == '1' and 14 or 12
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
--- A reply, nil for an error.
+-- Return a reply, nil for an error.
 local function told(reply)
   if type(reply) == 'table' and reply.err then return nil end
   return reply
 end
 
--- How many wait to put, and to get: in line, or with the role.
+-- Count the clients that wait to put, and to get: in line, or with the role.
 local function waiting(line, p_holder, c_holder)
   local found = {producer = 0, consumer = 0}
   local entries = told(redis.pcall('HGETALL', line)) or {}
@@ -30,7 +30,7 @@ local function waiting(line, p_holder, c_holder)
   return found.producer, found.consumer
 end
 
--- How many items were fetched ahead, and are not known to be handed out.
+-- Count the items that were fetched ahead, and are not known to be handed out.
 local function ahead(readers)
   local number, records = 0, told(redis.pcall('HGETALL', readers)) or {}
   for i = 2, #records, 2 do
@@ -46,10 +46,10 @@ local function items(at, discipline)
     unpack(KEYS, at + 1, at + 12)
   local counts = redis.call('MGET', bound, put, got)
   if not counts[1] and parts == 12 then return nil end
-  -- Of the two one is an error: data is a list or a sorted set.
+  -- One of the two is an error: data is a list or a sorted set.
   local length = told(redis.pcall('LLEN', data)) or told(redis.pcall('ZCARD', data)) or 0
   local reply = {discipline, counts[1] or '0', length, counts[2] or '0', counts[3] or '0'}
-  -- Most queues have none of these most of the time: then nothing is told of them.
+  -- Most queues have none of these most of the time: then the reply has nothing for them.
   local returned = told(redis.pcall('HGET', meta, 'returned'))
   if returned or redis.call('EXISTS', closed, in_flight, readers, rejected, line, p_holder, c_holder) > 0 then
     reply[6] = redis.call('EXISTS', closed)
@@ -61,7 +61,7 @@ local function items(at, discipline)
   return reply
 end
 
--- Of the task that is next the number of its arrival, which is a time in microseconds, tells its age.
+-- The age of the next task follows from the number of its arrival, which is a time in microseconds.
 local function tasks(at)
   local line, meta, counts, ready = KEYS[at + 9], unpack(KEYS, at + 12, at + 14)
   local ways = {}

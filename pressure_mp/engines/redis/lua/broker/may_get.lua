@@ -1,6 +1,6 @@
--- may_get: in which queues a get would not wait. Changes nothing.
+-- may_get: find the queues in which a get would not wait. Changes nothing.
 -- replies: done answers
--- The keys are those of each queue in turn: its bound, what says that it is closed, and the list that has an element
+-- The keys are the keys of each queue in turn: its bound, the mark that it is closed, and the list that has an element
 -- while there is an item. An answer is 1 or 0.
 local found = {}
 for at = 1, #KEYS, 3 do

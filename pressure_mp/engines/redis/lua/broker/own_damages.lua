@@ -1,17 +1,17 @@
--- own_damages: what is wrong with the keys of some queues that are not the protocol's. Changes nothing.
+-- own_damages: find the damages of some queues that are not the protocol's. Changes nothing.
 -- args: way...
---   way  the ways of tasks that are counted
+--   way  the transitions of tasks that are counted
 -- replies: done damages
--- The keys are those of each queue in turn, see `EXAMINED_OWN` in scripts.py. A damage is '' for none.
+-- The keys are the keys of each queue in turn, see `EXAMINED_OWN` in scripts.py. A damage is '' for none.
 local PARTS = 16
--- Of so many tasks it is looked where they have to be.
+-- The most tasks whose places are checked.
 local SOME = 500
 
 local function is_there(key)
   return redis.call('EXISTS', key) == 1
 end
 
--- Whether a key is missing that a task has to be in; `found` says which are there.
+-- Whether a key is missing that a task must be in; `found` says which exist.
 local function lacks(records, found)
   local some = redis.call('HRANDFIELD', records, SOME, 'WITHVALUES')
   for i = 2, #some, 2 do
@@ -27,7 +27,7 @@ local function lacks(records, found)
   return false
 end
 
--- Whether as many tasks are ready, and as many buried or kept, as are counted.
+-- Whether the numbers of ready tasks, and of buried and kept tasks, are those that are counted.
 local function are_counted(counts, ready, behind, shelf)
   local there = {R = redis.call('ZCARD', ready) + redis.call('ZCARD', behind), S = redis.call('ZCARD', shelf)}
   for i, number in ipairs(redis.call('HMGET', counts, unpack(ARGV))) do

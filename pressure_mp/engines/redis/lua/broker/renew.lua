@@ -1,10 +1,10 @@
--- renew: a process says of several queues that it is there, see `renew` of a queue.
+-- renew: renew the leases of a process in several queues, see `renew` of a queue.
 -- args: owner protocol queue...
 --   protocol  1: the queues are the protocol's
---   queue     for each: its lease, consumes, produces and tickets as of `renewal`, each in a line
+--   queue     for each: its lease, consumes, produces and tickets, see `renewal`, each in a line
 -- replies: done renewals
 -- uses: bound incarnation role line keepers renewal
--- The keys are those of each queue in turn. One that cannot be renewed in this way has '' instead of a reply.
+-- The keys are the keys of each queue in turn. The reply for a queue that cannot be renewed in this way is ''.
 local parts, found = #KEYS / (#ARGV - 2), {}
 for queue = 3, #ARGV do
   local first = (queue - 3) * parts

@@ -1,9 +1,8 @@
--- samples: what was noted of all queues behind a time.
+-- samples: list the samples of all queues after a time.
 -- keys: samples
 -- args: after
 -- replies: done samples
--- Each is a time and what was noted, the oldest first. Who asks again and again gets few: it looks from
--- the newest on.
+-- Each is a time and data, the oldest first. Repeated calls get few samples, so it reads from the newest on.
 local STEP = 10
 local after = tonumber(ARGV[1])
 local newest_first = {}

@@ -1,4 +1,4 @@
--- enlist: a process begins to use an anonymous queue.
+-- enlist: note that a process uses an anonymous queue.
 -- keys: bound users
 -- args: user
 -- replies: done | missing

@@ -1,4 +1,4 @@
--- kind: which discipline the queue has; a queue of another implementation is first in, first out.
+-- kind: return the discipline of the queue; a queue of another implementation is first in, first out.
 -- keys: bound meta
 -- replies: done discipline | missing
 if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end

@@ -1,4 +1,4 @@
--- users: the processes that use an anonymous queue.
+-- users: list the processes that use an anonymous queue.
 -- keys: bound users
 -- replies: done users | missing
 if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end

@@ -1,7 +1,7 @@
--- peek: the items whose turn it is next, which stay.
+-- peek: list the next items, and leave them queued.
 -- keys: bound data
 -- args: start limit
---   start  how many to pass over
+--   start  how many items to skip
 -- replies: done items begin keys | missing
 -- uses: bound storage
 if not read_bound(KEYS[1]) then return {'missing'} end
@@ -12,5 +12,5 @@ for _, member in ipairs(redis.call('ZRANGE', KEYS[2], ARGV[1], ARGV[1] + ARGV[2]
   found[#found + 1] = item
   told[#told + 1] = string.sub(member, 9)
 end
--- Which weight an item was put with is not kept.
+-- The weight with which an item was put is not kept.
 return {'done', found, '1 ', told}

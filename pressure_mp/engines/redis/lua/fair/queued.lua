@@ -1,4 +1,4 @@
--- queued: how many items of one key are queued.
+-- queued: count the queued items of one key.
 -- keys: bound
 -- args: key
 -- replies: done number | missing

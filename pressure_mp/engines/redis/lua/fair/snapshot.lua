@@ -1,10 +1,10 @@
--- snapshot: the items of the present round, and those of later ones, in the order of service.
+-- snapshot: list the items of the present round, and of later rounds, in the order of service.
 -- keys: bound data
 -- args: limit
---   limit  how many items are told
+--   limit  how many items at most
 -- replies: done length keys items current | missing
 -- uses: bound storage
--- The first `current` of the items are those of the present round.
+-- The first `current` items belong to the present round.
 if not read_bound(KEYS[1]) then return {'missing'} end
 local round = redis.call('HGET', clock, 'round') or '0'
 local members = redis.call('ZRANGE', KEYS[2], 0, ARGV[1] - 1)

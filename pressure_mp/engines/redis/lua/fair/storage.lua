@@ -1,13 +1,12 @@
 -- keys: items ready tenants clock
 -- item: ready
--- Fair by key, in rounds: in each, every key that has items queued has as many served as its weight
--- says, 1 unless told otherwise. An item is given its round when it arrives: the one after the
--- present one, or a later one when the key's share of that is used up. So the sorted set has the
--- round as score, and as member the number of the arrival, in eight bytes, and the key; its smallest
--- is next. `items` has the items by number of arrival. `tenants` has for each key with queued items
--- the last round that it has a share of, how much of it is used up, and how many are queued. `clock`
--- has the number of the last arrival, and the present round: that of the item that was served last.
--- `ready` has one element exactly while something is queued.
+-- Fair by key, in rounds: in each round, each key with queued items has as many items served as its weight, which is 1
+-- by default. An item gets its round when it arrives: the round after the present one, or a later one when the key's
+-- share of that is used up. So the sorted set has the round as score, and as member the number of the arrival, in eight
+-- bytes, and the key; its smallest is next. `items` has the items by number of arrival. `tenants` has for each key with
+-- queued items the last round in which it has a share, how much of that is used up, and how many items are queued.
+-- `clock` has the number of the last arrival, and the present round: the round of the item that was served last.
+-- `ready` has one element exactly while an item is queued.
 
 local function size(data)
   return redis.call('ZCARD', data)
@@ -50,7 +49,7 @@ local function placing(data, length, order)
   end
 end
 
--- A function that takes an item out; or nil and an error where the server removed what was kept of it.
+-- A function that takes an item; or nil and an error where the server removed a part of it.
 local function taking(data, length)
   redis.call('HLEN', items)
   redis.call('LLEN', ready)
@@ -82,7 +81,7 @@ end
 -- A function that puts an item back to its `place`, which taking it returned. Its key's share of the
 -- round stays used up.
 local function returning(data, length)
-  local anew = {}  -- the keys of which nothing was queued: what they had used up is not kept
+  local anew = {}  -- the keys without queued items: their used shares are not kept
   redis.call('HLEN', items)
   redis.call('LLEN', ready)
   redis.call('HLEN', tenants)

@@ -1,4 +1,4 @@
--- tenants: the keys that have items queued, in no order.
+-- tenants: list the keys with queued items, in no order.
 -- keys: bound
 -- replies: done keys | missing
 -- uses: bound storage

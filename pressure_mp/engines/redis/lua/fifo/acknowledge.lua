@@ -1,14 +1,14 @@
--- acknowledge: an item in flight is dealt with.
+-- acknowledge: acknowledge an item in flight.
 -- keys: bound produced_messages consumed_messages done finished in_flight deliveries uploads chunks consumed_bytes
 -- args: owner seq
---   seq  the item, or empty when the owner has none: then it is the oldest in flight, if any is
+--   seq  the item, or empty when the owner has none: then the oldest in flight, if there is one
 -- replies: done unfinished left | passed | late | excess | missing
 -- uses: bound tasks deliveries chunks incarnation
 -- once: yes
 -- full: yes
--- `passed`: another process acknowledged this item before, having none of its own. `late`: the
--- item was taken away from this owner; it is, or was, another's. `left` is there when the content was in
--- chunks, which are removed now: of how many contents there are more to remove, see sweep.
+-- `passed`: another process acknowledged this item before, as it had none of its own. `late`: the item was taken away
+-- from this owner; it is, or was, another's. `left` is there when the content was in chunks, which are removed now: the
+-- number of contents with more to remove, see sweep.
 if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 local owner, seq = ARGV[1], ARGV[2]

@@ -1,21 +1,21 @@
 -- add_moved: add items that were in memory which the processes of one host share.
 -- keys: data bound not_full produced_messages produced_bytes consumed_messages consumed_bytes meta producer
 -- args: first size front client number item...
---   first   how many items came before them there, which were taken, or added by such a call
---   size    how many bytes those were that were taken
+--   first   how many items came before them there, and were taken, or added by such a call
+--   size    the bytes of the taken ones
 --   front   1: they were taken there, counted as consumed, and go to the front, in order
 --   number  how many items there are
 -- replies: done | missing
 -- uses: bound count incarnation
 -- once: yes
--- `moved` in meta is the number of the next one: what a call adds that was cut off is not added again.
+-- `moved` in meta is the number of the next item: items of a call whose reply was lost are not added again.
 local first, size, all = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])
 local meta = KEYS[8]
 if is_strange(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[2])
 if not bound then return {'missing'} end
 local length = redis.call('LLEN', KEYS[1])
-redis.call('LLEN', KEYS[3]) -- a key of another type is found before anything is written
+redis.call('LLEN', KEYS[3]) -- checks the type before the first write
 local moved = tonumber(redis.call('HGET', meta, 'moved'))
 local front = ARGV[3] == '1'
 local skip = not front and moved and moved - first or 0

@@ -1,18 +1,19 @@
--- drain: note what a reader handed out, and read what there is for it, if that can be done at once.
+-- drain: note the items that a reader handed out, and reserve the queued ones, if that can be done at once.
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_holder waiting uploads readers
 -- args: reader call handed number size client process lease
---   handed   how many items it ever handed out: all that it reserved
+--   handed   how many items it ever handed out: all items that it reserved
 --   number   how many items at most
 --   size     how many bytes at most
---   process  what the ids of all clients of its process begin with
+--   process  the beginning of the ids of all clients of its process
 -- replies: done items | declined
 -- uses: role bound count batch deliveries
--- The fast path of `reserve`, of a queue with a bound: nobody waits or looks, no content is in chunks, and all was read
--- by one call that was handed out. After `declined` nothing has changed, and `reserve` says what to do.
+-- The fast path of `reserve`, for a queue with a bound: no client waits or reads counts, no content is in chunks, and
+-- all items of the reader, which it handed out, are from one call. After `declined` nothing has changed, and `reserve`
+-- goes on.
 local reader, call, handed, client = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[6]
 local data, free, not_full, holder, readers = KEYS[1], KEYS[4], KEYS[5], KEYS[8], KEYS[11]
 
--- The sign of space counts twice, and each of the last two so often that there is neither.
+-- The token for space counts twice, and the last two keys so much that neither may exist.
 local found = redis.call('EXISTS', free, not_full, not_full, KEYS[9], KEYS[9], KEYS[9], KEYS[9], KEYS[10], KEYS[10], KEYS[10], KEYS[10])
 if found > 3 or redis.call('PTTL', KEYS[7]) < 0 then return {'declined'} end
 local texts = redis.call('MGET', KEYS[2], KEYS[3])

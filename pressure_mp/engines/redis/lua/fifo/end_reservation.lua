@@ -1,12 +1,12 @@
--- end_reservation: a reader, or who knows it, says how many items it handed out. The others are for anybody.
+-- end_reservation: end a reader's reservation, by itself or by another client; any client may take the other items.
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder uploads readers
 -- args: reader call handed who client
---   call    its last call, which does nothing when it comes after this one; 0 if that is not known
+--   call    its last call, which does nothing when it comes after this; 0 if that is not known
 --   handed  how many items it ever handed out; or empty, if that is not known
---   who     reader, which says so itself; dead: it has ended; stopped: only if its lease has ended
+--   who     reader: the reader itself calls; dead: it has ended; stopped: only if its lease has ended
 -- replies: done number | late number
 -- uses: role bound count chunks batch deliveries reservation incarnation
--- `late`: it has reserved nothing any more. `number` says how many of all its items count as handed out.
+-- `late`: its reservation was over. `number` is how many of its items in all count as handed out.
 local reader, call, handed, who, client = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local free, claim, holder, readers = KEYS[4], KEYS[8], KEYS[9], KEYS[11]
 

@@ -1,4 +1,4 @@
--- get_many: take the oldest items, as many as are there (specification: Get).
+-- get_many: take the oldest items (specification: Get).
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads chunks producer_free
 -- args: limit size eof client ticket mode turn lease conn
 --   limit     how many items at most

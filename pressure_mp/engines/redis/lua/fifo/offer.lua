@@ -6,12 +6,12 @@
 -- once: yes
 -- bare: yes
 -- durable: yes
--- The fast path of `put`: nobody has the role, and there is space. It has few keys and arguments,
--- since each of them costs time. After `declined` nothing has changed, and `put` says what to do.
+-- The fast path of `put`: no client has the role, and there is space. It has few keys and arguments, since each of them
+-- costs time. After `declined` nothing has changed, and `put` goes on.
 local item, client = ARGV[1], ARGV[2]
 local data, not_full = KEYS[1], KEYS[6]
 
--- The role and the sign count twice, so that 4 means: both of them, and not closed.
+-- The role and the token for space count twice, so that 4 means: both of them, and not closed.
 if redis.call('EXISTS', KEYS[5], KEYS[5], not_full, not_full, KEYS[3]) ~= 4 then return nil end
 local texts = redis.call('MGET', KEYS[2], KEYS[4])
 local bound = parse_bound(texts[1])

@@ -5,21 +5,21 @@
 -- uses: bound count oldest
 -- once: yes
 -- bare: yes
--- The fast path of `get`: nobody has the role. It has few keys and arguments, since each of them costs time. After
--- `empty` and `declined` nothing has changed; after `declined` `get` says what to do.
+-- The fast path of `get`: no client has the role. It has few keys and arguments, since each of them costs time. After
+-- `empty` and `declined` nothing has changed; after `declined` `get` goes on.
 local client, data, not_full = ARGV[1], KEYS[1], KEYS[5]
 
--- The role counts twice: 3 is the role and the sign that there is space.
+-- The role counts twice: 3 is the role and the token for space.
 local found = redis.call('EXISTS', KEYS[4], KEYS[4], not_full)
 if found < 2 then return nil end
 local texts = redis.call('MGET', KEYS[2], KEYS[3])
 local bound = parse_bound(texts[1])
 if not bound then return nil end
 
--- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
+-- RPOP comes first: it is allowed when the server is out of memory, and so are the commands after it.
 local item = redis.call('RPOP', data)
 if not item then
-  -- Without the sign on an empty queue it may be lost, which `get` knows of, as it does of uploads.
+  -- The token for space of an empty queue may be lost, which `get` handles, and contents, too.
   if found == 3 and redis.call('EXISTS', KEYS[8], KEYS[9]) == 0 then return {'empty', 'item'} end
   return nil
 end

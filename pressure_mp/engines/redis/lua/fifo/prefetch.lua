@@ -1,18 +1,17 @@
--- prefetch: take the oldest items ahead of their need: the reader hands them out, and they stay with the broker until then.
+-- prefetch: take the oldest items before they are needed: they stay with the broker until the reader hands them out.
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers deliveries presence returned fetched readers uploads chunks producer_free
 -- args: reader call number size eof client ticket mode turn lease conn
---   reader  who hands them out: a handle of the process that is responsible for the items
---   call    the reader's number for this call. It says too that all of its last call was handed out
+--   reader  the handle that hands them out, of the process that owns the items
+--   call    the reader's number for this call, which also says that all items of its last call were handed out
 --   number  how many items at most
 --   size    after how many bytes to stop
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
 -- replies: done items | large | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count chunks batch consume deliveries departures incarnation
--- Nobody takes more than its share of what is there. A call that comes twice has the same reply,
--- since what it fetched is kept. `large`: the next item's content is in chunks; nobody keeps such an
--- item ahead of its need, it is to be got. After `empty` in mode wait the caller has the consumer
--- role and waits for an item with it.
+-- No reader takes more than its share of the items. A call that comes twice has the same reply, since the items that it
+-- fetched are kept. `large`: the next item's content is in chunks; such an item cannot be prefetched, and must be got.
+-- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local reader, call, client, ticket, mode, turn = ARGV[1], tonumber(ARGV[2]), ARGV[6], ARGV[7], ARGV[8], ARGV[9]
 local lease, owner = tonumber(ARGV[10]), owner_of(ARGV[1])
 local data, waiting = KEYS[1], KEYS[11]
@@ -24,7 +23,7 @@ local _, last, _, _, apart = read_reader(redis.call('HGET', readers, reader))
 if last == call then
   return {'done', (read_fetched(fetched, reader, apart))}
 elseif last > call then
-  return {'stale'} -- it comes too late, over a connection that was given up: nobody hears the reply
+  return {'stale'} -- too late, over a connection that was given up: no client reads the reply
 end
 
 local entry = leave_line(waiting, turn, ticket)

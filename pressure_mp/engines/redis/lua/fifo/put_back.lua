@@ -1,13 +1,12 @@
--- put_back: a reader fetched items and does not hand them out: they go back to the front.
+-- put_back: requeue items at the front that a reader fetched and does not hand out.
 -- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished returned fetched readers consumer_holder
 -- args: reader call number unheard
---   number   how many it handed out: those stay out
---   unheard  1: nobody heard the reply to that call. If it only comes now, it is to do nothing: its record stays
+--   number   how many it handed out: these are not requeued
+--   unheard  1: the reply to that call was not read. The record stays, so that the call does nothing if it comes now
 -- replies: done returned | late | missing
 -- uses: bound tasks deliveries front returns incarnation
--- `late`: the items were taken away from this reader.
--- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
--- shut down with `immediate` they are dropped, and count as done.
+-- `late`: the items were taken away from this reader. Items go back in the order of their numbers, and beyond the bound
+-- if necessary. On a queue that was shut down with `immediate` they are dropped, and count as done.
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
@@ -16,7 +15,7 @@ local _, call, _, _, apart = read_reader(redis.call('HGET', readers, reader))
 local asked, is_unheard = tonumber(ARGV[2]), ARGV[4] == '1'
 
 local function leave()
-  redis.call('HDEL', readers, reader) -- a full server refuses no write behind that
+  redis.call('HDEL', readers, reader) -- after this write a full server refuses no other one
   if is_unheard then redis.call('HSET', readers, reader, write_reader(0, asked, 0, 0, 0)) end
 end
 

@@ -38,7 +38,7 @@ if full then
     give_back(state, free, claim, holder)
     return {'busy', 'consumer', 'reserved', length}
   end
-  -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
+  -- The reference's get sets the token for space even on an over-filled queue; with it, no client could wait.
   if at_bound and signs > 0 then redis.call('DEL', not_full) end
   if mode ~= 'wait' then
     give_back(state, free, claim, holder)

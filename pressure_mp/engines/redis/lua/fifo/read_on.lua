@@ -1,23 +1,23 @@
--- read_on: note what a reader handed out, and that it keeps the items which it has just read by a plain LRANGE.
+-- read_on: note the items that a reader handed out, and reserve the items that it has just read by a plain LRANGE.
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_holder waiting uploads readers
 -- args: reader call told handed kept size client process lease
 --   told     how many items it had handed out at its last call, call - 1
---   handed   how many items it ever handed out; `size` is the bytes of those that it handed out since its last call
---   kept     how many of those that it reserved it has not
---   process  what the ids of all clients of its process begin with
+--   handed   how many items it ever handed out; `size` is the bytes of the items handed out since its last call
+--   kept     how many reserved items it has not handed out
+--   process  the beginning of the ids of all clients of its process
 -- replies: done left | declined
 -- uses: role count deliveries reservation
 -- bare: yes
--- The fast path of `reserve`, of a queue without a bound: nobody waits or looks, and no content is in chunks. `left` says
--- how many items are queued behind those that are kept: when there are neither, the role is given back. After
--- `declined` nothing has changed, and `reserve` says what to do.
--- The LRANGE was sent before this call, over the same connection, and behind the reply to the reader's last call. If
--- that call is still the last one, the role was the reader's all the time: nobody took an item, and who puts one in
--- front notes that. So what it read, behind `told`, is what is there now.
+-- The fast path of `reserve`, for a queue without a bound: no client waits or reads counts, and no content is in
+-- chunks. `left` is how many items are queued behind the kept ones: when there are neither, the role is given back.
+-- After `declined` nothing has changed, and `reserve` goes on. The LRANGE was sent before this call, over the same
+-- connection, and after the reply to the reader's last call. If that call is still the last one, the reader had the
+-- role all the time: no client took an item, and a client that puts one in front notes that. So the items that it read,
+-- behind `told`, are the ones that are there now.
 local reader, call, told, handed, kept = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local data, free, holder, client = KEYS[1], KEYS[4], KEYS[8], ARGV[7]
 
--- The sign of space counts once, and each of the others twice.
+-- The token for space counts once, and each of the others twice.
 local found = redis.call('EXISTS', KEYS[5], free, free, KEYS[9], KEYS[9], KEYS[10], KEYS[10])
 if found ~= 1 or redis.call('PTTL', KEYS[7]) < 0 then return nil end
 local ticket, last_call, last_told, front, looked =

@@ -1,15 +1,15 @@
--- requeue: put back to the front what a process has in flight; what was delivered too often is set aside.
+-- requeue: requeue the items that a process has in flight at the front; items delivered too often are set aside.
 -- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished rejected in_flight deliveries presence returned fetched readers uploads consumer_holder
 -- args: owner seen call number seq...
---           - : what processes had that have ended, and what was no longer in flight then
+--           - : the items of ended processes that were no longer in flight then
 --   seen    the end of the owner's lease, as the caller saw it; empty: whatever the lease says
 --   call    only what the owner took in this call; empty: all of it
---   number  how many seqs follow; if any do, only these items, which nobody was given
+--   number  how many seqs follow; if any do, only these items, which no get returned
 -- replies: done returned | renewed | missing
 -- uses: bound tasks deliveries chunks front returns incarnation
--- Items go back in the order of their numbers, and over the bound if need be. On a queue that was
--- shut down with `immediate` they are dropped. What is not put back counts as done.
--- But what is not in flight, since the server or somebody removed it, does so only when it is asked for.
+-- Items go back in the order of their numbers, and beyond the bound if necessary. On a queue that was shut down with
+-- `immediate` they are dropped. Items that are not requeued count as done; but items that are not in flight, since they
+-- were removed, do so only with the owner `-`.
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
@@ -20,7 +20,7 @@ local dropping = redis.call('HGET', KEYS[4], 'dropping')
 check_types({KEYS[2], KEYS[3], KEYS[9], KEYS[10], KEYS[14]}, {in_flight, presence, fetched, readers}, {KEYS[5], KEYS[6], KEYS[7], KEYS[8]})
 redis.call('ZCARD', uploads)
 
--- What it has in flight, by what becomes of it.
+-- The items that it has in flight: to requeue, or to set aside.
 local back, aside, settled, again = {}, {}, 0, 0
 local wanted = {}
 for _, seq in ipairs({unpack(ARGV, 5, 4 + number)}) do wanted[seq] = true end

@@ -1,17 +1,19 @@
--- reserve: read the oldest items for a reader, which hands them out. They stay queued; nobody else takes any.
+-- reserve: reserve the oldest items for a reader, which hands them out. They stay queued; no other client takes any.
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting uploads readers
 -- args: reader call handed kept number size process client lease whole
---   reader   a ticket that says that it is a reader's
+--   reader   a ticket of a reader
 --   call     the reader's number for this call, larger than those before
 --   handed   how many items it ever handed out
---   kept     how many of those that it reserved it has not: the items that are read come behind them
---   number   how many items at most; 0: only renew the lease of what this call reserved
+--   kept     how many reserved items it has not handed out: the items of the reply come behind them
+--   number   how many items at most; 0: only renew the lease of the reservation of this call
 --   size     after how many bytes to stop
---   process  what the ids of all clients of its process begin with
---   whole    1: all that a queue with a bound has; else half of that
+--   process  the beginning of the ids of all clients of its process
+--   whole    1: all items of a queue with a bound; else half of the bound
 -- replies: done items | shared | late | missing
 -- uses: role line bound count chunks batch deliveries reservation incarnation
--- `shared`: another process waits for an item, got the last one, or counted them. Then, and where there is no item to reserve, nothing is reserved but what is kept. A call that comes twice has the same reply. `late`: the call, or the reservation that it goes on with, is over.
+-- `shared`: another process waits for an item, got the last one, or counted them. Then, and where there is no item to
+-- reserve, only the kept items stay reserved. A call that comes twice has the same reply. `late`: the call, or its
+-- reservation, is over.
 local reader, call, handed, kept = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local number, budget, process, client, lease = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8], tonumber(ARGV[9])
 local data, consumer, not_full = KEYS[1], KEYS[3], KEYS[5]
@@ -38,7 +40,7 @@ local last = redis.call('GET', consumer)
 local alone = bound and (redis.call('HLEN', waiting) == 0 or #candidates(waiting, milliseconds()).consumer == 0)
   and redis.call('HEXISTS', holder, 'front') + redis.call('HEXISTS', holder, 'looked') == 0
   and (not last or string.sub(last, 1, #process) == process)
--- While it hands out one half of what a queue with a bound holds, a producer can put the other.
+-- While the reader hands out one half of a queue with a bound, a producer can put the other.
 if alone and bound > 0 and ARGV[10] ~= '1' then number = math.min(number, math.max(math.floor(bound / 2), 1) - kept) end
 local items, read = {}, 0
 if alone and number > 0 then items, read = read_oldest(data, kept, number, budget, uploads) end

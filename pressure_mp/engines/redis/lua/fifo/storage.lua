@@ -4,12 +4,12 @@ local function size(data)
   return redis.call('LLEN', data)
 end
 
--- A function that adds an item. What it writes was read, and so found to be of the right type.
+-- A function that adds an item. The keys that it writes were read before, which checks their types.
 local function placing(data)
   return function(item) redis.call('LPUSH', data, item) end
 end
 
--- A function that takes the next item out; it returns it, and a function that undoes that.
+-- A function that takes the next item; returns it, and a function that undoes that.
 local function taking(data)
   return function()
     local item = redis.call('RPOP', data)
@@ -17,7 +17,7 @@ local function taking(data)
   end
 end
 
--- A function that puts an item back that was taken out; the last one put back is the next one taken.
+-- A function that puts a taken item back; the last one put back is the next one taken.
 local function returning(data)
   return function(item) redis.call('RPUSH', data, item) end
 end

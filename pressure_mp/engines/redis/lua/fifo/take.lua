@@ -1,21 +1,20 @@
 -- take: take the oldest items, which stay with the broker, in flight, until they are acknowledged.
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers in_flight deliveries presence returned fetched readers uploads chunks producer_free
 -- args: owner call limit number size reader eof client ticket mode turn lease conn
---   owner   the process that is responsible for the items
---   call    the owner's number for this call: to find what it took when the reply was lost
+--   owner   the process that owns the items
+--   call    the owner's number for this call, by which its items are found when the reply was lost
 --   limit   deliveries after which an item is set aside, 0 for no limit
 --   number  how many items at most
 --   size    after how many bytes to stop
---   reader  who fetches ahead of its need, and so takes no more than its share; else empty
+--   reader  a handle that fetches ahead, and so takes at most its share; else empty
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | try | now
 -- replies: done seqs items | empty item | busy consumer whose | closed | ended | missing
 -- uses: role line bound count chunks batch consume deliveries departures incarnation
 -- once: yes
 -- full: yes
--- What the reader fetched with `prefetch`, and is not known to have handed out, stays as it is: it may
--- still come back. After `empty` in mode wait the caller has the consumer role and waits for an item
--- with it.
+-- Items that the reader fetched with `prefetch`, and is not known to have handed out, stay as they are: they may still
+-- be requeued. After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local owner, reader, client, ticket, mode, turn = ARGV[1], ARGV[6], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local lease = tonumber(ARGV[12])
 local data, waiting = KEYS[1], KEYS[11]

@@ -1,5 +1,5 @@
 -- item: data
--- Last in, first out: a list that items come into and leave on the right.
+-- Last in, first out: a list whose items come and leave on the right.
 local function size(data)
   return redis.call('LLEN', data)
 end
@@ -15,7 +15,7 @@ local function taking(data)
   end
 end
 
--- A function that puts an item back that was taken out; the last one put back is the next one taken.
+-- A function that puts a taken item back; the last one put back is the next one taken.
 local function returning(data)
   return function(item) redis.call('RPUSH', data, item) end
 end

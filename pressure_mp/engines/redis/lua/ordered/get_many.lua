@@ -1,4 +1,4 @@
--- get_many: take the items whose turn it is, as many as are there.
+-- get_many: take the next items.
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads chunks producer_free
 -- args: limit size eof client ticket mode turn lease conn
 --   limit     how many items at most
@@ -32,7 +32,7 @@ local number, budget = math.min(tonumber(ARGV[1]), length), tonumber(ARGV[2])
 local signs = redis.call('LLEN', KEYS[6])
 local items, undo, places, weight, token = {}, {}, {}, 0, nil
 while #items < number and not token do
-  -- To take comes first: it is allowed when the server is out of memory, and what follows it too.
+  -- The take comes first: it is allowed when the server is out of memory, and so are the commands after it.
   local item, put_back, place = taking(data, length - #items)()
   if not item and #items == 0 then return put_back end
   if not item then break end

@@ -1,9 +1,8 @@
--- The fast path of `ack`: the task is gone, it was in no tube and no bundle, it had no key, one inbox at most
--- is to hear of it, the content of its result is there if it has one, and nobody waits for what becomes of
--- any. It is written straight, and what other
--- cases need is not even built. Where it does not apply nothing has changed. It moves nothing that is due,
--- as that of `put`. Returns the record that the task had, who is to be woken, and the inbox, nil if there is none.
--- `bell` is that of the inbox, nil where the caller does not know it.
+-- The fast path of `ack`: the task is removed; it has no tube, no bundle and no key, at most one inbox is told of it,
+-- the content of its result exists if it needs one, and no client waits for the end of a task. It writes directly, and
+-- the functions for other cases are not even defined. Where it does not apply nothing has changed. Like the fast path
+-- of `put`, it makes no transitions that are due. Returns the record that the task had, the ticket of the waiter to
+-- wake, and the inbox, nil if there is none. `bell` is the bell of the inbox, nil if the caller does not know it.
 local function ack_one(id, owner, call, result, token, bell)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end
   local record = redis.call('HGET', records, id)
@@ -11,7 +10,7 @@ local function ack_one(id, owner, call, result, token, bell)
   local ends, bundle, deliveries, number, result_ttl, tube, key, whose, names, at =
     struct.unpack('>I8I4I4I8i8ssss', record, 34)
   if tube ~= '' or key ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
-  if whose ~= owner or number ~= tonumber(call) then return nil end -- only what is taken has an owner
+  if whose ~= owner or number ~= tonumber(call) then return nil end -- only a taken task has an owner
   if redis.call('HLEN', awaited) > 0 then return nil end
   local box, ticket = only_inbox(names), ''
   if box == false then return nil end

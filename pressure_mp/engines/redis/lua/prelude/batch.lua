@@ -1,13 +1,13 @@
--- Take the oldest items out of the list: at most `number`, and about `budget` bytes or one item.
--- Returns them, how many they are, their bytes, and the token of one whose content is in chunks: that
--- is taken alone. How large an item is can only be seen when it is out: so the first is taken alone,
--- and then twice as many with each step, if there is room for so many as large as the largest yet. The
--- items of each step are a list of their own, since to put them into one costs time.
+-- Take the oldest items out of the list: at most `number`, and about `budget` bytes or one item. Returns them, their
+-- number, their bytes, and the token of an item whose content is in chunks, which is taken alone. The size of an item
+-- is only known when it is out: so the first step takes one item, and each step twice as many as the step before, if
+-- there is room for so many of the size of the largest yet. The items of each step are a list of their own, since
+-- joining the lists costs time.
 local function take_out(data, number, budget, uploads)
   local chunked = redis.call('EXISTS', uploads) == 1
   local steps, taken, sizes, largest, step = {}, 0, 0, 1, 1
   while number > taken and step > 0 do
-    -- RPOP comes first: it is allowed when the server is out of memory, and what follows it too.
+    -- RPOP comes first: it is allowed when the server is out of memory, and so are the commands after it.
     local found = redis.call('RPOP', data, math.min(step, number - taken))
     if not found then break end
     if chunked then
@@ -29,14 +29,14 @@ local function take_out(data, number, budget, uploads)
   return steps, taken, sizes
 end
 
--- So many items are left; `signs` is how long `not_full` was before.
+-- Update the token for space when so many items are left; `signs` is how long `not_full` was before.
 local function tell_taken(left, signs, bound, not_full, consumer, client)
   redis.call('SET', consumer, client)
   if signs == 0 and (bound == 0 or left < bound) then redis.call('LPUSH', not_full, '1') end
 end
 
--- As `take_out`, counted as consumed; returns the lists of items, the messages counted so far, that token,
--- and their bytes; or nil and the server's error.
+-- Call `take_out`, and count the items as consumed; returns the lists of items, the messages counted so far, the token,
+-- and the bytes; or nil and the server's error.
 local function remove_many(data, number, budget, length, bound, not_full, messages, bytes, consumer, client, uploads)
   local signs = redis.call('LLEN', not_full)
   local steps, taken, sizes, token = take_out(data, number, budget, uploads)
@@ -51,7 +51,7 @@ local function remove_many(data, number, budget, length, bound, not_full, messag
   return steps, total, token, sizes
 end
 
--- The items of all steps in one list.
+-- Join the items of all steps in one list.
 local function joined(steps)
   local items, taken = {}, 0
   for _, found in ipairs(steps) do
@@ -61,9 +61,9 @@ local function joined(steps)
   return items
 end
 
--- The oldest items behind the first `kept`, which stay where they are: at most `number`, and about `budget`
--- bytes; none from the first on whose content is in chunks. As in `take_out`, how large they are is seen when
--- they are read. Returns their bytes too.
+-- Read the oldest items behind the first `kept`, and leave them there: at most `number`, and about `budget` bytes, up
+-- to the first one whose content is in chunks. As in `take_out`, their sizes are known when they are read. Returns
+-- their bytes too.
 local function read_oldest(data, kept, number, budget, uploads)
   local chunked = redis.call('EXISTS', uploads) == 1
   local items, sizes, largest, step = {}, 0, 1, 1

@@ -1,7 +1,7 @@
--- The queue's bound, nil when there is no queue. What is no bound is an error, as the server's own
--- for a number that is none.
+-- Read the queue's bound, nil when the queue does not exist. Another value is an error, like the server's own for a
+-- value that is no number.
 local function parse_bound(text)
-  if text == '0' then return 0 end -- what most queues have
+  if text == '0' then return 0 end -- as for most queues
   if not text then return nil end
   if #text > 300 or not string.match(text, '^%d+$') then error('the bound is not an integer') end
   return tonumber(text)

@@ -1,10 +1,10 @@
--- Items whose content is beside the queue, in chunks: what is queued is a manifest. It begins with four
--- bytes that no other item begins with, a token (a name of 16 hexadecimal digits, and in 8 digits how
--- many chunks there are), and in 16 digits the size of the content. `chunks` has the chunks by name and
--- number. `uploads` says until when those of a token are kept, in milliseconds: '+inf' while the
--- manifest is queued, and not at all while it is in flight or set aside.
+-- Items whose content is beside the queue, in chunks: the queued item is a manifest. It begins with four bytes with
+-- which no other item begins, a token (a name of 16 hexadecimal digits, and the number of chunks in 8 digits), and the
+-- size of the content in 16 digits. `chunks` has the chunks by name and number. `uploads` has for each token the time
+-- in milliseconds until which its chunks are kept: '+inf' while the manifest is queued, and no entry while it is in
+-- flight or set aside.
 
--- How many chunks are removed in one call: each takes about 20 microseconds.
+-- The most chunks that one call removes: each takes about 20 microseconds.
 local FEW = 32
 
 local function clock()
@@ -12,14 +12,14 @@ local function clock()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- Whoever writes a content sends it again, should it be gone when the manifest is to be queued. For
--- one who reads it, it would be lost: so it is kept for longer.
+-- A client that writes a content sends it again if it is gone when the manifest is put. A client that reads it would
+-- lose it: so it is kept for longer then.
 local function keep(uploads, token, lease, reading)
   local time = math.max(lease * (reading and 12 or 1), 3000)
   redis.call('ZADD', uploads, string.format('%.0f', clock() + time), token)
 end
 
--- How many bytes an item has; and its token, if there is such a content.
+-- Return the bytes of an item; and its token, if its content exists.
 local function weigh(uploads, item)
   if string.byte(item) ~= 250 or string.sub(item, 2, 4) ~= 'mp1' then return #item end
   local token, size = string.sub(item, 5, 28), tonumber(string.sub(item, 29, 44), 16)
@@ -39,8 +39,8 @@ local function drop(chunks, token, limit)
   return removed, last == 0
 end
 
--- Remove some of the chunks that are no longer kept; returns of how many tokens there are more. When
--- nothing is queued, no manifest is: another implementation took it, or deleted the queue.
+-- Remove some of the chunks that are no longer kept; returns how many tokens have more of these. When nothing is
+-- queued, another implementation took the manifests, or deleted the queue.
 local function sweep(uploads, chunks, is_empty)
   local now, removed = clock(), 0
   redis.call('HLEN', chunks)

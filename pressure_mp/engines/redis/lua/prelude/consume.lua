@@ -1,18 +1,18 @@
--- What all that take items out share.
+-- The common functions of scripts that take items.
 
--- Why no item will come any more: 'closed', or 'ended' for a caller that asks for the end of all
--- producers, when there were some and none is left. Nil while one may come.
+-- Return why no item will come any more: 'closed', or 'ended' for a caller that asks for the end of all producers, when
+-- there were some and none is left. Nil while an item may come.
 local function end_of_stream(closed, eof, producers)
   if redis.call('EXISTS', closed) == 1 then return 'closed' end
-  -- One field says that there was ever one; the others are those that are left.
+  -- One field says that there ever was a producer; the others are the producers that are left.
   if eof == '1' and redis.call('HLEN', producers) == 1 then return 'ended' end
 end
 
--- The status of a caller that is not served now, or nil. `over` is the end of the stream; `limit` is how many
--- items it may take, whatever others want.
--- First come, first served. But a holder of ours only waits: it may be passed by one who cannot wait, and
--- by anybody when there are items for all who wait too. Else one who was granted the role and is on its way
--- would keep all others waiting, who then come in line, so that each item takes a round trip.
+-- Return the status of a caller that is not served now, or nil. `over` is the end of the stream; `limit` is how many
+-- items the caller may take, whatever others want. Callers are served in the order in which they came. But a holder of
+-- this package only waits: a caller that cannot wait may pass it, and so may any caller when there are items for all
+-- waiting clients too. Otherwise a client that was granted the role and is on its way would keep all others waiting,
+-- which would then join the line, so that each item takes a round trip.
 local function refusal(state, bound, length, over, mode, limit, waiting, held)
   if not bound then return 'missing' end
   if length == 0 and over then return over end
@@ -25,8 +25,8 @@ local function refusal(state, bound, length, over, mode, limit, waiting, held)
   if length == 0 then return 'empty' end
 end
 
--- See to it that an empty queue has the sign of space (specification: Get). A producer of another implementation that
--- is at work may have taken it, to fill a queue with a bound.
+-- Set the token for space of an empty queue, if it is missing (specification: Get). A producer of another
+-- implementation that is at work may have taken it, to fill a queue with a bound.
 local function restore_sign(bound, not_full, producer_free, state, holder, lease)
   local is_missing = redis.call('LLEN', not_full) == 0
   local overdue = is_overdue(state, holder, is_missing, lease)
@@ -35,8 +35,8 @@ local function restore_sign(bound, not_full, producer_free, state, holder, lease
   end
 end
 
--- The reply to a caller that is refused: in mode wait it stands in line, or has the role to wait with.
--- Who waits with the role is the consumer (specification: Get).
+-- Reply to a caller that is refused: in mode wait it joins the line, or gets the role to wait with. The client that
+-- waits with the role is the consumer (specification: Get).
 local function turn_away(refused, state, free, claim, holder, consumer, waiting, entry, who)
   if refused == 'busy' then return busy('consumer', state, waiting, entry, who) end
   if refused == 'empty' and who.mode == 'wait' then
@@ -48,11 +48,11 @@ local function turn_away(refused, state, free, claim, holder, consumer, waiting,
   return {refused, refused == 'empty' and 'item' or nil}
 end
 
--- Take the item out whose turn it is, and count it; returns it, the messages counted so far, its token if
--- it has one, and its place where that tells more than that it was the next; or nil and the server's error.
+-- Take the next item, and count it; returns it, the messages counted so far, its token if it has one, and its place if
+-- the discipline needs it to put the item back; or nil and the server's error.
 local function remove(data, length, bound, not_full, messages, bytes, consumer, client, uploads)
   local signs = redis.call('LLEN', not_full)
-  -- To take comes first: it is allowed when the server is out of memory, and what follows it too.
+  -- The take comes first: it is allowed when the server is out of memory, and so are the commands after it.
   local item, put_back, place = taking(data, length)()
   if not item then return nil, put_back end
   local weight, token = weigh(uploads, item)

@@ -1,2 +1,2 @@
--- Whether entries are there whose items are gone: where these are in one key, none is.
+-- Whether there are entries without items: never, where both are in one key.
 local function lacks_contents() return false end

@@ -1,25 +1,25 @@
--- Items in flight: taken by a process that has not yet said that it is done with them.
+-- Items in flight: taken by a process, and not yet acknowledged.
 
--- A delivery's record: how often the item was delivered, how often it may be (0: no limit), the
--- number of its owner's call, the owner, and the token of an item whose content is in chunks. A delivery count of 0: another process said that
--- the item is dealt with, and its owner does not know yet.
+-- A delivery's record: how often the item was delivered, how often it may be (0: no limit), the number of its owner's
+-- call, the owner, and the token of an item whose content is in chunks. With a delivery count of 0 another process
+-- acknowledged the item, and its owner does not know yet.
 local function read_delivery(record)
   local deliveries, limit, call, owner, token =
     string.match(record or '', '^(%d+) (%d+) (%d+) (%S+) ?(%x*)$')
   return tonumber(deliveries), tonumber(limit), call, owner, token ~= '' and token or nil
 end
 
--- The record of an item that was put back: its number, how often it was delivered, its digest.
--- Records stand in the order of their items, the front on the right. Another client may have
--- taken an item away without its record: then the digest does not match.
+-- The record of an item that was requeued: its number, how often it was delivered, its digest. Records stand in the
+-- order of their items, the front on the right. Another client may have taken an item without its record: then the
+-- digest does not match.
 local function read_returned(record, item)
   local seq, deliveries, digest = string.match(record, '^(%d+) (%d+) (%x+)$')
   if item and digest == redis.sha1hex(item) then return tonumber(seq), tonumber(deliveries) end
 end
 
--- A reader fetches items ahead: a handle of a process, which is the owner of what it fetched. Its
--- record: until when it counts as one that consumes, its last call, how many items that fetched,
--- how many of these it is known to have handed out, and how many are kept apart.
+-- A reader is a handle that fetches items ahead; its process owns these items. Its record: until when it counts as a
+-- consumer, its last call, how many items that fetched, how many of these it is known to have handed out, and how many
+-- are kept apart.
 local function read_reader(record)
   local till, call, fetched, handed, apart = string.match(record or '', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   return tonumber(till) or 0, tonumber(call) or 0, tonumber(fetched) or 0, tonumber(handed) or 0, tonumber(apart) or 0
@@ -29,7 +29,7 @@ local function write_reader(till, call, fetched, handed, apart)
   return string.format('%d %d %d %d %d', till, call, fetched, handed, apart)
 end
 
--- Whether something is left that a reader fetched, and is not known to have handed out.
+-- Whether items are left that a reader fetched, and is not known to have handed out.
 local function has_left(record)
   local _, _, fetched, handed = read_reader(record)
   return fetched > handed
@@ -39,13 +39,13 @@ local function owner_of(reader)
   return string.match(reader, '^(.+)#%d+')
 end
 
--- What the readers of one handle have in common.
+-- Return the common part of the names of one handle's readers.
 local function handle_of(reader)
   return string.match(reader, '^.+#%d+') or reader
 end
 
--- From so many bytes on, on average, each item is kept apart, in a field of its own: to pack them would
--- take longer than all the rest.
+-- From this average of bytes on, each item is kept apart, in a field of its own: packing them would take longer than
+-- all the rest.
 local LARGER = 700
 
 local function fields_apart(reader, number)
@@ -54,8 +54,8 @@ local function fields_apart(reader, number)
   return fields
 end
 
--- Keep what a reader fetched: the items, of `size` bytes, their numbers or the first of them, and how
--- often each was delivered before, if any was. Returns how many are kept apart.
+-- Keep the items that a reader fetched, of `size` bytes, with their numbers or the first number, and how often each was
+-- delivered before, if any was. Returns how many are kept apart.
 local function keep_fetched(fetched, reader, items, size, seqs, deliveries)
   if size < LARGER * #items then
     redis.call('HSET', fetched, reader, cmsgpack.pack({items, seqs, deliveries}))

@@ -1,6 +1,6 @@
--- What `take` and `prefetch` share: items leave the queue, and stay with the broker.
+-- The common functions of `take` and `prefetch`, whose items leave the queue, and stay with the broker.
 
--- Whether others have items that may come back. What is with nobody, see `requeue`, does not.
+-- Whether other owners have items that may be requeued. Items of the owner `-`, see `requeue`, may not.
 local function are_elsewhere(records, readers, owner)
   local all = redis.call('HGETALL', records)
   for i = 2, #all, 2 do
@@ -14,9 +14,8 @@ local function are_elsewhere(records, readers, owner)
   return false
 end
 
--- Of `length` items, how many one consumer may fetch: with C of them that wait or consume, one
--- C-th, and one at least. `held` names who has the consumer role. The second value is the reader's
--- own record.
+-- Return how many of `length` items one consumer may fetch: with C clients that wait or consume, one C-th, and at least
+-- one. `held` is the holder of the consumer role. The second value is the reader's own record.
 local function fair_share(length, readers, reader, waiting, held, now)
   local consumers, all, record = 1, redis.call('HGETALL', readers), nil
   local counted = {[handle_of(reader)] = true}
@@ -32,9 +31,9 @@ local function fair_share(length, readers, reader, waiting, held, now)
   return math.max(math.floor(length / consumers), 1), record
 end
 
--- The numbers of items that were taken out, and how often each was delivered before: of those that
--- were in flight once what they had, else the next ones. Both are nil when no item had any. The
--- third value is the next number from now on.
+-- Return the numbers of taken items, and how often each was delivered before: items that were in flight before keep
+-- theirs, and the others get the next numbers. Both are nil when no item was in flight before. The third value is the
+-- next number from now on.
 local function number_items(items, returned, next_seq)
   local fresh = next_seq
   if redis.call('LLEN', returned) == 0 then return nil, nil, fresh + #items end
@@ -50,14 +49,14 @@ local function number_items(items, returned, next_seq)
   return seqs, deliveries, fresh
 end
 
--- The next number of a queue. Numbers begin with the time, so that those of a deleted queue never
--- come again.
+-- Return the next number of a queue. Numbers begin with the time, so that the numbers of a deleted queue are not used
+-- again.
 local function first_seq(next_seq)
   local time = redis.call('TIME')
   return tonumber(next_seq) or time[1] * 1000000 + time[2]
 end
 
--- Note that the owner is there, for a lease from now; `till` is what was noted last.
+-- Renew the lease of the owner from now on; `till` is its last end.
 local function attend(presence, owner, till, now, lease)
   if (tonumber(till or '') or 0) < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))

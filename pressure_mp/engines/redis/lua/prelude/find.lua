@@ -1,4 +1,4 @@
--- A task as it is now, nil when there is none.
+-- Return a task as it is now, nil when it does not exist.
 local function find(id)
   local task = read(id, record_of(id))
   if task and task.ends > 0 and task.ends <= now then

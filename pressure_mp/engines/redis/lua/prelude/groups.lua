@@ -1,15 +1,15 @@
--- Tasks with a key. Those of one key, in one tube, are a group: of those that are ready one is in line, in
--- `ready` and `tubes`, unless as many are taken as the queue lets be; the others are `behind`. The place in
--- line has, for the number of the arrival, that of the last take of the group, if this was later: so when one
--- is taken the next goes to the end of the line.
--- `groups` has, by the tube, a zero byte and the key: that number, how many are taken, and of the one in line
--- priority, arrival and id. `behind` has the same, a zero byte, and priority, arrival and id.
+-- Tasks with a key. The tasks of one key in one tube are a group: one of its ready tasks is in line, in `ready` and
+-- `tubes`, unless as many are taken as the queue allows; the others are in `behind`. The place in line has, in place of
+-- the number of the arrival, the number of the last take of the group, if this is later: so when a task is taken, the
+-- next one goes to the end of the line. `groups` has, by tube, zero byte and key: that number, how many tasks are
+-- taken, and priority, arrival and id of the task in line. `behind` has the same name, a zero byte, and priority,
+-- arrival and id.
 local GROUP = '>I8I4'
 
--- Those of which something becomes, as they are then.
+-- The groups whose tasks change in this call, with their new values.
 local touched = {}
 
--- `has_tasks`: some of its tasks are ready or taken, and so it is in `groups`, unless the server removed that.
+-- `has_tasks`: some of its tasks are ready or taken, so it is in `groups`, unless the server removed it.
 local function group_of(tube, key, has_tasks)
   local name = tube .. '\0' .. key
   local group = touched[name]
@@ -28,7 +28,7 @@ local function group_of(tube, key, has_tasks)
   return group
 end
 
--- What is in line for a group, in `ready`.
+-- Return the member of `ready` of the task of a group that is in line.
 local function in_line(group)
   local arrival = struct.unpack('>I8', group.first, 9)
   return string.sub(group.first, 1, 8) .. struct.pack('>I8', math.max(arrival, group.last))
@@ -39,18 +39,18 @@ local function member_behind(group, place)
   return group.name .. '\0' .. place
 end
 
--- The id in a member of `behind`.
+-- Return the id in a member of `behind`.
 local function id_behind(member)
   local tube_ends = string.find(member, '\0', 1, true)
   return string.sub(member, string.find(member, '\0', tube_ends + 1, true) + 17)
 end
 
--- A task is ready: where it has its place is seen when all is written.
+-- Add a task that is ready: its place is decided when all is written.
 local function join(group, place)
   note(added, behind, '0', member_behind(group, place))
 end
 
--- The one in line leaves it.
+-- Take the task of a group out of the line.
 local function step_out(group)
   local member = in_line(group)
   note(removed, ready, member)
@@ -58,7 +58,7 @@ local function step_out(group)
   group.first = ''
 end
 
--- A task is ready no longer.
+-- Remove a task that is ready no longer.
 local function quit(group, place)
   if group.first == place then
     step_out(group)
@@ -76,7 +76,7 @@ local function is_before(one, other)
   return false
 end
 
--- All else is written: the one in line becomes the one that is to be. Returns whether somebody should look.
+-- Put the right task into the line, after all other writes. Returns whether to wake a waiter.
 local function settle(group)
   local member = redis.call('ZRANGE', behind, '[' .. group.name .. '\0', '(' .. group.name .. '\1', 'BYLEX',
     'LIMIT', 0, 1)[1]

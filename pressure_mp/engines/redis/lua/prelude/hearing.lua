@@ -1,19 +1,19 @@
--- What inboxes hear, in few commands: these functions write at once.
+-- Notices to inboxes, in few commands: these functions write at once.
 
--- `results` has in these bytes, before the data that the taker said: when it ends, 0 if it is kept for one
--- inbox alone; the number of that inbox's notice; the letter of the outcome (P: processed, B: buried, K:
--- killed, D: dropped); the inbox; and the token of the data's content, if that is in `chunks`.
+-- `results` has in these bytes, before the data of the result: its end, 0 if it is kept for one inbox only; the number
+-- of that inbox's notice; the letter of the outcome (P: processed, B: buried, K: killed, D: dropped); the inbox; and
+-- the token of the data's content, if that is in `chunks`.
 local KEPT_RESULT = '>I8I8c1ss'
--- `inboxes` has: for how long an inbox is there from each use on, the number of its last notice, 1 if it
--- hears also that tasks are taken, and the ticket of who waits for the next: the inbox's name, or ''.
+-- `inboxes` has: the lease of an inbox, which each use renews, the number of its last notice, 1 if it is told of taken
+-- tasks too, and the ticket of the client that waits for the next notice: the inbox's name, or ''.
 local INBOX = '>I8I8I1s'
 
--- What the notices of an inbox begin with, from a number on.
+-- Return the beginning of the notices of an inbox, from a number on.
 local function from_number(name, number)
   return name .. '\0' .. (number and struct.pack('>I8', number) or '')
 end
 
--- A member of `notices`. `is_alone`: the result is kept for this inbox alone.
+-- Make a member of `notices`. `is_alone`: the result is kept for this inbox only.
 local function notice_of(name, number, event, id, deliveries, error, is_alone)
   return from_number(name, number) .. struct.pack('>I4', deliveries) .. event .. (is_alone and '1' or '0')
     .. id .. '\0' .. error
@@ -27,7 +27,7 @@ local function read_kept(text)
   }
 end
 
--- What is kept of the end of a task, nil if nothing is.
+-- Return the result that is kept of a task, nil if there is none.
 local function kept_of(id)
   local text = redis.call('HGET', results, id)
   return text and read_kept(text) or nil
@@ -42,7 +42,7 @@ local function pack_inbox(box)
   return struct.pack(INBOX, box.lease, box.number, box.takes, box.ticket)
 end
 
--- The inbox that is to hear of a task, false if several are; nil if none is, or it is gone.
+-- Return the inbox that is to be told of a task, false if several are; nil if none is, or it is gone.
 local function only_inbox(names)
   if names == '' then return nil end
   if string.find(names, ' ', 1, true) then return false end
@@ -52,8 +52,8 @@ local function only_inbox(names)
   return read_inbox(names, text)
 end
 
--- It hears of it. Returns the ticket of who is to be woken, '' if nobody is; who `goes_on` waits for the next
--- notice too.
+-- Tell an inbox of a task. Returns the ticket of the waiter to wake, '' for none; a waiter that `goes_on` waits for the
+-- next notice too.
 local function tell_only(box, event, id, deliveries, error, is_alone, goes_on)
   local ticket = box.ticket
   box.number, box.ticket = box.number + 1, goes_on and ticket or ''
@@ -62,10 +62,10 @@ local function tell_only(box, event, id, deliveries, error, is_alone, goes_on)
   return ticket
 end
 
-local MOST_RUNG, RUNG = 65536, 2000 -- bytes of a result, and milliseconds for which a bell is heard
+local MOST_RUNG, RUNG = 65536, 2000 -- bytes of a result, and milliseconds for which a bell rings
 
--- The same of a task that was processed, with what came of it. Who waits is woken by that notice, and may wait
--- on; unless it has not heard the one before, or this is large: then it is to ask.
+-- Tell an inbox of a processed task, with its result. The notice itself wakes the waiter, which may wait on; but if it
+-- has not received the notice before, or this one is large, it must make a request.
 local function ring_only(bell, is_heard, box, id, deliveries, error, is_kept, is_alone, result, token)
   local whole = is_heard and #result <= MOST_RUNG
   local ticket = tell_only(box, 'P', id, deliveries, error, is_alone, whole)
@@ -79,13 +79,13 @@ local function ring_only(bell, is_heard, box, id, deliveries, error, is_kept, is
   redis.call('PEXPIRE', bell, RUNG)
 end
 
--- The parts of a notice, without its id; and where that begins, and ends.
+-- Return the parts of a notice without its id, and where the id begins and ends.
 local function read_notice(name, member)
   local number, deliveries, event, is_alone, at = struct.unpack('>I8I4c1c1', member, #name + 2)
   return number, deliveries, event, is_alone == '1', at, string.find(member, '\0', at, true) - 1
 end
 
--- The client of an inbox has seen these notices: they go, and with them what was kept for it alone.
+-- Remove notices that the client of an inbox has seen, and the results that were kept only for it.
 local function drop_seen(name, members)
   redis.call('HLEN', results)
   redis.call('ZCARD', times)

@@ -1,8 +1,8 @@
--- Who keeps the roles, for the caller to see whether they live. What ran out is ended: a lease, the time of a
--- grant. A role is its lists, its holder and the key that names who had it last: {free, claim, holder, last}. Returns
--- in how many milliseconds to look again, 0 when something was ended just now, since only after this call it is seen
--- who has the role next; the tickets of the holders, and of all who may have been granted a role that nobody came
--- for; and the roles whose token is in no list, though no client ever had it.
+-- Find the keepers of the roles, so that the caller can check whether they live. Ends leases, and times of grants, that
+-- are over. A role is its lists, its holder and the key with its last holder: {free, claim, holder, last}. Returns in
+-- how many milliseconds to check again, 0 when a role was given back just now, since its next holder is only known
+-- after this call; the tickets of the holders, and of all clients that may have been granted a role and have not used
+-- it; and the roles whose token is in no list, though no client ever had it.
 local function keepers(producer, consumer, waiting, lease)
   local now = milliseconds()
   local line = candidates(waiting, now)
@@ -13,7 +13,7 @@ local function keepers(producer, consumer, waiting, lease)
     if state == 'foreign' and redis.call('EXISTS', last) == 0 then unclaimed[#unclaimed + 1] = name end
     if not ends then return end
     for _, ticket in ipairs(held == 'promised' and line[name] or {held}) do tickets[#tickets + 1] = ticket end
-    -- A reader whose lease has ended is for the caller to end.
+    -- The caller has to end the reservation of a reader whose lease has ended.
     again = math.min(again, ends == 0 and 0 or math.max(ends - now + 1, ends < now and 50 or 1))
   end
   look('producer', producer)

@@ -1,4 +1,4 @@
--- What becomes of tasks. What a script changes is written in one go, see `told`.
+-- The transitions of tasks. A script writes all its changes together, see `told`.
 
 local function read(id, record)
   if not record then return nil end
@@ -11,7 +11,7 @@ local function read(id, record)
   }
 end
 
--- The record of a task, nil when there is no such task.
+-- Return the record of a task, nil when the task does not exist.
 local function record_of(id)
   return redis.call('HGET', records, id) or redis.call('HEXISTS', payloads, id) == 1 and unrecorded(id) or nil
 end
@@ -34,7 +34,7 @@ local function shelved(task)
   return task.state .. struct.pack('>I8I8', task.since, task.seq) .. task.id
 end
 
--- The id in a member of `ready`, of `tubes`, of `taken` or `shelf`.
+-- Return the id in a member of `ready`, `tubes`, `taken` or `shelf`.
 local function id_in(member, tube)
   return string.sub(member, 17 + (tube ~= '' and #tube + 1 or 0))
 end
@@ -47,7 +47,8 @@ local function itself(member)
   return member
 end
 
--- What a member of `taken`, or of `due`, says of a bundle: its member of `taken`; nil, if that is one task.
+-- Return the bundle that a member of `taken`, or of `due`, stands for, as its member of `taken`; nil, if it stands for
+-- one task.
 local function bundle_taken(member)
   return string.byte(member, 17) == 0 and member or nil
 end
@@ -56,17 +57,17 @@ local function bundle_due(member)
   return string.byte(member) == 0 and string.sub(member, 2) or nil
 end
 
--- The member of `taken` that is a bundle of a take.
+-- Make the member of `taken` for a bundle of a take.
 local function bundled(start, number)
   return start .. '\0' .. struct.pack('>I2', number)
 end
 
--- What is kept of a bundle that is in `taken`.
+-- Read the fields of a bundle that is in `taken`.
 local function text_of(bundle)
   return redis.call('HGET', bundles, bundle) or error('LOST bundles')
 end
 
--- The ids of a bundle's tasks.
+-- Return the ids of a bundle's tasks.
 local function ids_bundled(bundle)
   local text, ids = text_of(bundle), {}
   local _, _, _, _, at = struct.unpack(BUNDLE, text)
@@ -74,22 +75,22 @@ local function ids_bundled(bundle)
   return ids
 end
 
--- More than any eight bytes of a number, and than what follows them.
+-- Sorts behind any eight bytes of a number, and the bytes behind these.
 local LAST = string.rep('\255', 9)
 
--- The members of a sorted set that begin with a text, at most so many.
+-- Return the members of a sorted set that begin with a text, at most so many.
 local function beginning(key, text, start, limit)
   return redis.call('ZRANGE', key, '[' .. text, '(' .. text .. LAST, 'BYLEX', 'LIMIT', start, limit)
 end
 
--- A bundle is no more.
+-- Remove a bundle.
 local function forget(bundle)
   note(removed, taken, bundle)
   note(removed, due, '\0' .. bundle)
   note(deleted, bundles, bundle)
 end
 
--- The same: so many of its tasks, which are `leaving`, go another way; the others are kept each by itself.
+-- Remove a bundle of which so many tasks are `leaving`; the others are kept each by itself.
 local function unbind(bundle, leaving, number)
   forget(bundle)
   if number == struct.unpack(BUNDLE, text_of(bundle)) then return end
@@ -105,15 +106,15 @@ local function unbind(bundle, leaving, number)
   end
 end
 
--- A taken task is in no bundle any more; so many are leaving it, this one or none.
+-- Take a task out of its bundle; so many are leaving that, this one or none.
 local function part(task, leaving, number)
   if task.bundle == 0 then return end
   unbind(bundled(hold(task.owner, task.call), task.bundle), leaving, number)
   task.bundle = 0
 end
 
--- The ids of the tasks that members stand for, up to `most` or a bundle more. The bundles are no more
--- then: the second value says whose.
+-- Return the ids of the tasks that members stand for, up to `most` or a bundle more, and remove the bundles: the second
+-- value has the tasks of these.
 local function unfold(members, most, bundle_of, id_of)
   local ids, loose = {}, {}
   for _, member in ipairs(members) do
@@ -142,7 +143,7 @@ local function read_unfolded(ids, loose)
   return tasks
 end
 
--- Take a task out of where its state is looked for.
+-- Take a task out of the sets for its state.
 local function leave(task)
   local state = task.state
   if state == 'R' then
@@ -219,7 +220,7 @@ local function count(before, after, tube, number)
   end
 end
 
--- The task goes another way in its tube than in total: out of one tube and into another.
+-- Count a transition of a task that goes from one tube into another.
 local function count_shift(before, after, from, to)
   if from ~= '' then tally[before .. '-S ' .. from] = (tally[before .. '-S ' .. from] or 0) + 1 end
   if to ~= '' then tally['S-' .. after .. ' ' .. to] = (tally['S-' .. after .. ' ' .. to] or 0) + 1 end
@@ -243,7 +244,7 @@ local function turn(task, after, ends, tube)
   if after == 'B' then conclude(task, 'B', before) end
 end
 
--- The task is no more.
+-- Remove a task.
 local function vanish(task, outcome)
   local before = task.state
   leave(task)
@@ -254,7 +255,7 @@ local function vanish(task, outcome)
   conclude(task, outcome, before)
 end
 
--- A task becomes ready, or waits for a delay.
+-- Make a task ready, or let it wait for a delay.
 local function revive(task, delay, ttl, tube)
   if delay > 0 then
     turn(task, 'W', now + delay, tube)
@@ -263,7 +264,7 @@ local function revive(task, delay, ttl, tube)
   end
 end
 
--- A taken task goes back, unless it was delivered too often.
+-- Give a taken task back, or bury it if it was delivered too often.
 local function give_back(task, error, delay, ttl, tube)
   if error ~= '' then task.error = error end
   if settings.limit > 0 and task.deliveries >= settings.limit then
@@ -273,12 +274,12 @@ local function give_back(task, error, delay, ttl, tube)
   end
 end
 
--- When a task is gone that becomes a zombie now, 0 when it stays until somebody removes it.
+-- Return the time at which a task is removed that becomes a zombie now, 0 when it stays until it is removed by a call.
 local function zombie_until(milliseconds)
   return milliseconds ~= FOR_GOOD and now + milliseconds or 0
 end
 
--- The time of a task's state is over.
+-- Make the transition of a task whose time in its state is over.
 local function lapse(task)
   if task.state == 'W' then
     revive(task, 0)
@@ -289,11 +290,11 @@ local function lapse(task)
   end
 end
 
--- What every script reads before it writes, and so finds to be of the right type.
+-- Read the keys that every script writes, which checks their types before the first write.
 local READ = {[meta] = true, [due] = true, [expiry] = true, [times] = true}
 
--- Write what is noted. A key of the wrong type is found before anything is written; and a count that
--- is none, since these are written first.
+-- Write all changes. A key of the wrong type is found before the first write, and so is a count that is no number,
+-- since counts are written first.
 local function flush()
   write_told()
   if next(touched) then
@@ -323,7 +324,7 @@ local function flush()
   end
 end
 
--- Tasks of which the time has come move on; at most so many, so that nobody has to wait for long.
+-- Make the transitions that are due; at most so many, so that no client waits for long.
 local function sweep()
   local left = MOST_DUE
   for _, key in ipairs({due, expiry}) do
@@ -339,12 +340,12 @@ local function sweep()
   if sweep_told(left) then flush() end
 end
 
--- The ticket in a member of `waiting`.
+-- Return the ticket in a member of `waiting`.
 local function ticket_in(entry)
   return string.sub(entry, string.find(entry, '\0', 1, true) + 9)
 end
 
--- Who waits is to be woken: those who wait for a task of a tube, one for each such task.
+-- Select the waiters to wake: of those that wait for a task of a tube, one for each such task.
 local function ring(entries)
   for _, entry in ipairs(entries) do bells[#bells + 1] = ticket_in(entry) end
   if #entries > 0 then redis.call('ZREM', waiting, unpack(entries)) end
@@ -354,8 +355,8 @@ local function raise_sign(signs)
   if signs == 0 then redis.call('LPUSH', wake, '1') end
 end
 
--- Write all, see to it that somebody looks at what is ready, and reply. The second value names
--- those who are to be woken one by one, if any.
+-- Write all changes, have a waiter woken for ready tasks, and reply. The second value has the tickets of the waiters to
+-- wake one by one, if there are any.
 local function finish(status, ...)
   local signs = (somebody or next(touched)) and redis.call('LLEN', wake)
   local waiters = (next(noticed) or next(touched)) and redis.call('ZCARD', waiting) or 0

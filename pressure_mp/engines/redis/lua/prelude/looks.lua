@@ -1,6 +1,6 @@
--- A reader is told that another client looks: its next call ends the reservation.
+-- Tell a reader that another client reads counts: its next call ends the reservation.
 local function note_look(holder)
-  redis.call('HDEL', holder, 'looked') -- a full server refuses no write behind that
+  redis.call('HDEL', holder, 'looked') -- after this write a full server refuses no other one
   redis.call('HSET', holder, 'looked', '1')
   return true
 end

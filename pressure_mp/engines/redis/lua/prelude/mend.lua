@@ -1,10 +1,10 @@
--- A queue of tasks of which a server removed keys, or somebody did. What is kept of each task, its data and
--- its record, says all that the other keys do, but which way tasks went before.
+-- Repairs a queue of tasks that lost keys. The data and the record of each task have all that the other keys have,
+-- except the counts of earlier transitions.
 
--- How many tasks are looked at together.
+-- How many tasks are read together.
 local AT_ONCE = 500
 
--- Calls `act` for each task, with its id and its record, which it may not have.
+-- Call `act` for each task, with its id and its record, if it has one.
 local function each_task(act)
   local ids = redis.call('HKEYS', payloads)
   for _, id in ipairs(redis.call('HKEYS', records)) do
@@ -18,7 +18,7 @@ local function each_task(act)
   end
 end
 
--- A task is where its state is looked for.
+-- Add a task to the sets for its state.
 local function put_in_place(task)
   local is_bundled = task.bundle > 0
   task.bundle = 0
@@ -31,14 +31,14 @@ local function put_in_place(task)
   count('X', task.state, task.tube, 1)
 end
 
--- Where tasks are looked for, and how many there are, is known again.
+-- Make all sets and counts again.
 local function mend()
   redis.call('DEL', ready, tubes, behind, groups, due, expiry, taken, bundles, shelf, counts)
   local number = 0
   each_task(function(id, record)
     local task = read(id, record or unrecorded(id))
     if not record and not tonumber(id) then
-      -- It had a record, which is lost, so that nobody knows when it was put.
+      -- Its record is lost, and so is the time of its put.
       settings.seq = next_seq()
       task.seq, task.created, task.since = settings.seq, now, now
       tell(task)
@@ -51,7 +51,7 @@ local function mend()
   raise_sign(redis.call('LLEN', wake))
 end
 
--- The largest number that is a task's id, but of those that are times.
+-- Return the largest number that is a task's id and not a time.
 local function last_id()
   local last = 0
   each_task(function(id)

@@ -1,6 +1,6 @@
--- An item that was taken out, by one who is served at once, is counted. Returns it; the server's error;
--- or nil when its content may be in chunks, which `get` knows of: then it is where it was. `signed` says
--- whether there is a sign that there is space, and `last` who got an item last.
+-- Count an item that was taken by a caller that is served at once. Returns it; the server's error; or nil when its
+-- content may be in chunks, which `get` handles: then it is back in its place. `signed` says whether the token for
+-- space exists, and `last` is the client that got an item last.
 local function count_oldest(item, data, bound, not_full, signed, messages, bytes, consumer, last, client)
   if string.byte(item) == 250 then
     redis.call('RPUSH', data, item)

@@ -1,17 +1,15 @@
--- Do an operation once, however often its call arrives: a client that lost the connection before
--- the reply came sends the same call again, under the same number. The last argument is the call's
--- number in its lane, or the number and for how many milliseconds from now the lane's last number
--- and reply are kept, or '' to keep nothing. A reply that is not kept was a bare `done`. One that is
--- `done` and a string is kept as that string, `replied` is its number; any other one is packed, and
--- the number negative: large replies are copied as seldom as can be. A script with `bare: yes` in its
--- header returns a string, 1 or nil, for what is `done` with it, `done` or `declined` in a repeated call.
--- A table's `place` is kept beside it, for `take_back`. A table with `is_asked_for` is not kept, and a bare `done` then: who calls again asks for the rest.
--- With `full: yes` in its header it is done also when the server has no memory left: what it adds is little, and
--- it is needed to make space. Of a script that has written, the server refuses nothing more; so a command that
--- needs no memory comes first.
--- A repeated call writes too, so that to wait for replicas after it is to wait for its effect.
--- A reply that was given before is {'again', reply}. With `once: mending` in its header a script is done
--- also where the lane's key has what no client of ours writes there: that is removed.
+-- Do an operation once, however often its call arrives: a client that lost the connection before the reply came sends
+-- the same call again, under the same number. The last argument is the call's number in its lane, or the number and for
+-- how many milliseconds from now the lane's last number and reply are kept, or '' to keep nothing. A reply that is not
+-- kept was a bare `done`. A reply of `done` and a string is kept as that string, and `replied` is its number; any other
+-- reply is packed, and the number is negative: so large replies are copied as seldom as possible. A script with `bare:
+-- yes` in its header returns a string, 1 or nil, which is `done` with the string, `done` or `declined` in a repeated
+-- call. A table's `place` is kept beside it, for `take_back`. A table with `is_asked_for` is kept as a bare `done`: a
+-- client that repeats the call requests the rest. A script with `full: yes` in its header is done also when the server
+-- has no memory left: it adds little, and it is needed to free memory. The server refuses no command of a script that
+-- has written; so a command that needs no memory comes first. A repeated call writes too, so that waiting for replicas
+-- after it is waiting for its effect. A reply that was given before is {'again', reply}. A script with `once: mending`
+-- in its header is done also where the lane's key has a value that no client of this package writes: that is removed.
 local function once(operation, mending, full)
   local kept, number, keep = KEYS[#KEYS], tonumber(ARGV[#ARGV]), nil
   if not number then
@@ -32,12 +30,12 @@ local function once(operation, mending, full)
     last = redis.call('HINCRBY', kept, 'number', 1)
   elseif type(last) == 'table' then
     if string.sub(last.err, 1, 3) ~= 'OOM' then return last end
-    -- To take an item is still allowed; after that the number can be noted.
+    -- A take of an item is still allowed; after that the number can be written.
     last, counted = tonumber(redis.call('HGET', kept, 'number') or 0) + 1, 0
   end
   if last > number then
     redis.pcall('HINCRBY', kept, 'number', -counted)
-    -- An older call comes too late, over a connection that was given up: nobody hears the reply.
+    -- An older call comes too late, over a connection that was given up: no client reads the reply.
     if last > number + 1 then return {'stale'} end
     local replied, reply = unpack(redis.call('HMGET', kept, 'replied', 'reply'))
     replied = tonumber(replied or '')
@@ -50,14 +48,14 @@ local function once(operation, mending, full)
   local ok, reply = pcall(operation)
   local kind = type(reply)
   if not ok or (kind == 'table' and reply.err) then
-    if last == 1 then -- it was made by this call, and would stay
+    if last == 1 then -- this call made it, and it would stay
       redis.pcall('DEL', kept)
     else
       redis.pcall('HINCRBY', kept, 'number', -counted)
     end
     return kind == 'table' and reply or redis.error_reply(reply)
   end
-  if last == 1 and kind == 'table' and reply[1] == 'missing' then -- it may be repeated: nothing was done
+  if last == 1 and kind == 'table' and reply[1] == 'missing' then -- nothing was done, so it may be repeated
     redis.pcall('DEL', kept)
     return reply
   end

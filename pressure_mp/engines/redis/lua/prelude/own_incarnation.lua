@@ -1,5 +1,5 @@
--- In the place of `incarnation`, for the queues of other disciplines than the protocol's: only this
--- package knows their keys, so nobody deletes such a queue and leaves what is kept beside it.
+-- Replaces `incarnation` for queues of other disciplines than the protocol's: only this package knows their keys, so no
+-- client deletes such a queue and leaves other keys of it.
 local ADOPT_FIRST = nil
 
 local function is_strange()

@@ -1,7 +1,6 @@
--- A process says that it is there, and hears of the others. A queue's keys are those of `RENEWED` in scripts.py, and
--- the list on which calls wait for an item.
--- `tickets` are those of its operations that wait: each keeps its role, or its place in line, and is `due` when there
--- is something for it to do.
+-- Renew the leases of a process, and return those of the others. A queue's keys are those of `RENEWED` in scripts.py,
+-- and the list on which calls wait for an item. `tickets` are the tickets of its waiting operations: each keeps its
+-- role, or its place in line, and is `due` when there is something for it to do.
 
 -- Whether a ticket has the role, which it keeps then: the lease is renewed when a third of it is over.
 local function keeps_role(ticket, holder, held, now)
@@ -11,7 +10,8 @@ local function keeps_role(ticket, holder, held, now)
   return true
 end
 
--- The role for which a ticket stands in line, and keeps its place: its entry is renewed when a fourth of its time is over.
+-- Return the role for which a ticket is in line, and keep its place: its entry is renewed when a fourth of its time is
+-- over.
 local function keeps_place(ticket, waiting, now)
   local role, since, seen, kept, client = read_entry(redis.call('HGET', waiting, ticket) or '')
   if role and now - seen > kept / 4 then
@@ -28,8 +28,8 @@ local function attend(tickets, producer, consumer, waiting, closed, space, uploa
   }
   local over = redis.call('EXISTS', closed) == 1
   local signs, some = redis.call('LLEN', space), redis.call('LLEN', item)
-  -- An empty queue has space: if its sign is missing, the operation sees for how long, see `is_overdue`.
-  -- A consumer clears away what killed clients left of large items.
+  -- An empty queue has space: if its token for space is missing, the operation measures for how long, see `is_overdue`.
+  -- A consumer removes the contents that killed clients left.
   local left = redis.call('EXISTS', uploads) == 1
   local served = {producer = over or signs > 0 or some == 0, consumer = over or some > 0 or signs == 0 or left}
   local due = {}
@@ -37,7 +37,8 @@ local function attend(tickets, producer, consumer, waiting, closed, space, uploa
     local role = keeps_role(ticket, producer, held.producer, now) and 'producer'
       or keeps_role(ticket, consumer, held.consumer, now) and 'consumer'
       or keeps_place(ticket, waiting, now)
-    -- In line for a role that no client of this package has: it is free, or with another implementation, or lost.
+    -- It is in line for a role that no client of this package has: the role is free, or with another implementation, or
+    -- lost.
     if not role or not held[role][1] or served[role] then due[#due + 1] = ticket end
   end
   return due
@@ -55,6 +56,6 @@ local function renewal(keys, owner, lease, consumes, produces, tickets)
   local due = attend(tickets, p_holder, c_holder, waiting, closed, space, uploads, item, now)
   local producer, consumer = {p_free, p_claim, p_holder, p_last}, {c_free, c_claim, c_holder, c_last}
   local again, named, unclaimed = keepers(producer, consumer, waiting, lease)
-  if #unclaimed > 0 then again = 0 end -- `keepers` says for which roles
+  if #unclaimed > 0 then again = 0 end -- then `keepers` says which roles
   return {'done', now, redis.call('HGETALL', presence), redis.call('HGETALL', producers), again, named, due}
 end

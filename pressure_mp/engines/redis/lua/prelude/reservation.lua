@@ -1,15 +1,16 @@
--- The oldest items are reserved for a reader, which hands them out: they stay queued until it says how many
--- of them it did, and nobody else takes any. It has the consumer role meanwhile; beside the role's holder are
--- the number of its call, how many items it had handed out in all by then, and how many others put in front.
+-- The oldest items are reserved for a reader, which hands them out: they stay queued until the reader says how many of
+-- them it handed out, and no other client takes any. The reader has the consumer role meanwhile; beside the role's
+-- holder are the number of its call, how many items it had handed out in all by then, and how many items others put in
+-- front.
 
--- Whether a call of a reader comes too late: it is over, and nobody hears the reply.
+-- Whether a call of a reader comes too late: it is over, and no client reads the reply.
 local function is_late(readers, reader, call)
   local _, last = read_reader(redis.call('HGET', readers, reader))
   return last >= call
 end
 
--- The bytes of the next `number` items that a reader hands out, if that is all that some calls read: they need
--- not be looked at again. What it says of later ones stays.
+-- Return the bytes of the next `number` items that a reader hands out, if these are all items of some of its calls:
+-- then the items need not be read again. The notes about later items stay.
 local function batches_of(number, holder)
   local batches = redis.call('HGET', holder, 'batches') or ''
   local size, from = 0, 1
@@ -22,7 +23,7 @@ local function batches_of(number, holder)
   return number == 0 and size or nil
 end
 
--- A call that keeps so many read so many more, of `size` bytes. Nothing is noted where it is not all known.
+-- Note that a call that keeps so many items read so many more, of `size` bytes. Nothing is noted unless all is known.
 local function note_batch(holder, kept, number, size)
   local batches = redis.call('HGET', holder, 'batches') or ''
   for items in string.gmatch(batches, '(%d+) %d+ ') do kept = kept - tonumber(items) end
@@ -30,7 +31,7 @@ local function note_batch(holder, kept, number, size)
   redis.call('HSET', holder, 'batches', kept == 0 and batches or '')
 end
 
--- The reader handed out so many. Returns the server's error, if there is one.
+-- Note that the reader handed out so many items. Returns the server's error, if there is one.
 local function hand_out(number, holder, data, bound, not_full, messages, bytes, consumer, client, uploads)
   if number == 0 then return nil end
   local before = tonumber(redis.call('HGET', holder, 'front') or '') or 0
@@ -50,8 +51,8 @@ local function hand_out(number, holder, data, bound, not_full, messages, bytes, 
   return not steps and problem or nil
 end
 
--- No call of a reader up to this one does anything when it comes now; so many of all its items count as
--- handed out. A full server refuses no write behind the first one.
+-- Note that all calls of a reader up to this one do nothing when they come now, and that so many items in all count as
+-- handed out. A full server refuses no write after the first one.
 local function note_call(readers, reader, call, number)
   redis.call('HDEL', readers, reader)
   redis.call('HSET', readers, reader, write_reader(0, call, number, number, 0))

@@ -1,13 +1,13 @@
--- Items that were taken out go back to the front.
+-- Requeue taken items at the front.
 
--- A key of the wrong type is found before anything is written.
+-- Check the types of the keys before the first write.
 local function check_types(lists, hashes, numbers)
   for _, key in ipairs(lists) do redis.call('LLEN', key) end
   for _, key in ipairs(hashes) do redis.call('HLEN', key) end
   for _, key in ipairs(numbers) do redis.call('GET', key) end
 end
 
--- What a reader fetched and has not handed out, as {number, deliveries, item, size}.
+-- Return the items that a reader fetched and has not handed out, as {number, deliveries, item, size}.
 local function not_handed(fetched, reader, apart, handed)
   local back = {}
   local items, seqs, deliveries = read_fetched(fetched, reader, apart)
@@ -18,8 +18,8 @@ local function not_handed(fetched, reader, apart, handed)
   return back
 end
 
--- Put `back`, a table of {number, deliveries, item, size}, to the front, in the order of the numbers.
--- Returns how many.
+-- Requeue `back`, a table of {number, deliveries, item, size}, at the front, in the order of the numbers. Returns how
+-- many.
 local function return_items(back, bound, data, not_full, messages, bytes, returned, holder)
   local number, size, newest = #back, 0, 0
   if number == 0 then return 0 end
@@ -30,7 +30,7 @@ local function return_items(back, bound, data, not_full, messages, bytes, return
   redis.call('INCRBY', messages, -number)
   redis.call('INCRBY', bytes, -size)
 
-  -- What was put back before and is older stands in front of it; but what a reader reserved stays behind it.
+  -- Older items that were requeued before stay in front of them; items that a reader reserved stay behind them.
   local is_reserved = redis.call('HEXISTS', holder, 'call') == 1
   local record = not is_reserved and redis.call('LINDEX', returned, -1)
   while record do

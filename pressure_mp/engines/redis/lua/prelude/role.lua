@@ -1,32 +1,31 @@
 -- Where a role's token is, seen by the caller:
---   free     in the role's own list: nobody has it
+--   free     in the role's own list: no client has it
 --   mine     the caller took it in an earlier call and waits with it
 --   granted  the server moved it from the free list to the claim list for the caller
 --   ours     another client of this package waits with it, or was promised it
 --   reserved a reader of this package has it, and with it the oldest items, see `reserve`; or a receiver that
 --            waits for the item which is in `data` now, see `stand_by`
 --   foreign  in no list: a client that follows the reference steps is at work
--- A holder of ours only ever waits (all else is one script), so a lease that ran out can be
--- ended here: the token goes back to the free list, where the server gives it to the first in
--- line. `turn` names the role that the caller's wait in line ended with, if it did. The second
--- value is the ticket of the one of ours who holds the role, 'promised' when it was granted and
--- nobody came for it yet, or ''; the third is when that lease or promise ends, 0 when it was ended
--- just now.
+-- A holder of this package only waits (all else is one script), so a lease that is over can be ended here: the token
+-- goes back to the free list, where the server gives it to the first in line. `turn` names the role with which the
+-- caller's wait in line ended, if it did. The second value is the ticket of the client of this package that holds the
+-- role, 'promised' when it was granted and not used yet, or ''; the third is the end of that lease or grant, 0 when it
+-- was ended just now.
 --
--- Who is granted the role has a third of a lease, from when the grant is first seen, to come for it.
--- When nobody comes the role goes to the next, who has half of that time: however many of those in
--- line were stopped, all of them together delay the next by less than a lease. After a lease that ran
--- out there is less to begin with, since whoever waits has waited for that. The token says how long,
--- and until when that holds (a lease later), so that those who come long after have the whole time
+-- A client that is granted the role has a third of a lease, from when the grant is first seen, to use it. Otherwise the
+-- role goes to the next client, which has half of that time: so all stopped clients in line together delay the next one
+-- by less than a lease. After a lease that is over the first time is shorter, since the waiting clients have waited for
+-- that. The token has that time, and until when it holds (a lease later), so that much later grants have the whole time
 -- again: the specification leaves the value of the lists' element undefined.
 local AFTER_LEASE = 250
 
--- A reader's reservation is ended by those who wait, who may know how much it handed out ("end_reservation").
+-- Waiting clients end a reader's reservation, as they may know how many items it handed out ("end_reservation").
 local function is_reader(ticket)
   return string.find(ticket, ':reader-', 1, true) ~= nil
 end
 
--- The first item is on its way to who waits for one with such a ticket: nobody else takes any meanwhile.
+-- The first item is on its way to the client that waits for one with such a ticket: no other client takes an item
+-- meanwhile.
 local function is_receiver(ticket)
   return string.find(ticket, ':receiver-', 1, true) ~= nil
 end
@@ -63,8 +62,8 @@ local function standing(name, turn, free, claim, holder, ticket, lease, data)
   return 'ours', held, tonumber(till)
 end
 
--- Keep the role while waiting, for `lease` milliseconds. The first write is the one that a key
--- of the wrong type would refuse, so nothing is left half done.
+-- Keep the role while waiting, for `lease` milliseconds. The first write would fail on a key of the wrong type, so
+-- nothing is left half done.
 local function hold(state, free, claim, holder, ticket, client, conn, lease)
   local now = milliseconds()
   local ends = string.format('%d', now + lease)
@@ -75,8 +74,8 @@ local function hold(state, free, claim, holder, ticket, client, conn, lease)
   if state == 'granted' then redis.call('RPOP', claim) end
 end
 
--- Whether the sign of space has been missing for a lease, as seen by a call that waits and has a role. Until
--- then another implementation may be about to set it, or to fill the queue.
+-- Whether the token for space has been missing for a lease, as seen by a call that waits and has a role. Until then
+-- another implementation may be about to set it, or to fill the queue.
 local function is_overdue(state, holder, is_missing, lease)
   if state ~= 'mine' then return false end
   local since = tonumber(redis.call('HGET', holder, 'unsigned') or '')

@@ -1,8 +1,7 @@
--- The fast path of `take`: one task, whichever is next, and it has no tube, no key and no ttl, and one inbox at most
--- is to hear of it. It is written straight, and what other cases need is not even built. Where it does not
--- apply nothing has changed.
--- `woken` is the key with the sign that woke the caller, nil if it did not wait. `known` is the inbox that
--- `ack_one` has told of another task, as it is now; nil if there is none.
+-- The fast path of `take`: one task, the next of all; it has no tube, no key and no ttl, and at most one inbox is told
+-- of it. It writes directly, and the functions for other cases are not even defined. Where it does not apply nothing
+-- has changed. `woken` is the key with the token that woke the caller, nil if it did not wait. `known` is the inbox
+-- that `ack_one` has told of another task, as it is now; nil if there is none.
 local function take_one(presence, owner, call, ttr, lease, woken, known)
   if not settings then return nil end
   local ends = lifetime(ttr ~= '' and tonumber(ttr) or settings.ttr)
@@ -25,8 +24,8 @@ local function take_one(presence, owner, call, ttr, lease, woken, known)
   if box == false then return nil end
   local payload = redis.call('HGET', payloads, id)
   local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
-  if not known then redis.call('ZCARD', taken) end -- else the script has written there
-  -- Who was woken, or watched the time, passes that on.
+  if not known then redis.call('ZCARD', taken) end -- otherwise the script has written there
+  -- A caller that was woken, or watched the time, wakes the next.
   local passes_on = woken and redis.call('LLEN', wake) == 0
     and (redis.call('ZCARD', ready) > 1 or redis.call('ZCOUNT', due, '-inf', now + TICK) > 0)
 

@@ -1,6 +1,6 @@
--- What is done with a task by id: by its taker, or by an administrator.
+-- The common functions of scripts that change one task: for its taker, or for an administrator.
 
--- The task, if this process has it by this take; else nil and the refusal.
+-- Return the task, if this process has it by this take; otherwise nil and the refusal.
 local function held(id, owner, call)
   local task = find(id)
   if not task then return nil, finish('absent') end
@@ -9,7 +9,7 @@ local function held(id, owner, call)
   return task
 end
 
--- Whether the data is still what the caller knows, if it says so by its digest.
+-- Whether the data is unchanged, if the call has a digest of it.
 local function is_known(id, digest)
   return digest == '' or redis.sha1hex(redis.call('HGET', payloads, id) or '') == digest
 end
@@ -22,7 +22,7 @@ local function finish_with(task, edit, data, whole)
   return finish('done', pack(task), told)
 end
 
--- A task was processed.
+-- Note that a task was processed.
 local function processed(task, zombie, tube)
   if settings.keep then
     turn(task, 'D', 0, tube)

@@ -1,9 +1,8 @@
--- What a script changes is noted first, and written in one go: many tasks are few commands. And who is
--- told of what came of tasks: those who wait for one, and inboxes.
+-- Changes are noted first, and written together, so that many tasks are few commands. Also tells waiting clients and
+-- inboxes of the ends of tasks.
 
--- What is noted: for each sorted set the members to remove, and the scores and members to add; the
--- fields of hashes; how many went which way; who is to be woken; the tubes that somebody should
--- look at, and how often.
+-- The noted changes: for each sorted set the members to remove, and the scores and members to add; the fields of
+-- hashes; the counts of transitions; the waiters to wake; the tubes whose waiters to wake, and how many.
 local removed, added, set, deleted, tally, bells, noticed = {}, {}, {}, {}, {}, {}, {}
 local somebody = false
 local awaiting
@@ -23,9 +22,9 @@ local function note(where, key, one, other)
   if other then noted[#noted + 1] = other end
 end
 
--- What came of tasks just now, by id, as `results` will have it; and inboxes, false for one that is gone.
+-- The new results by task, as `results` will have them; and inboxes, false for an inbox that is gone.
 local fresh, boxes = {}, {}
--- An event of a notice is the letter of an outcome, or T: taken, or A: there is no such task.
+-- An event of a notice is the letter of an outcome, or T: taken, or A: the task does not exist.
 local OUTCOME = {P = 'processed', B = 'buried', K = 'killed', D = 'dropped'}
 local FEW = 32 -- chunks that are removed in one call: each takes about 20 microseconds
 
@@ -34,7 +33,7 @@ local function end_at(kind, name, moment)
   note(added, times, moment, kind .. name)
 end
 
--- A result is not kept any longer.
+-- Remove a result.
 local function forget_result(id, kept)
   note(deleted, results, id)
   note(removed, times, 'r' .. id)
@@ -51,9 +50,8 @@ local function inbox_of(name)
   return box
 end
 
--- An inbox hears of a task, and who waits for that is woken; returns the number, 0 if there is no inbox or it
--- does not hear of that.
--- `is_alone`: the result is kept for this inbox alone.
+-- Tell an inbox of a task, and wake its waiter; returns the number of the notice, 0 if the inbox does not exist or is
+-- not told of such events. `is_alone`: the result is kept for this inbox only.
 local function tell_inbox(name, event, id, deliveries, error, is_alone)
   local box = inbox_of(name)
   if not box or (event == 'T' and box.takes == 0) then return 0 end
@@ -66,7 +64,7 @@ local function tell_inbox(name, event, id, deliveries, error, is_alone)
   return box.number
 end
 
--- Every inbox that is to hear of a task does; returns the number of the first one's notice.
+-- Tell all inboxes of a task; returns the number of the first one's notice.
 local function tell_inboxes(names, event, id, deliveries, error, is_alone)
   local first
   for name in string.gmatch(names, '[^ ]+') do
@@ -76,10 +74,10 @@ local function tell_inboxes(names, event, id, deliveries, error, is_alone)
   return first or 0
 end
 
--- What the end of a task was, by its state.
+-- The outcomes of tasks, by their states.
 local ENDED = {Z = 'P', D = 'P', B = 'B'}
 
--- What came of a task is kept, and its inboxes are told, if they are to be.
+-- Keep the result of a task, and tell its inboxes, as it is set.
 local function keep_end(task, outcome)
   local id, ttl, number, old = task.id, task.result_ttl, 0, nil
   if ttl ~= 0 then
@@ -100,8 +98,8 @@ local function keep_end(task, outcome)
   end
 end
 
--- Who waits for the task to be processed is told what became of it, if any does. That one which had come
--- to an end before is no more is nothing new to those who asked for its result.
+-- Tell the clients that wait for the end of the task. The removal of a task that had ended before is no news to clients
+-- that asked for its result.
 local function conclude(task, outcome, before)
   local id = task.id
   if not ENDED[before] or (task.state ~= 'X' and ENDED[before] ~= outcome) then keep_end(task, outcome) end
@@ -120,19 +118,19 @@ local function conclude(task, outcome, before)
   end
 end
 
--- Whether the content of a result is there, if it has one.
+-- Whether the content of a result exists, if it needs one.
 local function has_content(token)
   return token == '' or tonumber(redis.call('ZSCORE', times, 'c' .. token) or '0') > now
 end
 
--- That is what came of a task, if it has ended just now and that is to be kept.
+-- Set the result of a task, if it has ended just now and its result is to be kept.
 local function say_result(id, data, token)
   local kept = fresh[id]
   if kept then kept.data, kept.token = data, token end
   if token ~= '' then end_at('c', token, kept and '+inf' or '0') end
 end
 
--- All of that is noted.
+-- Add the notes about results and inboxes to the changes.
 local function write_told()
   for id, kept in pairs(fresh) do
     note(set, results, id, struct.pack(KEPT_RESULT, kept.ends, kept.number, kept.outcome, kept.inbox,
@@ -147,7 +145,7 @@ local function write_told()
   fresh = {}
 end
 
--- An inbox is gone, with its notices: up to `most` of them now. Returns whether that is all.
+-- Remove an inbox, and up to `most` of its notices. Returns whether these were all.
 local function close_inbox(name, most)
   local start = from_number(name)
   local members = redis.call('ZRANGE', notices, '[' .. start, '(' .. start .. string.rep('\255', 9), 'BYLEX',
@@ -160,7 +158,7 @@ local function close_inbox(name, most)
   return true
 end
 
--- Some chunks of a content are removed; returns whether these were all.
+-- Remove some chunks of a content; returns whether these were all.
 local function drop_content(token)
   local name, last, gone = string.sub(token, 1, 16), tonumber(string.sub(token, 17, 24), 16) or 0, 0
   while last > 0 and gone < FEW do
@@ -171,7 +169,7 @@ local function drop_content(token)
   return last == 0
 end
 
--- Results, inboxes and contents of which the time has come go, at most so many. Whether there were any.
+-- Remove results, inboxes and contents whose time is over, at most so many. Returns whether there were any.
 local function sweep_told(most)
   local members = redis.call('ZRANGE', times, '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
   for _, member in ipairs(members) do

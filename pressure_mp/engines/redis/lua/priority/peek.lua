@@ -1,7 +1,7 @@
--- peek: the items whose turn it is next, which stay.
+-- peek: list the next items, and leave them queued.
 -- keys: bound data
 -- args: start limit
---   start  how many to pass over
+--   start  how many items to skip
 -- replies: done items begin priorities | missing
 -- uses: bound storage
 if not read_bound(KEYS[1]) then return {'missing'} end

@@ -1,15 +1,15 @@
 -- keys: items ready serial
 -- item: ready
--- By priority, then by arrival: a sorted set whose scores are equal, so that its order is that of its
--- members' bytes. A member is the priority, in an encoding that sorts as it does and that is never
--- the beginning of another, and the number of the arrival in eight bytes. That number is the item's
--- field in `items`. `ready` has one element exactly while something is queued.
+-- By priority, then by arrival: a sorted set with equal scores, whose order is the order of its members' bytes. A
+-- member is the priority, in an encoding that sorts as priorities do, and no encoding is the beginning of another, and
+-- the number of the arrival in eight bytes. That number is the item's field in `items`. `ready` has one element exactly
+-- while an item is queued.
 
 local function size(data)
   return redis.call('ZCARD', data)
 end
 
--- Whether two priorities have no order: they first differ in what says the kind of a value.
+-- Whether two priorities have no order: they first differ in the kind of a value.
 local function unordered(one, other)
   for i = 1, math.min(#one, #other) do
     local mine, its = string.byte(one, i), string.byte(other, i)
@@ -18,8 +18,8 @@ local function unordered(one, other)
   return false
 end
 
--- A function that adds an item; or nil and a queued priority that this one cannot be compared with.
--- It can be with all when it can be with its neighbours.
+-- A function that adds an item; or nil and a queued priority that this one cannot be compared with. It can be compared
+-- with all if it can be compared with its neighbours.
 local function placing(data, length, priority)
   redis.call('HLEN', items)
   redis.call('LLEN', ready)
@@ -40,7 +40,7 @@ local function placing(data, length, priority)
   end
 end
 
--- A function that takes an item out; or nil and an error where the server removed what was kept of it.
+-- A function that takes an item; or nil and an error where the server removed a part of it.
 local function taking(data, length)
   redis.call('HLEN', items)
   redis.call('LLEN', ready)

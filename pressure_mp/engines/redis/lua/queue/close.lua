@@ -2,7 +2,7 @@
 -- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting meta returned uploads consumed_bytes
 -- args: once immediate client ticket mode turn lease conn
 --   once       1: a queue that is closed already is an error
---   immediate  1: drop what is queued; the dropped items count as done
+--   immediate  1: drop the queued items, which count as done
 -- replies: done holder holder | busy producer whose | busy consumer whose | closed | missing
 -- uses: role line bound tasks storage incarnation
 -- once: yes
@@ -41,12 +41,12 @@ else
   redis.call('SET', KEYS[4], client)
 end
 if ARGV[2] == '1' then
-  -- A foreign consumer that saw an item must still find it, and a reader those that it reserved.
+  -- A foreign consumer that saw an item must still find it, and a reader the items that it reserved.
   if c_state == 'foreign' or c_state == 'reserved' then
     give_back(p_state, p_free, p_claim, p_holder)
     return taken('consumer')
   end
-  -- What is in flight now is dropped too, if it comes back.
+  -- Items in flight are dropped too, if they are requeued.
   redis.call('HSET', KEYS[17], 'dropping', '1')
   redis.call('DEL', KEYS[18])
   local dropped = size(KEYS[3])

@@ -1,4 +1,4 @@
--- closed: whether the queue was closed (specification: Closed).
+-- closed: return whether the queue was closed (specification: Closed).
 -- keys: bound closed
 -- replies: done flag | missing
 -- uses: bound

@@ -5,17 +5,16 @@
 -- uses: role line storage
 -- once: mending
 -- full: yes
--- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them.
--- After `busy` in mode wait the queue no longer exists for others; only its roles are waited for,
--- so that all who stood in line before are told. In mode now nobody of ours is waited for, and
--- nothing is done unless all of it can be done. A wreck, where one of the keys that say so is of another
--- type, is removed at once: nobody can be waited for there.
+-- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them. After `busy` in mode
+-- wait the queue no longer exists for other clients; the caller only waits for its roles, so that all clients that were
+-- in line before are told. In mode now it waits for no client of this package, and nothing is done unless all of it can
+-- be done. A queue with a key of a wrong type among these is removed at once: no client can be waited for there.
 local client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local p_free, p_claim, p_holder = KEYS[5], KEYS[18], KEYS[19]
 local c_free, c_claim, c_holder = KEYS[6], KEYS[20], KEYS[21]
 
 local exists = redis.call('EXISTS', KEYS[1]) == 1
--- A foreign client that deletes the queue leaves the note of a deletion, but not the sign to close.
+-- A foreign client that deletes the queue leaves the note of a deletion, but not the mark that it is closed.
 local begun = redis.call('EXISTS', KEYS[22], KEYS[12]) == 2
 if turn ~= 'first' and (exists or not begun) then return {'done', '', ''} end
 if not exists and not begun then return {'missing'} end
@@ -56,7 +55,7 @@ if blocked then
   if not is_taken(c_state) then
     hold(c_state, c_free, c_claim, c_holder, ticket, client, ARGV[6], ARGV[5])
   end
-  -- A holder of ours only waits: its role can be taken away, and goes to the first in line.
+  -- A holder of this package only waits: its role can be taken away, and goes to the first in line.
   if wake_p ~= '' then give_back('mine', p_free, p_claim, p_holder) end
   if wake_c ~= '' then give_back('mine', c_free, c_claim, c_holder) end
   local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[5]}

@@ -1,9 +1,9 @@
--- dismiss: processes no longer use an anonymous queue; the last to go takes every key along.
+-- dismiss: remove processes from the users of an anonymous queue; the last one removes the queue.
 -- keys: bound users data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected producer_claim producer_holder consumer_claim consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
 -- args: user...
 -- replies: done left | missing
 -- uses: storage incarnation
--- `missing` too when the queue is another one, which nobody is noted with: that is not theirs to remove.
+-- Also `missing` when the queue has no users: it is another one, which stays.
 if redis.call('EXISTS', KEYS[1]) == 0 or is_strange(KEYS[1], KEYS[11]) then return {'missing'} end
 if redis.call('HLEN', KEYS[2]) == 0 then return {'missing'} end
 redis.call('HDEL', KEYS[2], unpack(ARGV))

@@ -1,4 +1,4 @@
--- drop_rejected: an item that was set aside is removed, and its content with the next sweep.
+-- drop_rejected: remove an item that was set aside, and with the next sweep its content.
 -- keys: bound rejected uploads consumed_bytes
 -- args: item
 -- replies: done | absent | missing

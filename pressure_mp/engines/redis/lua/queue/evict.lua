@@ -1,9 +1,9 @@
--- evict: give back what a client that has ended held, or may have been granted in line.
+-- evict: give back the roles that a client that has ended held, or may have been granted in line.
 -- keys: producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting
 -- args: ticket lease
 -- replies: done
 -- uses: role line
--- One who was granted a role meanwhile, and lives, may lose it here: it stands in line again.
+-- A living client that was granted a role meanwhile may lose it here: it joins the line again.
 local ticket, lease = ARGV[1], ARGV[2]
 local entry = redis.call('HGET', KEYS[7], ticket)
 local role = read_entry(entry or '')

@@ -1,4 +1,4 @@
--- get: take the item whose turn it is (specification: Get, Get (Non-Blocking)).
+-- get: take the next item (specification: Get, Get (Non-Blocking)).
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers uploads chunks producer_free
 -- args: eof client ticket mode turn lease conn
 --   eof       1: when every producer that registered has ended, an empty queue is at its end

@@ -1,4 +1,4 @@
--- hold: the content of an item that was got is still being read.
+-- hold: renew the lease of the content of an item that was got: it is still being read.
 -- keys: uploads
 -- args: token lease
 -- replies: done

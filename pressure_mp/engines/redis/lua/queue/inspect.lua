@@ -1,12 +1,12 @@
--- inspect: who holds what, who waits, and how full the queue is. Changes nothing.
+-- inspect: return the keepers of the roles, the clients in line, and the counts of the queue. Changes nothing.
 -- keys: bound data closed not_full producer producer_free producer_claim producer_holder consumer consumer_free consumer_claim consumer_holder waiting deleting in_flight deliveries consumed_bytes
 -- args: limit
---   limit  how many of those who stand in line are told
+--   limit  how many clients in line at most
 -- replies: done now bound length closed space producer consumer line damage | missing
 -- uses: role line bound storage contents incarnation
--- A role is {last, place, ticket, client, since, until, lease}; its place is free, promised, held or
--- foreign. The line is tickets and entries, in no order. The bound is '' of a queue whose deletion
--- waits for a role. The damage is '' for none.
+-- A role is {last, place, ticket, client, since, until, lease}; its place is free, promised, held or foreign. The line
+-- is tickets and entries, in no order. The bound is '' for a queue whose deletion waits for a role. The damage is ''
+-- for none.
 local bound = read_bound(KEYS[1])
 if not bound and redis.call('EXISTS', KEYS[14], KEYS[3]) < 2 then return {'missing'} end
 

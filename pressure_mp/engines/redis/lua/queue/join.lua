@@ -1,8 +1,8 @@
--- join: whether every item that was put is dealt with.
+-- join: return whether all items that were put are done.
 -- keys: bound produced_messages consumed_messages done finished consumed_bytes
 -- replies: done | unfinished finished | missing
 -- uses: bound tasks incarnation
--- After `unfinished` the sign that everybody waits for is down.
+-- After `unfinished` the list that waiting clients watch is empty.
 if is_strange(KEYS[1], KEYS[6]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 if unfinished(KEYS[2], KEYS[3], KEYS[4]) <= 0 then return {'done'} end

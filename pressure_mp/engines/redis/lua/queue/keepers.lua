@@ -1,4 +1,5 @@
--- keepers: who keeps the roles, for the caller to see whether they live. What ran out is ended: a lease, the time of a grant.
+-- keepers: return the keepers of the roles, so that the caller checks whether they live. Ends leases, and grants, that
+-- are over.
 -- keys: bound deleting producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting producer consumer
 -- args: lease
 -- replies: done again tickets unclaimed | missing

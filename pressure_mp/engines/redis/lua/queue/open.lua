@@ -5,8 +5,8 @@
 --   how      open | create | attach
 --   maxsize  the bound to create with
 --   user     the process that uses an anonymous queue; empty for a named one
---   note     the queue, as it is noted with the user's host; or empty
---   asks     1: the reply says what was noted there before; 0: it does not; empty: the keys beside are not at hand
+--   note     the note of the queue with the user's host; or empty
+--   asks     1: the reply has the earlier notes there; 0: it does not; empty: the keys beside are at another server
 -- replies: done bound created noted | exists bound | missing | mismatch what have
 -- uses: bound storage incarnation opening
 -- once: yes
@@ -22,7 +22,7 @@ if read_bound(KEYS[1]) then
   if meta[1] and meta[1] ~= discipline then return {'mismatch', 'discipline', meta[1]} end
   if meta[2] and meta[2] ~= format then return {'mismatch', 'format', meta[2]} end
   if not meta[1] and discipline ~= 'fifo' then
-    -- The server lost what says of which kind it is, or somebody removed it: who opens it says so.
+    -- The record of its kind was removed: the caller states its kind.
     local first = size(KEYS[2]) > 0 and discipline ~= 'lifo' and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
     local other = first and (first[2] == '0' and 'priority' or 'fair')
     if other and other ~= discipline then return {'mismatch', 'discipline', other} end
@@ -34,8 +34,8 @@ end
 if how == 'attach' then return {'missing'} end
 local data, not_full, closed = KEYS[2], KEYS[11], KEYS[12]
 if redis.call('EXISTS', data, KEYS[3]) == 2 and redis.call('EXISTS', closed, KEYS[22]) == 0 then
-  -- The server lost the bound, or somebody removed it: the caller states it again. A deletion removes the
-  -- bound, then closes the queue, and removes the producer's name before it opens the queue again.
+  -- The bound was removed: the caller states it again. A deletion removes the bound, then closes the queue, and removes
+  -- the producer's name before it opens the queue again.
   local other = redis.call('HGET', KEYS[13], 'discipline')
   if other and other ~= discipline then return {'mismatch', 'discipline', other} end
   local length, signs = size(data), redis.call('LLEN', not_full)
@@ -49,8 +49,8 @@ if redis.call('EXISTS', data, KEYS[3]) == 2 and redis.call('EXISTS', closed, KEY
   if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
   return {'done', maxsize, 1, before}
 end
--- What an unfinished deletion left behind would be taken for this queue's. The last four keys are those
--- beside it, and the lane's.
+-- Keys that an unfinished deletion left would be taken for this queue's. The last four keys are the keys beside it, and
+-- the lane's.
 redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 4))
 redis.call('SET', KEYS[1], maxsize)
 mark(KEYS[10], '0')

@@ -1,4 +1,4 @@
--- purge: drop what is queued; it counts as got, and as done.
+-- purge: drop the queued items, which count as got, and as done.
 -- keys: bound data not_full produced_messages consumed_messages done finished consumer_free consumer_claim consumer_holder waiting uploads consumed_bytes produced_bytes
 -- args: client ticket mode turn lease conn
 -- replies: done number | busy consumer whose | missing
@@ -17,13 +17,13 @@ if not bound then
   give_back(state, free, claim, holder)
   return {'missing'}
 end
--- A foreign consumer that saw an item must still find it, and a reader those that it reserved.
+-- A foreign consumer that saw an item must still find it, and a reader the items that it reserved.
 if state == 'foreign' or state == 'reserved' then
   local who = {client = client, ticket = ticket, mode = ARGV[3], turn = turn, lease = ARGV[5]}
   return busy('consumer', state, KEYS[11], entry, who)
 end
 local dropped = size(KEYS[2])
--- All bytes that came have left then.
+-- All bytes that were put have left then.
 local bytes = tonumber(read_count(KEYS[14])) - tonumber(read_count(KEYS[13]))
 unfinished(KEYS[4], KEYS[5], KEYS[6])
 local signs = redis.call('LLEN', KEYS[3])

@@ -1,8 +1,8 @@
 -- put: add one item (specification: Put, Put (Non-Blocking)).
 -- keys: data bound closed producer producer_free not_full produced_messages produced_bytes producer_claim producer_holder consumed_bytes waiting uploads consumer_free consumer_claim consumer_holder
 -- args: item overfill order chunked client ticket mode turn lease conn
---   overfill  1: do not look at the bound
---   order     where the item belongs, as its discipline wants to know it
+--   overfill  1: ignore the bound
+--   order     the sort key of the item, if its discipline has these
 --   chunked    1: the item is a manifest, and its content was stored
 --   mode      wait | try | now
 -- replies: done | full space length | lost | unordered other | busy producer whose | busy consumer whose length | closed | missing
@@ -54,7 +54,7 @@ if overfill ~= '1' and (at_bound or (signs == 0 and not lost)) then
     give_back(state, free, claim, holder)
     return {'busy', 'consumer', 'reserved', length}
   end
-  -- The reference's get sets the sign even on an over-filled queue; with it, nobody could wait.
+  -- The reference's get sets the token for space even on an over-filled queue; with it, no client could wait.
   if at_bound and signs > 0 then redis.call('DEL', not_full) end
   if mode ~= 'wait' then
     give_back(state, free, claim, holder)

@@ -1,7 +1,7 @@
 -- reject: set aside an item that was got and cannot be decoded; it counts as done.
 -- keys: bound produced_messages consumed_messages done finished rejected in_flight deliveries uploads consumed_bytes
 -- args: item owner seq
---   owner, seq  whose item in flight it is; empty when it was got for good
+--   owner, seq  the owner and number of the item in flight; empty when it was got for good
 -- replies: done | late | missing
 -- uses: bound tasks deliveries chunks incarnation
 -- once: yes
@@ -15,7 +15,7 @@ if ARGV[3] ~= '' then
   redis.call('HDEL', KEYS[8], ARGV[3])
   redis.call('HDEL', KEYS[7], ARGV[3])
 end
--- The content of a manifest is kept with it: the queue's end is its end.
+-- The content of a manifest is kept as long as the queue.
 local _, token = weigh(KEYS[9], ARGV[1])
 redis.call('LPUSH', KEYS[6], ARGV[1])
 if token then redis.call('ZREM', KEYS[9], token) end

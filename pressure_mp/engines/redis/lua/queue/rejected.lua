@@ -1,4 +1,4 @@
--- rejected: the items that were set aside, oldest first.
+-- rejected: list the items that were set aside, oldest first.
 -- keys: bound rejected consumed_bytes
 -- args: limit
 -- replies: done items | missing

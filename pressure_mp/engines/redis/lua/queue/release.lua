@@ -1,4 +1,4 @@
--- release: give back the roles that the caller holds or was granted; a wait that was broken off.
+-- release: give back the roles that the caller holds or was granted, after a wait that was broken off.
 -- keys: producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting
 -- args: ticket turn lease
 -- replies: done

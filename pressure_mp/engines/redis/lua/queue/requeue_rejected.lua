@@ -1,11 +1,11 @@
--- requeue_rejected: an item that was set aside is put again, behind the others.
+-- requeue_rejected: put an item again that was set aside, behind the others.
 -- keys: bound data closed not_full produced_messages produced_bytes rejected uploads chunks consumed_bytes
 -- args: item
 -- replies: done | absent | closed | missing
 -- uses: bound count storage incarnation
 -- once: yes
 -- durable: yes
--- Over the bound if need be. Only for disciplines that do not want to know where an item belongs.
+-- Beyond the bound if necessary. Only for disciplines without sort keys.
 if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 local item, bound = ARGV[1], read_bound(KEYS[1])
 if not bound then return {'missing'} end
@@ -16,7 +16,7 @@ local add, token, weight = placing(KEYS[2], length, ''), nil, #item
 if string.byte(item) == 250 and string.sub(item, 2, 4) == 'mp1' then
   token = string.sub(item, 5, 28)
   weight = tonumber(string.sub(item, 29, 44), 16)
-  -- What looks like a manifest and has no content here is an item like any other.
+  -- An item with the form of a manifest, but without a content here, is an item like any other.
   if not weight or redis.call('HEXISTS', KEYS[9], string.format('%s:0', string.sub(token, 1, 16))) == 0 then
     token, weight = nil, #item
   end

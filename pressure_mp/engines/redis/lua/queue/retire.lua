@@ -1,4 +1,4 @@
--- retire: a process is no longer a producer of the queue.
+-- retire: remove a process from the producers of the queue.
 -- keys: bound producers consumer_holder consumed_bytes
 -- args: owner seen
 --   seen  the end of its lease, as the caller saw it; empty: whatever the lease says

@@ -1,4 +1,4 @@
--- set_bound: change the queue's bound. Items over it stay; puts wait until it has room.
+-- set_bound: change the queue's bound. Items beyond it stay; puts wait until there is space.
 -- keys: bound data not_full
 -- args: maxsize
 -- replies: done | missing

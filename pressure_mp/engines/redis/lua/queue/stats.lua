@@ -1,7 +1,7 @@
--- stats: the queue at one moment.
+-- stats: return all counts of the queue at one moment.
 -- keys: bound data closed produced_messages produced_bytes consumed_messages consumed_bytes producer consumer done rejected in_flight readers consumer_holder
 -- args: anyway
---   anyway  as of `length`
+--   anyway  as in `length`
 -- replies: done bound length closed produced_messages produced_bytes consumed_messages consumed_bytes unfinished rejected in_flight producer consumer | reserved | missing
 -- uses: bound role looks tasks deliveries storage incarnation
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end

@@ -1,10 +1,10 @@
--- store: keep one chunk of the content of an item that is going to be put.
+-- store: store one chunk of the content of an item that will be put.
 -- keys: bound closed data uploads chunks consumed_bytes
 -- args: token number lease chunk
---   number  of the chunk, from 0 on; with chunk 0 the content begins
+--   number  of the chunk, from 0 on
 -- replies: done | lost | closed | missing
 -- uses: bound storage chunks incarnation
--- `lost`: nothing came for longer than the lease, so the chunks before this one may have been removed.
+-- `lost`: no chunk came for longer than the lease, so earlier chunks may have been removed.
 if is_strange(KEYS[1], KEYS[6]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 if redis.call('EXISTS', KEYS[2]) == 1 then return {'closed'} end

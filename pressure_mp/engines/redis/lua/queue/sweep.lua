@@ -1,12 +1,12 @@
--- sweep: remove some of the chunks that nobody needs any more.
+-- sweep: remove some of the chunks that are no longer needed.
 -- keys: bound data uploads chunks
 -- args: token
---   token  whose content the caller has read, or will not put after all; may be empty
+--   token  of a content that the caller has read, or will not put; may be empty
 -- replies: done left
 -- uses: storage chunks
--- `left`: how many contents there are more to remove; call again. What is queued meanwhile stays.
+-- `left`: how many contents have more to remove; call again. Contents whose items are queued meanwhile stay.
 local token, uploads, chunks = ARGV[1], KEYS[3], KEYS[4]
--- A server whose memory is full refuses to write that the token's time is up, but not to remove.
+-- A server whose memory is full refuses to write that the token's time is over, but not to remove.
 if tonumber(redis.call('ZSCORE', uploads, token) or 'inf') < math.huge then
   local _, all = drop(chunks, token, FEW)
   if not all then return {'done', 1} end

@@ -1,13 +1,13 @@
--- take_back: undo a call that takes items out, whose reply nobody uses: they go back to the front, in order.
+-- take_back: undo a call that took items and whose reply is not used: they go back to the front, in order.
 -- keys: bound data not_full meta produced_messages consumed_messages consumed_bytes done finished uploads consumer_holder closed
 -- args: if_open
 --   if_open  1: nothing is undone when the queue was shut down, and the items stay taken
 -- replies: done returned | taken items | missing
 -- uses: bound tasks chunks storage front incarnation
 -- lane: yes
--- The last key keeps what was replied in the lane of that call, the last argument is the call's number there.
--- When the call was not made yet, it never will be; to undo it twice does nothing more. Items go back
--- over the bound if need be. On a queue that was shut down with `immediate` they are dropped, and count as done.
+-- The last key keeps the reply in the lane of that call, the last argument is the call's number there. A call that was
+-- not done yet is never done; undoing it twice does nothing more. Items go back beyond the bound if necessary. On a
+-- queue that was shut down with `immediate` they are dropped, and count as done.
 local kept, number = KEYS[#KEYS], tonumber(ARGV[#ARGV])
 if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound, data, not_full, uploads = read_bound(KEYS[1]), KEYS[2], KEYS[3], KEYS[10]
@@ -32,7 +32,7 @@ unfinished(KEYS[5], KEYS[6], KEYS[8])
 local bytes, weight = tonumber(read_count(KEYS[7])), 0
 redis.call('LLEN', KEYS[9])
 local signs = redis.call('LLEN', not_full)
--- Not consumed in this queue: left by one that another implementation deleted.
+-- Not consumed in this queue: the record is from a queue that another implementation deleted.
 if tonumber(read_count(KEYS[6])) < #items then items = {} end
 if ARGV[1] == '1' and #items > 0 and not dropping and redis.call('EXISTS', KEYS[12]) == 1 then
   return {'taken', items}

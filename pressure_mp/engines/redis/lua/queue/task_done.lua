@@ -1,4 +1,4 @@
--- task_done: one item that was got is dealt with.
+-- task_done: count one item that was got as done.
 -- keys: bound produced_messages consumed_messages done finished consumed_bytes
 -- replies: done unfinished | excess | missing
 -- uses: bound tasks incarnation

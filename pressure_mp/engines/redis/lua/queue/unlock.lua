@@ -1,8 +1,8 @@
--- unlock: take a role from whoever has it, and put right what one who died at work left.
+-- unlock: take a role from its holder, and repair the state that a client left that died at work.
 -- keys: bound data not_full deleting producer producer_free producer_claim producer_holder consumer consumer_free consumer_claim consumer_holder
 -- args: role client
 --   role    producer | consumer
---   client  only if no client ever had the role: then this one had it, and gave it back; else empty
+--   client  only if no client ever had the role: then this client counts as its last holder; else empty
 -- replies: done who | missing
 -- uses: bound storage space
 -- once: yes
@@ -16,7 +16,7 @@ if ARGV[1] == 'consumer' then
 end
 local length, signs = size(KEYS[2]), redis.call('LLEN', KEYS[3])
 if redis.call('LLEN', free) > 0 then
-  -- A producer that is at work may have the sign.
+  -- A producer that is at work may have the token for space.
   local at_bound = bound and bound > 0 and length >= bound
   if bound and signs == 0 and redis.call('LLEN', KEYS[6]) > 0
     and is_sign_lost(bound, at_bound, KEYS[10], KEYS[11], KEYS[12]) then

@@ -1,12 +1,12 @@
--- ack: a task was processed: it is gone, or stays as a zombie or as done.
+-- ack: acknowledge a processed task: it is removed, or stays as a zombie or as done.
 -- args: id owner call delay tube shift edit data digest whole result token
 --   delay   milliseconds as a zombie; '' for the queue's own
---   tube    where it goes, if `shift` is 1
+--   tube    its new tube, if `shift` is 1
 --   data    the new data, if `edit` is 1
 --   digest  of the data that the caller knows; '' if that does not matter
 --   whole   1: return the data too
---   result  what came of it; '' if the taker says nothing
---   token   of its content, if that is in chunks; lost: it is not there
+--   result  its result; '' if the taker gives none
+--   token   of the content of the result, if that is in chunks; the reply is lost if it does not exist
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | lost bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes

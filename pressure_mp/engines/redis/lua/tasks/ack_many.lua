@@ -1,14 +1,13 @@
--- ack_many: tasks were processed, as ack says for each.
+-- ack_many: acknowledge several processed tasks, each as ack does.
 -- args: owner number task... result...
 --   task    id and number of the take, of each
---   result  the place of a task, from 1 on, what came of it, and the token of its content, if that is in chunks
+--   result  the place of a task, from 1 on, its result, and the token of the content of that, if it is in chunks
 -- replies: done bells problem... | lost bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes
 -- full: yes
 -- durable: yes
--- A problem is the place of a task that was refused, from 1 on, and why: absent, foreign, or the state
--- it is in.
+-- A problem is the place of a task that was refused, from 1 on, and the reason: absent, foreign, or its state.
 if not settings then return {'missing'} end
 sweep()
 local owner, number = ARGV[1], tonumber(ARGV[2])
@@ -20,7 +19,7 @@ for i = FIRST_RESULT, #ARGV - 2, 3 do
 end
 local goes, start = not settings.keep and settings.zombie == 0, hold(owner)
 local holds, timed, gone, stays, ways, finished, refused = {}, {}, {}, {}, {}, {}, {}
--- By the number of the take and that in it: the bundles of which some go, which, and how many.
+-- By the number of the take and of the bundle in it: the bundles of which tasks go, which tasks, and how many.
 local bound = {}
 local function goes_from(bundle, call, id)
   local of_take = noted(bound, call)
@@ -32,8 +31,8 @@ local function goes_from(bundle, call, id)
   leaving.ids[id], leaving.number = true, leaving.number + 1
 end
 
--- How many tasks from a place on are a whole bundle, in its order, in no tube, and nobody asked what comes
--- of them: of these no more needs to be known, and they go. Nil, if they are not.
+-- Return how many tasks from a place on are a whole bundle, in its order, without tubes, results and waiting clients:
+-- these are removed without reading more of them. Nil, if they are not.
 local function whole(place, part)
   local call = ARGV[2 + 2 * place]
   local bundle = bundled(hold(owner, tonumber(call)), part)
@@ -80,7 +79,7 @@ for i = at, number do
   else
     if bundle > 0 then goes_from(bundle, call, id) end
     if goes and result_ttl == 0 and inboxes == '' and key == '' then
-      -- As processed, without reading the rest of the record.
+      -- Like processed tasks, without reading the rest of the record.
       gone[#gone + 1] = id
       if bundle == 0 then
         holds[#holds + 1] = start .. string.sub(record, 50, 57) .. id

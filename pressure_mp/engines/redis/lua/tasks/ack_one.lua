@@ -1,6 +1,6 @@
 -- ack_one: the fast path of `ack`, see the prelude `ack_one`.
 -- args: id owner call result token
---   as of ack
+--   as in ack
 -- replies: done record | done bells record | declined | missing
 -- uses: storage hearing ack_one
 -- once: yes

@@ -1,12 +1,12 @@
--- await: whether a task is processed; one who asks waits for it.
+-- await: return the end of a task; the caller waits for it.
 -- args: id ticket mode whole
 --   mode   wait | now: whether the caller will wait
 --   whole  1: return the data also while the task is not processed
 -- replies: done bells outcome record data kept result token | unfinished bells record data | absent bells | missing
 -- uses: storage hearing told groups life find
 -- once: yes
--- `outcome` is processed, buried, killed or dropped; the record is '' when the task is gone. `kept`: 1 if
--- a result is kept.
+-- `outcome` is processed, buried, killed or dropped; the record is '' when the task is gone. `kept`: 1 if a result is
+-- kept.
 if not settings then return {'missing'} end
 sweep()
 local id, ticket = ARGV[1], ARGV[2]

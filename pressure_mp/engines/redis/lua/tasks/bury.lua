@@ -1,8 +1,8 @@
--- bury: a taken task is put aside.
+-- bury: bury a taken task.
 -- args: id owner call ttl tube shift error edit data digest whole result token
---   ttl  milliseconds until it is gone; 0 for never
---   result  what came of it; '' if the taker says nothing
---   token   of its content, if that is in chunks; lost: it is not there
+--   ttl  milliseconds until it is removed; 0 for never
+--   result  its result; '' if the taker gives none
+--   token   of the content of the result, if that is in chunks; the reply is lost if it does not exist
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | lost bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes

@@ -1,10 +1,10 @@
--- change: an administrator brings one task from a state into another, or into another tube.
+-- change: bring one task from a state into another, or into another tube, for an administrator.
 -- args: id from to delay ttl tube shift edit data digest
 --   from   the letters of the states that it may be in
---   to     the letter of the new state, X to remove it; '' leaves it, but a taken one is ready then
---   delay  milliseconds until a waiting one is ready, or a zombie gone; 0 for none
+--   to     the letter of the new state, X to remove it; '' keeps its state, but makes a taken task ready
+--   delay  milliseconds until a waiting task is ready, or a zombie removed; 0 for none
 --   ttl    milliseconds for which it is ready; '' for the queue's own
---   tube   where it goes, if `shift` is 1
+--   tube   its new tube, if `shift` is 1
 -- replies: done bells record data | absent bells | wrong bells state | changed bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes

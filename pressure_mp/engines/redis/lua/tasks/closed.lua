@@ -1,4 +1,4 @@
--- closed: whether the queue was shut down.
+-- closed: return whether the queue was shut down.
 -- replies: done bells flag | missing
 -- uses: storage hearing told groups life
 if not settings then return {'missing'} end

@@ -1,4 +1,4 @@
--- dismiss: processes no longer use an anonymous queue; the last to go takes every key along.
+-- dismiss: remove processes from the users of an anonymous queue; the last one removes the queue.
 -- keys: bound users meta records payloads ready tubes behind groups due expiry taken bundles shelf counts wake woken waiting awaited outcomes results notices inboxes times chunks presence
 -- args: user...
 -- replies: done left | missing

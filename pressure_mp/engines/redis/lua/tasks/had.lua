@@ -1,4 +1,4 @@
--- had: what a process has by one take, whose reply did not come through.
+-- had: return the tasks that a process has by one take whose reply was lost.
 -- args: owner call
 -- replies: done bells now task... | missing
 -- uses: storage hearing told groups life

@@ -1,11 +1,11 @@
--- kick: the oldest buried tasks are ready again, or wait.
+-- kick: make the oldest buried tasks ready again, or waiting.
 -- args: limit delay ttl
 -- replies: done bells looked number | missing
 -- uses: storage hearing told groups life shelf
 -- once: yes
 -- full: yes
--- `looked` is at how many, none of which is left when it is below the limit; of these so many were kicked,
--- and the others should have been gone already.
+-- `looked` is how many were read: if it is below the limit, no buried task is left; of these `number` were kicked, and
+-- the others were due to be removed.
 if not settings then return {'missing'} end
 sweep()
 local members = beginning(shelf, 'B', 0, tonumber(ARGV[1]))

@@ -1,6 +1,6 @@
--- length: how many tasks are ready.
+-- length: count the ready tasks.
 -- args: tube
---   tube  '' for those of all tubes
+--   tube  '' for all tubes
 -- replies: done bells number | missing
 -- uses: storage hearing told groups life ready
 if not settings then return {'missing'} end

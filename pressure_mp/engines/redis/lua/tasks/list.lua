@@ -1,11 +1,11 @@
--- list: tasks of one state, in the order in which they are next.
+-- list: list the tasks of one state, in their order of service.
 -- args: state tube start limit
---   tube   '' for those of all tubes
---   start  how many places of the order to pass over
+--   tube   '' for all tubes
+--   start  how many places of the order to skip
 -- replies: done bells looked ids records payloads | missing
 -- uses: storage hearing told groups life ready shelf
--- `looked` is how many places were looked at, not all of which are of the state and the tube; none
--- is left when it is 0. A bundle is one place.
+-- `looked` is how many places were read, not all of which are of the state and the tube; no task is left when it is 0.
+-- A bundle is one place.
 if not settings then return {'missing'} end
 sweep()
 local state, tube, start, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])

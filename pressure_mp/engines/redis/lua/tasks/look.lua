@@ -1,7 +1,7 @@
--- look: whether one who waits in line, with a take sent behind that, has reason to have it done now.
+-- look: return whether a client in line, which sent a take behind its wait, should have that done now.
 -- replies: done bells | empty bells next | missing
 -- uses: storage hearing told groups life ready
--- `empty` and `next` are as of take. What becomes ready now is for the first in line, who is woken.
+-- `empty` and `next` are as in take. Tasks that become ready now are for the first in line, which is woken.
 if not settings then return {'missing'} end
 local is_reason = settings.closed or number_ready('') > 0
 sweep()

@@ -1,15 +1,14 @@
--- notices: what an inbox has heard since its client asked last.
+-- notices: return the notices of an inbox since its client's last call.
 -- args: inbox seen limit size mode
---   seen   the number of the last notice that its client has; those up to it are removed
+--   seen   the number of the last notice that its client has; the notices up to it are removed
 --   limit  how many notices at most
 --   size   how many bytes of results at most, unless it is one
 --   mode   wait | now: whether the caller will wait when there is none
 -- replies: done bells notice... | empty bells | lost bells | due | missing
 -- uses: storage hearing
--- A notice is its number, the id, the letter of the event, how often the task was delivered, its last error,
--- 1 if a result is kept, the result, and the token of its content.
--- `lost`: the inbox is gone.
--- `due`: the time has come of tasks, or of something else; nothing was done, call sweep first.
+-- A notice is its number, the id, the letter of the event, how often the task was delivered, its last error, 1 if a
+-- result is kept, the result, and the token of its content. `lost`: the inbox is gone. `due`: transitions or removals
+-- are due; nothing was done, call sweep first.
 if not settings then return {'missing'} end
 for _, key in ipairs({due, expiry, times}) do
   if redis.call('ZCOUNT', key, '-inf', now) > 0 then return {'due'} end

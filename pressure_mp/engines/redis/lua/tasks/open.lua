@@ -3,10 +3,10 @@
 -- beside: rival_bound rival_meta host_queues
 -- args: how options discipline format user ttr ttl zombie keep max_deliveries per_key mends note asks
 --   how      open | create | attach
---   options  all of them as text, to create it with; whether they are the queue's own the caller sees
+--   options  all of them as text, to create it with; the caller compares them with the queue's own
 --   user     the process that uses an anonymous queue; empty for a named one
---   mends    1: where tasks are looked for is known again by what is kept of each, see `mend`; else 0
---   note, asks  as of a queue of items
+--   mends    1: make lost keys again from the records of the tasks, see `mend`; else 0
+--   note, asks  as for a queue of items
 -- replies: done options noted | exists options | missing | mismatch what have
 -- uses: opening storage hearing told groups life mend
 -- once: yes
@@ -16,8 +16,8 @@ local rival = find_rival(rival_bound, rival_meta, user, ARGV[14])
 if rival then return {'mismatch', 'discipline', rival} end
 local before = note_with_host(host_queues, ARGV[13], ARGV[14])
 local have = redis.call('HMGET', meta, 'discipline', 'format', 'options')
--- It has tasks, and what says of which kind it is was removed by the server, or by somebody: as of a queue
--- of items that lost its bound, whoever opens it says so.
+-- It has tasks, and the record of its kind was removed: as for a queue of items that lost its bound, the caller states
+-- it.
 local is_lost = not have[1] and redis.call('EXISTS', payloads, records, counts) > 0
 if have[1] or (not is_lost and redis.call('EXISTS', KEYS[1]) == 1) then
   if how == 'create' then return {'exists', have[3] or ''} end
@@ -32,7 +32,7 @@ if how == 'attach' and not is_lost then return {'missing'} end
 redis.call('SET', KEYS[1], '0')
 redis.call('HSET', meta, 'discipline', discipline, 'format', format, 'options', options,
   'settings', struct.pack('>I8I8i8I8I8I8', unpack(ARGV, 6, 11)), 'created', string.format('%d', now))
--- No id of a task that is there is given again.
+-- Ids of existing tasks are not used again.
 if is_lost then redis.call('HSET', meta, 'named', '1', 'id', last_id()) end
 if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
 return {'done', options, before}

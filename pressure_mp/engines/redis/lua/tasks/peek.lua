@@ -1,4 +1,4 @@
--- peek: a task as it is.
+-- peek: return a task.
 -- args: id
 -- replies: done bells record data | absent bells | missing
 -- uses: storage hearing told groups life find

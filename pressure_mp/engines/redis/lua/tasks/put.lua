@@ -1,12 +1,12 @@
--- put: add tasks that have all but their id and their data in common.
+-- put: add tasks that differ only in their ids and data.
 -- args: ids delay ttl priority tube ticket result_ttl inbox key number task...
---   ids       time64 | auto_increment: how a task without an id gets one
+--   ids       time64 | auto_increment: how a task without an id gets an id
 --   delay     milliseconds before it is ready; 0 for none
 --   ttl       milliseconds for which it is ready; '' for the queue's own
 --   priority  in eight bytes
---   ticket    of one who waits until the task is processed; '' for nobody
---   result_ttl  milliseconds for which what comes of it is kept; -1: with the inbox, 0: not at all
---   inbox     hears of it; '' for none
+--   ticket    of a client that waits until the task is processed; '' for none
+--   result_ttl  milliseconds for which its result is kept; -1: with the inbox, 0: not at all
+--   inbox     is told of it; '' for none
 --   key       '' for none
 --   task      id and data of each; an id can be ''
 -- replies: done bells id... | exists bells id state | closed bells | missing
@@ -22,8 +22,8 @@ local seq, counter = next_seq(), settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
 if delay ~= '0' then state, ends = 'W', now + tonumber(delay) end
 
--- The ids, and the numbers of the arrival, of tasks that have none: in a row. Returns nil when this
--- does not do for each of them.
+-- Make ids, and numbers of the arrival, in sequence for tasks without ids. Returns nil when this does not suffice for
+-- all of them.
 local function made()
   local ids, arrivals = {}, {}
   local last = kind == 'auto_increment' and counter or seq - 1
@@ -40,7 +40,7 @@ local function made()
   return ids, arrivals
 end
 
--- The same, one by one; or nil, and the id and the state of a task that is there.
+-- Make them one by one; or return nil, and the id and the state of a task that exists.
 local function chosen()
   local ids, arrivals, seen = {}, {}, {}
   for i = 1, number do
@@ -79,7 +79,7 @@ end
 
 if settings.named and redis.call('HLEN', results) > 0 then
   for i, text in ipairs(redis.call('HMGET', results, unpack(ids))) do
-    if text then forget_result(ids[i], read_kept(text)) end -- of another task that had the id
+    if text then forget_result(ids[i], read_kept(text)) end -- of an earlier task with that id
   end
 end
 

@@ -1,14 +1,13 @@
--- put_one: the fast path of `put`: one task that is ready at once, in no tube and with no key, for as long
--- as it likes.
+-- put_one: the fast path of `put`: one task that is ready at once and without an end, in no tube and with no key.
 -- args: ids priority result_ttl inbox id data
---   as of put
+--   as in put
 -- replies: done id | declined | missing
 -- uses: storage
 -- once: yes
 -- durable: yes
 -- bare: yes
--- It is written straight, and names few keys. It moves nothing that is due: what can become due does not come
--- this way.
+-- It writes directly, and names few keys. It makes no transitions that are due: tasks with such transitions are not put
+-- in this way.
 if not settings then return {'missing'} end
 if settings.closed or settings.ttl > 0 then return nil end
 local kind, priority, result_ttl, inbox, id, data = unpack(ARGV, 1, 6)

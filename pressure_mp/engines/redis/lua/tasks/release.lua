@@ -1,11 +1,11 @@
--- release: a taken task is given back: it is ready, or waits; or it is buried, if it was delivered too often.
+-- release: give a taken task back: it is ready, or waits; or it is buried, if it was delivered too often.
 -- args: id owner call delay ttl priority tube shift error edit data digest whole result token
 --   delay     milliseconds before it is ready; 0 for none
 --   ttl       milliseconds for which it is ready; '' for the queue's own
 --   priority  in eight bytes; '' leaves it
---   error     what went wrong; '' leaves what was said before
---   result  what came of it; '' if the taker says nothing
---   token   of its content, if that is in chunks; lost: it is not there
+--   error     the error; '' keeps the last one
+--   result  its result; '' if the taker gives none
+--   token   of the content of the result, if that is in chunks; the reply is lost if it does not exist
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | lost bells | missing
 -- uses: storage hearing told groups life find taker
 -- once: yes

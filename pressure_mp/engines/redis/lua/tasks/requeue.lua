@@ -1,9 +1,9 @@
--- requeue: give back what a process has taken that is no more.
+-- requeue: requeue the tasks of a process that has ended.
 -- keys: presence
 -- args: owner seen call error limit
 --   seen   the end of the owner's lease, as the caller saw it; empty: whatever the lease says
---   call   only what the owner took in this call; empty: all of it
---   error  what is kept with the tasks
+--   call   only the tasks of this take; empty: all of them
+--   error  the error to keep with the tasks
 --   limit  how many tasks at most
 -- replies: done bells number | renewed bells | missing
 -- uses: storage hearing told groups life
@@ -22,7 +22,7 @@ for _, task in ipairs(read_unfolded(ids, loose)) do
   if task.owner == owner then
     give_back(task, ARGV[4], 0)
     number = number + 1
-  elseif task.is_loose then -- of one whose name ends alike
+  elseif task.is_loose then -- of an owner whose name ends alike
     enter(task)
     tell(task)
   end

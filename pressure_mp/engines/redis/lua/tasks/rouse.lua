@@ -1,7 +1,7 @@
--- rouse: a wait for a task was broken off: somebody else looks in its place.
+-- rouse: wake another waiter in place of the caller, whose wait for a task was broken off.
 -- keys: woken
 -- args: entry tube
---   entry  what the caller was noted as; '' if it was not
+--   entry  the entry of the caller in line; '' if it has none
 -- replies: done bells
 -- uses: storage hearing told groups life
 if not settings then return {'done', {}} end

@@ -1,17 +1,17 @@
--- stats: how many tasks went which way so far, and the oldest of those that are ready.
+-- stats: return the counts of all transitions so far, and the time of the oldest ready task.
 -- replies: done bells now created oldest closed counts | missing
 -- uses: storage hearing told groups life
--- `oldest` is when that task was put, '' when none is ready. `counts` are ways, with a tube or without,
--- each followed by how many.
+-- `oldest` is the time of its put, '' when none is ready. `counts` are transitions, with a tube or without, each
+-- followed by its number.
 if not settings then return {'missing'} end
 sweep()
--- The oldest of each priority is its first; the first 100 priorities are looked at.
+-- The oldest of each priority is its first; only the first 100 priorities are read.
 local oldest, from = '', '-'
 for _ = 1, 100 do
   local member = redis.call('ZRANGE', ready, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not member then break end
   local task = read('', record_of(id_in(member, '')))
-  -- The server may have removed what was kept of it.
+  -- The server may have removed its record.
   if task and (oldest == '' or task.created < oldest) then oldest = task.created end
   from = '(' .. string.sub(member, 1, 8) .. LAST
 end

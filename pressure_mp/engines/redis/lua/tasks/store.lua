@@ -1,9 +1,9 @@
--- store: keep one chunk of the content of a result that is going to be told.
+-- store: store one chunk of the content of a result that will be set.
 -- args: token number lease chunk
---   number  of the chunk, from 0 on; with chunk 0 the content begins
+--   number  of the chunk, from 0 on
 -- replies: done | lost | missing
 -- uses: storage
--- `lost`: nothing came for longer than the lease, so the chunks before this one may have been removed.
+-- `lost`: no chunk came for longer than the lease, so earlier chunks may have been removed.
 if not settings then return {'missing'} end
 local token, number, lease = ARGV[1], ARGV[2], math.max(tonumber(ARGV[3]), 3000)
 local ends = tonumber(redis.call('ZSCORE', times, 'c' .. token) or '0')

@@ -1,5 +1,5 @@
--- sweep: move tasks of which the time has come; remove results, inboxes and contents that have come to their
--- end, and a content that is not going to be told after all.
+-- sweep: make transitions that are due; remove results, inboxes and contents whose time is over, and a content that
+-- will not be used.
 -- args: token
 --   token  may be empty
 -- replies: done left

@@ -1,24 +1,23 @@
 -- take: take the next tasks, of one tube or of all.
 -- keys: presence woken
 -- args: owner call limit size ttr tube ticket entry mode turn lease alone
---   owner  the process that is responsible for the tasks
+--   owner  the process that has the tasks then
 --   call   the owner's number of this take
 --   limit  how many tasks at most
 --   size   how many bytes of data at most, unless it is one task
 --   ttr    milliseconds until they are ready again; '' for the queue's own
---   entry  what the reply before said, when the caller looks again
+--   entry  the entry from the last reply, when the caller calls again
 --   mode   wait | now: whether the caller will wait when there is none
 --   turn   first | again: whether it waited before
---   lease  milliseconds for which the owner is known to be there
+--   lease  milliseconds of the owner's lease from now on
 --   alone  1: a task that was delivered before is taken alone
 -- replies: done bells task... | empty bells next entry | closed bells | missing
 -- uses: storage hearing take_one take_first told groups life ready
 -- once: yes
 -- full: yes
--- A task is its id, its record and its data.
--- `next` is in how many milliseconds to look again at the latest, 0 for at once, waiting or not; ''
--- when that does not matter.
-local LOOKS = 10 -- among tasks that should be gone already
+-- A task is its id, its record and its data. `next` is in how many milliseconds to call again at the latest, 0 for at
+-- once, waiting or not; '' when that does not matter.
+local LOOKS = 10 -- among tasks that are due to be removed
 local MOST = 100 -- tasks of a bundle
 local SOME = 16 -- data that is read at a time: few calls, and little that is read in vain
 if not settings then return {'missing'} end
@@ -34,8 +33,8 @@ end
 
 local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
 
--- Records end alike when tasks have their end, deliveries, tube, error, and what is asked for in common. What
--- becomes of such an end is worked out once.
+-- Records end alike when tasks have the same end, deliveries, tube, error and result options. The new end of such
+-- records is made once.
 local stamps, moment = struct.pack('>I8I8', now, ends), string.format('%d', ends)
 local named = struct.pack('>I8', call)
 local kinds = setmetatable({}, {__index = function(known, rest)
@@ -53,10 +52,10 @@ local kinds = setmetatable({}, {__index = function(known, rest)
   return kind
 end})
 
--- What is next: ids, and of each where it is in `ready`, what its record begins with after the state,
--- and its kind. Such as should be gone already go. The second value is whether there were any. With keys they
--- end where the priority changes: before that no other task of theirs is next. They end also where
--- a task is to be alone, which is not the first of the call if others were chosen `before`.
+-- Return the next tasks: ids, and for each its member of `ready`, the beginning of its record after the state, and its
+-- kind. Removes tasks that are due to be removed; the second value is whether there were any. Tasks with keys end where
+-- the priority changes: before that no other task of these keys is next. They also end before a task that must be taken
+-- alone, unless it is the first of the call, with none chosen `before`.
 local function choose(before)
   local members, ids = next_ready(tube, 0, limit), {}
   local chosen = {ids = {}, places = {}, heads = {}, kinds = {}, have_keys = false}
@@ -85,7 +84,7 @@ local function choose(before)
   return chosen, true
 end
 
--- The data of the first of them, as many as go into the reply, but one if it `is_first`.
+-- Read the data of the first tasks, as many as fit into the reply, but at least one if it `is_first`.
 local function read_data(ids, is_first)
   local data, some = {}, nil
   for i = 1, #ids do
@@ -101,7 +100,7 @@ local function read_data(ids, is_first)
   return data
 end
 
--- The one in line for a key is taken: the group is the last in line from now on.
+-- Note that the task in line for a key is taken: its group is the last in line from now on.
 local function begin(kind)
   local group = group_of(kind.of, kind.key, true)
   step_out(group)
@@ -110,8 +109,7 @@ local function begin(kind)
   note(set, meta, 'seq', string.format('%d', settings.seq))
 end
 
--- They are taken, in bundles if they are several and none has a key. `tasks` gets of each its id, record and
--- data.
+-- Take the tasks, in bundles if they are several and none has a key. Adds id, record and data of each to `tasks`.
 local function capture(chosen, data, tasks)
   local start, number, ids, set_to = hold(owner, call), #data, chosen.ids, {}
   local single, stamped = number == 1 or chosen.have_keys, nil
@@ -168,7 +166,7 @@ if #chosen.ids > 0 then
     local data = read_data(chosen.ids, #tasks == 0)
     limit = limit - #data
     if #data > 0 then capture(chosen, data, tasks) end
-    -- Others with keys may be next now.
+    -- Other tasks with keys may be next now.
     local is_more = chosen.have_keys and #data == #chosen.ids and limit > 0
       and not (alone == '1' and chosen.kinds[1].deliveries > 1)
     if is_more then chosen = choose(true) end
@@ -176,7 +174,7 @@ if #chosen.ids > 0 then
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end
-  -- Who was woken, or watched the time, passes that on.
+  -- A caller that was woken, or watched the time, wakes the next.
   if turn == 'again' then
     local soon = next_due()
     if redis.call('ZCARD', ready) > 0 or (soon ~= '' and soon < TICK) then notice(tube) end
@@ -188,7 +186,7 @@ if #chosen.ids > 0 then
 end
 if are_there then return finish('empty', 0, '') end
 if settings.closed and number_ready(tube) == 0 then
-  somebody = true -- the next who waits
+  somebody = true -- wakes the next waiter
   return finish('closed')
 end
 local soon = next_due()

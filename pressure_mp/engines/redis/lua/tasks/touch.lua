@@ -1,4 +1,4 @@
--- touch: a taken task is kept for longer, or a ready one.
+-- touch: keep a taken task, or a ready one, for longer.
 -- args: id owner call increment edit data digest whole
 --   call       0 for a task that is ready
 --   increment  milliseconds more; '' for the queue's ttr, or ttl, from now

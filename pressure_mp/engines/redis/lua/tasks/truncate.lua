@@ -1,4 +1,4 @@
--- truncate: remove tasks, whatever state they are in.
+-- truncate: remove tasks in all states.
 -- args: limit
 --   limit  how many tasks at most
 -- replies: done bells number | missing

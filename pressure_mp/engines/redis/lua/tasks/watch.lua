@@ -1,4 +1,4 @@
--- watch: an inbox hears of these tasks too; at once of those that are taken, or have ended.
+-- watch: tell an inbox of these tasks too; at once of tasks that are taken, or have ended.
 -- args: inbox number id...
 -- replies: done bells | lost bells | missing
 -- uses: storage hearing told groups life find
