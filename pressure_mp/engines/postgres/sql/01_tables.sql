@@ -1,15 +1,15 @@
--- What is kept. The schema's name stands for whatever name it is installed under.
--- All times are milliseconds since the epoch, by the server's clock.
+-- The tables. The schema's name here is replaced by the name under which it is installed. All times
+-- are milliseconds since the epoch, by the server's clock.
 
--- What is queued. The next one has the lowest rank, and of these the lowest position.
+-- The queued items. The next one has the lowest rank, and of these the lowest position.
 CREATE TABLE pressure_mp.items (
     queue bigint NOT NULL,
     rank bytea NOT NULL,
     position bigint NOT NULL,
-    -- Of one that was in flight: its number, and how often it was delivered.
+    -- For an item that was in flight: its number, and how often it was delivered.
     number bigint NOT NULL,
     deliveries integer NOT NULL,
-    -- The bytes that there are to be had; and the token of a content in chunks.
+    -- The bytes of the item with its content; and the token of a content in chunks.
     size bigint NOT NULL,
     token text NOT NULL,
     tenant bytea,
@@ -18,13 +18,13 @@ CREATE TABLE pressure_mp.items (
 );
 ALTER TABLE pressure_mp.items ALTER COLUMN item SET STORAGE EXTERNAL;
 
--- Every queue, of items (kind 'items') or of tasks (kind 'tasks').
+-- All queues, of items (kind 'items') or of tasks (kind 'tasks').
 CREATE TABLE pressure_mp.queues (
     id bigint GENERATED ALWAYS AS IDENTITY,
-    -- What the function "slot" makes of prefix, kind and name: also the number of the queue's lock.
+    -- The function "slot" makes it of prefix, kind and name: also the number of the queue's lock.
     slot bigint NOT NULL,
-    -- One more with each change. It is in the index, so that what is there now is found before all
-    -- that was, also while that cannot be cleaned up.
+    -- Increased by one with each change. It is in the index, so that the present row is found
+    -- before all old ones, also while these cannot be cleaned up.
     version bigint NOT NULL DEFAULT 0,
     prefix text NOT NULL,
     kind text NOT NULL,
@@ -32,9 +32,9 @@ CREATE TABLE pressure_mp.queues (
     discipline text NOT NULL,
     bound bigint NOT NULL DEFAULT 0,
     closed boolean NOT NULL DEFAULT false,
-    -- Shut down with immediate: what comes back is dropped.
+    -- Shut down with immediate: requeued items are dropped.
     dropping boolean NOT NULL DEFAULT false,
-    -- Who put last, or waits to do so; and who took.
+    -- The client that put last, or waits to put; and the client that took last, or waits to take.
     producer text,
     consumer text,
     length bigint NOT NULL DEFAULT 0,
@@ -47,47 +47,48 @@ CREATE TABLE pressure_mp.queues (
     position bigint NOT NULL DEFAULT 0,
     number bigint NOT NULL DEFAULT 0,
     round bigint NOT NULL DEFAULT 0,
-    -- How many keys of a fair queue have a row and no items.
+    -- The number of keys of a fair queue with a row and no items.
     idle_keys bigint NOT NULL DEFAULT 0,
-    -- Every item is behind this rank and position: what was removed before is not looked at again,
-    -- also while it cannot be cleaned up, since somebody has an old snapshot.
+    -- Every item is behind this rank and position: removed items before it are not read again, also
+    -- while they cannot be cleaned up because a transaction has an old snapshot.
     head_rank bytea NOT NULL DEFAULT '',
     head_position bigint NOT NULL DEFAULT -9223372036854775808,
-    -- Of a queue by priority, in order: every item is of one of these ranks, and behind the position beside
-    -- it. NULL in other queues, and from too many ranks at a time until the queue is empty: then there is
-    -- only the head.
+    -- For a queue by priority, in order: every item has one of these ranks, and is behind the
+    -- position beside that. NULL in other queues, and from a time with too many ranks until the
+    -- queue is empty: then there is only the head.
     ranks bytea[],
     positions bigint[],
-    -- Every place in its lines is behind this one: those before it are not looked at again.
+    -- Every place in its lines is behind this one: earlier places are not read again.
     passed bigint NOT NULL DEFAULT 0,
-    -- Of items: whether somebody may be in line for space or for an item.
+    -- For queues of items: whether a client may be in line for space or for an item.
     has_line boolean NOT NULL DEFAULT false,
     -- Whether there was ever a process with a lease as a producer.
     had_producers boolean NOT NULL DEFAULT false,
-    -- Of tasks: their options, when it was created, the last arrival and the last id.
+    -- For queues of tasks: their options, the time of creation, the last arrival and the last id.
     settings jsonb,
     created bigint NOT NULL DEFAULT 0,
     arrival bigint NOT NULL DEFAULT 0,
     counter bigint NOT NULL DEFAULT 0,
-    -- All that was due until then has moved on.
+    -- All transitions that were due until then are made.
     swept bigint NOT NULL DEFAULT 0,
-    -- Every task that is due is so later than this, which may be to come: what was due before is not
-    -- looked at again.
+    -- Every task with a due transition has it later than this, which may be in the future: earlier
+    -- entries are not read again.
     due_from bigint NOT NULL DEFAULT 0,
-    -- The notes of the last quick put and of the last quick take of one lane each, instead of in "calls":
-    -- see 13_quick_calls.sql.
+    -- The last quick put and the last quick take of one lane each, instead of in "calls": see
+    -- 13_quick_calls.sql.
     put_lane text NOT NULL DEFAULT '',
     put_number bigint NOT NULL DEFAULT 0,
     take_lane text NOT NULL DEFAULT '',
     take_number bigint NOT NULL DEFAULT 0,
     taken pressure_mp.items
 );
--- There is one of each: who creates a queue holds the lock of its name.
+-- There is one of each: a client that creates a queue holds the lock of its name.
 CREATE INDEX queues_slot ON pressure_mp.queues (slot, version);
 
--- The keys of a fair queue: the last round that each has a share of, how much of that is used up, and how
--- many items are queued. Those without items stay until there are many of them: the number, which only
--- grows, is in the index, as a queue's version, but where a row was removed all that was there is looked at.
+-- The keys of a fair queue: the last round in which each has a share, how much of that is used up,
+-- and how many items are queued. Keys without items stay until there are many of them: the number,
+-- which only grows, is in the index, like a queue's version, but where a row was removed all old
+-- entries are read.
 CREATE TABLE pressure_mp.tenants (
     queue bigint NOT NULL,
     key bytea NOT NULL,
@@ -98,7 +99,7 @@ CREATE TABLE pressure_mp.tenants (
 );
 CREATE INDEX tenants_key ON pressure_mp.tenants (queue, key, number);
 
--- Items in flight. "passed": another process said that it is dealt with.
+-- Items in flight. "passed": another process acknowledged it.
 CREATE TABLE pressure_mp.deliveries (
     queue bigint NOT NULL,
     number bigint NOT NULL,
@@ -111,7 +112,8 @@ CREATE TABLE pressure_mp.deliveries (
     PRIMARY KEY (queue, number)
 );
 
--- Handles that prefetch: the last call, what it took, and how many of these were handed out.
+-- Handles that prefetch: the last call, the items that it took, and how many of these were handed
+-- out.
 CREATE TABLE pressure_mp.readers (
     queue bigint NOT NULL,
     reader text NOT NULL,
@@ -122,7 +124,7 @@ CREATE TABLE pressure_mp.readers (
     PRIMARY KEY (queue, reader)
 );
 
--- Leases of processes: 'c' of one with deliveries, 'p' of a producer, 't' of one with tasks.
+-- Leases of processes: 'c' with deliveries, 'p' as a producer, 't' with tasks.
 CREATE TABLE pressure_mp.leases (
     queue bigint NOT NULL,
     role text NOT NULL,
@@ -145,8 +147,8 @@ CREATE TABLE pressure_mp.rejected (
     PRIMARY KEY (queue, number)
 );
 
--- Contents in chunks that are not in flight, nor set aside: until when, NULL while queued, or while
--- the result is kept that they are of.
+-- The times until which contents in chunks are kept that are neither in flight nor set aside: NULL
+-- while the item is queued, or while the result is kept.
 CREATE TABLE pressure_mp.contents (
     queue bigint NOT NULL,
     token text NOT NULL,
@@ -163,8 +165,9 @@ CREATE TABLE pressure_mp.chunks (
 );
 ALTER TABLE pressure_mp.chunks ALTER COLUMN chunk SET STORAGE EXTERNAL;
 
--- Who waits, first come first served: for space ('p'), for items ('c'), for the end of all work
--- ('j'), for a task ('t'). A place belongs to the name, whatever queue has it.
+-- The lines of waiting sessions, first come, first served: for space ('p'), for items ('c'), for
+-- the end of all work ('j'), for a task ('t'). A place belongs to the name, even if another queue
+-- gets it.
 CREATE TABLE pressure_mp.waiting (
     slot bigint NOT NULL,
     line text NOT NULL,
@@ -177,14 +180,14 @@ CREATE TABLE pressure_mp.waiting (
     seen bigint NOT NULL,
     lease bigint NOT NULL,
     woken boolean NOT NULL DEFAULT false,
-    -- Whether the end of every producer is the end of its wait, and whose deliveries do not count.
+    -- Whether the end of every producer ends its wait, and the owner whose deliveries do not count.
     until_ended boolean NOT NULL DEFAULT false,
     owner text,
     tube bytea NOT NULL DEFAULT '',
     PRIMARY KEY (slot, line, place)
 ) WITH (fillfactor = 50);
 
--- Who waits for what becomes of a task, and what did.
+-- The sessions that wait for the end of a task, and its outcome.
 CREATE TABLE pressure_mp.watchers (
     slot bigint NOT NULL,
     session text NOT NULL,
@@ -197,7 +200,7 @@ CREATE TABLE pressure_mp.watchers (
 CREATE INDEX ON pressure_mp.watchers (slot, task);
 
 -- Calls that were made, by lane and number, and the replies: a call that comes twice is done once.
--- "undo" is what it took for good.
+-- "undo" has the items that it took for good.
 CREATE TABLE pressure_mp.calls (
     lane text NOT NULL,
     number bigint NOT NULL,
@@ -233,11 +236,12 @@ CREATE TABLE pressure_mp.tasks (
     error bytea NOT NULL,
     data bytea NOT NULL,
     arrival bigint NOT NULL,
-    -- For how long its result is kept, 0 for not at all, -1 with the first of the inboxes; and those
-    -- that hear of it.
+    -- The time for which its result is kept, 0 for not at all, -1 with the first of the inboxes;
+    -- and the inboxes that are told of it.
     result_ttl bigint NOT NULL,
     inboxes text[] NOT NULL,
-    -- The place in line at its priority: that of its arrival; with a key 0 while it is not in line.
+    -- The place in line at its priority: the number of its arrival; with a key 0 while it is not in
+    -- line.
     key bytea NOT NULL,
     line bigint NOT NULL,
     PRIMARY KEY (queue, id)
@@ -253,11 +257,11 @@ CREATE INDEX tasks_taken ON pressure_mp.tasks (queue, owner, call) WHERE state =
 CREATE INDEX tasks_at_rest ON pressure_mp.tasks (queue, state, since, arrival)
     WHERE state IN ('B', 'D');
 
--- Where the ready tasks in line begin, as items do behind their head: what was taken before is not
--- looked at again. In a tube; in all of them where that is ''. Every ready task is of one of these
--- priorities, and behind the place beside it. While there are too many priorities for that it is not
--- so by priority: every ready task is behind the only priority and place. The number, which only grows, is
--- in the index, as a queue's version.
+-- The beginnings of the ready tasks in line, like the head of items: taken tasks before them are
+-- not read again. For a tube; for all tubes where that is ''. Every ready task has one of these
+-- priorities, and is behind the place beside that. While there are too many priorities for that,
+-- every ready task is behind the only priority and place. The number, which only grows, is in the
+-- index, like a queue's version.
 CREATE TABLE pressure_mp.beginnings (
     queue bigint NOT NULL,
     tube bytea NOT NULL,
@@ -268,7 +272,7 @@ CREATE TABLE pressure_mp.beginnings (
 );
 CREATE INDEX beginnings_number ON pressure_mp.beginnings (queue, tube, number);
 
--- Tasks of one key in one tube: the number of the last take of one, and the one that is in line.
+-- Tasks of one key in one tube: the number of their last take, and the task that is in line.
 CREATE TABLE pressure_mp.groups (
     queue bigint NOT NULL,
     tube bytea NOT NULL,
@@ -278,8 +282,8 @@ CREATE TABLE pressure_mp.groups (
     PRIMARY KEY (queue, tube, key)
 ) WITH (fillfactor = 50);
 
--- What came of tasks: until when, NULL if it is kept for one inbox alone, whose notice has that
--- number; what the taker said, and the token of that, if it is in chunks.
+-- Results of tasks: the time until which each is kept, NULL if only for one inbox, whose notice has
+-- that number; the data of the result, and its token, if it is in chunks.
 CREATE TABLE pressure_mp.results (
     queue bigint NOT NULL,
     id bytea NOT NULL,
@@ -295,8 +299,8 @@ ALTER TABLE pressure_mp.results ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE INDEX results_until ON pressure_mp.results (queue, until);
 CREATE INDEX results_of_inbox ON pressure_mp.results (queue, inbox, number) WHERE inbox <> '';
 
--- Inboxes of clients that hear of many tasks, and whether also that these are taken; and who waits for the
--- next notice.
+-- Inboxes of clients that are told of many tasks, and whether also that these are taken; and the
+-- session that waits for the next notice.
 CREATE TABLE pressure_mp.inboxes (
     queue bigint NOT NULL,
     name text NOT NULL,
@@ -320,7 +324,8 @@ CREATE TABLE pressure_mp.notices (
     PRIMARY KEY (queue, inbox, number)
 );
 
--- How many tasks went which way. The number, which only grows, is in the index, as a queue's version.
+-- Counts of the transitions of tasks. The number, which only grows, is in the index, like a queue's
+-- version.
 CREATE TABLE pressure_mp.ways (
     queue bigint NOT NULL,
     way bytea NOT NULL,
@@ -328,7 +333,7 @@ CREATE TABLE pressure_mp.ways (
 );
 CREATE INDEX ways_way ON pressure_mp.ways (queue, way, number);
 
--- What was noted of all queues, at times of the clock, until a time.
+-- The samples of all queues, with their times, and the time until which each is kept.
 CREATE TABLE pressure_mp.samples (
     prefix text NOT NULL,
     at bigint NOT NULL,
@@ -338,8 +343,9 @@ CREATE TABLE pressure_mp.samples (
 );
 ALTER TABLE pressure_mp.samples ALTER COLUMN data SET STORAGE EXTERNAL;
 
--- Calls that callers' own transactions make when they commit, in the order of their numbers. Each row
--- is removed by the transaction that inserted it: nobody else ever sees one, so none is logged.
+-- Calls that callers' own transactions make when they commit, in the order of their numbers. Each
+-- row is removed by the transaction that inserted it: no other one ever sees a row, so none is
+-- logged.
 CREATE UNLOGGED TABLE pressure_mp.staged (
     transaction xid8 NOT NULL DEFAULT pg_current_xact_id(),
     number bigint GENERATED ALWAYS AS IDENTITY,
@@ -358,7 +364,7 @@ CREATE UNLOGGED TABLE pressure_mp.staged (
 );
 ALTER TABLE pressure_mp.staged ALTER COLUMN items SET STORAGE EXTERNAL;
 
--- What it does is in 11_transactions.sql.
+-- The functions are in 12_transactions.sql.
 CREATE FUNCTION pressure_mp.call_staged() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RETURN NULL;
@@ -367,7 +373,7 @@ CREATE CONSTRAINT TRIGGER call_staged AFTER INSERT ON pressure_mp.staged
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION pressure_mp.call_staged();
 ALTER TABLE pressure_mp.staged ENABLE ALWAYS TRIGGER call_staged;
 
--- A reply, before it is told. "undo" is what a call took for good.
+-- A reply, before it is encoded. "undo" has the items that a call took for good.
 CREATE TYPE pressure_mp.reply AS (
     status text,
     info jsonb,
@@ -375,7 +381,7 @@ CREATE TYPE pressure_mp.reply AS (
     undo pressure_mp.items[]
 );
 
--- Who calls.
+-- The caller of a function.
 CREATE TYPE pressure_mp.caller AS (
     slot bigint,
     client text,

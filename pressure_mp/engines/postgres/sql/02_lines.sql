@@ -1,4 +1,4 @@
--- Who waits, and who is told that it may go on.
+-- The lines of waiting sessions, and their wake-ups.
 
 CREATE OR REPLACE FUNCTION pressure_mp.clock() RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT trunc(extract(epoch FROM clock_timestamp()) * 1000)::bigint
@@ -19,7 +19,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.told(a_status text, a_info jsonb, a_items
     SELECT ROW(a_status, a_info, a_items, a_undo)::pressure_mp.reply
 $$;
 
--- Whether one who waits is still there. Its process's listener holds a lock while it lives.
+-- Whether a waiting session is still there. Its process's listener holds a lock while it lives.
 CREATE OR REPLACE FUNCTION pressure_mp.is_there(a_listener bigint, a_seen bigint, a_lease bigint)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -29,8 +29,8 @@ BEGIN
     RETURN a_listener IS NULL OR NOT pg_try_advisory_xact_lock_shared(a_listener);
 END $$;
 
--- Behind which place of a queue's lines all are. Places are numbered in the order in which they are
--- given.
+-- Return the place in a queue's lines behind which all are. Places are numbered in the order in
+-- which they are given.
 CREATE OR REPLACE FUNCTION pressure_mp.passed(a_slot bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -38,13 +38,13 @@ BEGIN
         ORDER BY v.version DESC LIMIT 1), 0);
 END $$;
 
--- Note how far those go that are gone, if somebody was given that place.
+-- Note up to which place all are gone, if a session was given that place.
 CREATE OR REPLACE FUNCTION pressure_mp.pass(a_slot bigint, a_place bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     before bigint := pressure_mp.passed(a_slot);
 BEGIN
-    IF a_place > before + 32 THEN  -- not with each place
+    IF a_place > before + 32 THEN  -- not for each place
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, passed = (SELECT min(w.place) - 1
                 FROM pressure_mp.waiting w WHERE w.slot = a_slot
@@ -54,7 +54,7 @@ BEGIN
     END IF;
 END $$;
 
--- The first of a line. Those before it that are gone lose their places.
+-- Return the first session of a line. Sessions before it that are gone lose their places.
 CREATE OR REPLACE FUNCTION pressure_mp.first_place(a_slot bigint, a_line text)
 RETURNS pressure_mp.waiting
 LANGUAGE plpgsql VOLATILE AS $$
@@ -77,7 +77,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- Whether nobody is in front of the caller, who need not have a place yet.
+-- Whether no session is in front of the caller, which need not have a place yet.
 CREATE OR REPLACE FUNCTION pressure_mp.is_next(c pressure_mp.caller, a_line text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -135,7 +135,7 @@ BEGIN
     END IF;
 END $$;
 
--- Note whether somebody may be in line for space or for an item.
+-- Note whether a client may be in line for space or for an item.
 CREATE OR REPLACE FUNCTION pressure_mp.note_line(a_slot bigint, is_there boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -145,8 +145,8 @@ BEGIN
             AND v.has_line <> is_there;
 END $$;
 
--- Tell one who waits that it may go on; but not in the process of the listener "own", which is told
--- by the reply.
+-- Wake a waiting session by a notification; but not in the process of the listener "own", which is
+-- told by the reply.
 CREATE OR REPLACE FUNCTION pressure_mp.tell(a_listener bigint, a_session text, own bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -181,7 +181,7 @@ BEGIN
             AND NOT w.woken;
 END $$;
 
--- Those of the caller's process who were woken, and did not call since.
+-- Return the sessions of the caller's process that were woken, and have not called since.
 CREATE OR REPLACE FUNCTION pressure_mp.woken_of(a_slot bigint, own bigint) RETURNS bytea[]
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -190,7 +190,7 @@ BEGIN
             AND w.place > pressure_mp.passed(a_slot) AND w.woken AND w.listener = own);
 END $$;
 
--- Wake those at a queue of items who would be told something else than to wait.
+-- Wake the sessions at a queue of items that would be served, or told that their wait is in vain.
 CREATE OR REPLACE FUNCTION pressure_mp.wake_items(a_slot bigint, a_prefix text, a_name text,
     own bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -224,7 +224,8 @@ BEGIN
     END IF;
 END $$;
 
--- Whether every producer has ended; for the owner of deliveries: and nothing comes back.
+-- Whether every producer has ended and, for the owner of deliveries, no item of others may be
+-- requeued.
 CREATE OR REPLACE FUNCTION pressure_mp.has_ended(q pressure_mp.queues, a_owner text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -242,13 +243,13 @@ BEGIN
     );
 END $$;
 
--- The process that is responsible for what a reader prefetched.
+-- Return the process that owns the items that a reader prefetched.
 CREATE OR REPLACE FUNCTION pressure_mp.owner_of(a_reader text)
 RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT regexp_replace(a_reader, '#[^#]*$', '')
 $$;
 
--- What the readers of one handle have in common.
+-- Return the common part of the names of one handle's readers.
 CREATE OR REPLACE FUNCTION pressure_mp.handle_of(a_reader text)
 RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT regexp_replace(a_reader, '[.]2$', '')

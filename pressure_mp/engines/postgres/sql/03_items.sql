@@ -1,6 +1,6 @@
--- Items come, and items are taken.
+-- Functions that put and take items.
 
--- An item is there now, perhaps before the head.
+-- Note that an item was added, perhaps before the head.
 CREATE OR REPLACE FUNCTION pressure_mp.lower_head(q pressure_mp.queues, a_rank bytea,
     a_position bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -112,7 +112,7 @@ BEGIN
     RETURN pressure_mp.said('added', to_jsonb(added));
 END $$;
 
--- Why one who wants items gets none now; NULL when it gets one.
+-- Return the reason why a caller gets no item now; NULL when it gets one.
 CREATE OR REPLACE FUNCTION pressure_mp.refusal(q pressure_mp.queues, c pressure_mp.caller,
     args jsonb,
     a_owner text, a_limit bigint) RETURNS text LANGUAGE plpgsql VOLATILE AS $$
@@ -126,8 +126,8 @@ BEGIN
         END IF;
         RETURN 'no_item';
     END IF;
-    -- The first come is the first served; who comes now, and has no place yet, need not take one when
-    -- there are items for all who wait too.
+    -- Callers are served in the order in which they came. A caller without a place is served too
+    -- when there are items for it and for all sessions in line.
     IF args ? 'waits' AND NOT pressure_mp.is_next(c, 'c') AND (pressure_mp.has_place(c, 'c')
         OR q.length < a_limit + pressure_mp.count_others(c, 'c'))
     THEN
@@ -136,7 +136,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- How many of the items one reader may take, of those that wait or consume.
+-- Return how many items one reader may take: a share among the sessions that wait or consume.
 CREATE OR REPLACE FUNCTION pressure_mp.fair_share(q pressure_mp.queues, c pressure_mp.caller,
     a_reader text)
 RETURNS bigint LANGUAGE sql VOLATILE AS $$
@@ -147,8 +147,8 @@ RETURNS bigint LANGUAGE sql VOLATILE AS $$
             AND r.until >= pressure_mp.clock()
 $$;
 
--- Remove the item whose turn it is, and those that one call may take with it. One whose content is
--- in chunks is alone.
+-- Remove the next item, and the items that one call may take together with it. An item whose
+-- content is in chunks is taken alone.
 CREATE OR REPLACE FUNCTION pressure_mp.remove_some(q pressure_mp.queues, c pressure_mp.caller,
     a_limit bigint) RETURNS pressure_mp.items[] LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -196,7 +196,7 @@ BEGIN
         END IF;
     END IF;
     IF q.ranks IS NOT NULL THEN
-        WHILE q.ranks[1] < one.rank LOOP  -- of these all are removed
+        WHILE q.ranks[1] < one.rank LOOP  -- all items of this rank are removed
             q.ranks := q.ranks[2:];
             q.positions := q.positions[2:];
         END LOOP;
@@ -238,8 +238,9 @@ BEGIN
     RETURN pressure_mp.told('taken', NULL, pressure_mp.items_of(taken), taken);
 END $$;
 
--- Items that were taken for good, and nobody has, go back to their places. What was not yet taken
--- is not taken any more. With "if_open" nothing is undone when the queue was shut down.
+-- Return items to their places that were taken for good, and that no caller has. A call that was
+-- not made yet does nothing any more. With "if_open" nothing is undone when the queue was shut
+-- down.
 CREATE OR REPLACE FUNCTION pressure_mp.take_back(q pressure_mp.queues, a_lane text, a_number bigint,
     if_open boolean) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -1,6 +1,6 @@
--- The orders in which items are taken: by priority, and fair by key.
+-- The orders of service: by priority, and fair by key.
 
--- Whether Python cannot compare the values of two sort keys: where they first differ, both have a
+-- Whether Python cannot compare the values of two sort keys: at their first difference, both have a
 -- kind.
 CREATE OR REPLACE FUNCTION pressure_mp.differ_in_kind(one bytea, other bytea) RETURNS boolean
 LANGUAGE plpgsql IMMUTABLE AS $$
@@ -18,9 +18,9 @@ BEGIN
     RETURN false;
 END $$;
 
--- The sort key of a queued item with which this one cannot be compared, if there is one: of those before
--- it the last, else of those behind it the first. One that can be compared with both neighbours can be
--- with all.
+-- Return the sort key of a queued item with which this one cannot be compared, if there is one: the
+-- last of the items before it, else the first of the items behind it. A sort key that can be
+-- compared with both neighbours can be compared with all.
 CREATE OR REPLACE FUNCTION pressure_mp.find_not_comparable(q pressure_mp.queues, a_key bytea)
 RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -33,7 +33,7 @@ BEGIN
             WHERE i.queue = q.id AND i.rank = a_key
                 AND i.position > q.positions[array_position(q.ranks, a_key)])
         THEN
-            RETURN NULL;  -- it can be compared with all, since there is such a one
+            RETURN NULL;  -- an equal one is queued, so it can be compared with all
         END IF;
         RETURN (SELECT u.r FROM unnest(q.ranks, q.positions) u (r, p)
             WHERE u.r <> a_key AND pressure_mp.differ_in_kind(a_key, u.r)
@@ -71,8 +71,8 @@ BEGIN
     RETURN t;
 END $$;
 
--- In which round an item of a fair queue is served, and that its key has it. Whether the key had a row
--- and no items.
+-- Return the round in which an item of a fair queue is served, and note that its key has it. Also
+-- returns whether the key had a row and no items.
 CREATE OR REPLACE FUNCTION pressure_mp.enter_round(q pressure_mp.queues, a_key bytea,
     a_weight bigint, OUT turn bigint, OUT was_idle boolean) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -93,7 +93,7 @@ BEGIN
         WHERE v.queue = q.id AND v.key = a_key AND v.number >= t.number;
 END $$;
 
--- So many items of a key come, or go. Whether it has none now.
+-- Note that so many items of a key were added, or removed. Returns whether it has none now.
 CREATE OR REPLACE FUNCTION pressure_mp.count_tenant(a_queue bigint, a_key bytea, more bigint)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -104,8 +104,8 @@ BEGIN
     RETURN t.queued + more = 0;
 END $$;
 
--- Add one item to a queue that keeps them in an order of its own. Returns its size, and whether its key
--- was idle; or with "other" the sort key that it cannot be compared with.
+-- Add one item to a queue with sort keys. Returns its size, and whether its key was idle; or in
+-- "other" the sort key with which it cannot be compared.
 CREATE OR REPLACE FUNCTION pressure_mp.add_in_order(q pressure_mp.queues, a_item bytea, a_key bytea,
     a_position bigint, OUT size bigint, OUT was_idle boolean, OUT other bytea)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -133,7 +133,7 @@ BEGIN
         VALUES (q.id, rank, a_position, 0, 0, size, token, tenant, a_item);
 END $$;
 
--- An item of that rank is there now: what the queue's row is to say of its ranks.
+-- Return the ranks for the queue's row after an item of that rank was added.
 CREATE OR REPLACE FUNCTION pressure_mp.note_rank(q pressure_mp.queues, a_rank bytea,
     a_position bigint) RETURNS pressure_mp.queues LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -152,7 +152,7 @@ BEGIN
     RETURN q;
 END $$;
 
--- These ranks, without the first ones that have no item any more; the last rank stays.
+-- Return these ranks, without the first ones that have no item any more; the last rank stays.
 CREATE OR REPLACE FUNCTION pressure_mp.skip_ranks(a_queue bigint, INOUT ranks bytea[],
     INOUT positions bigint[]) LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -165,7 +165,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- The next items, up to so many, in order.
+-- Return the next items, up to so many, in order.
 CREATE OR REPLACE FUNCTION pressure_mp.next_items(q pressure_mp.queues, a_limit bigint)
 RETURNS TABLE (there pg_catalog.tid, rank bytea, "position" bigint, token text, bytes integer)
 LANGUAGE plpgsql VOLATILE AS $$

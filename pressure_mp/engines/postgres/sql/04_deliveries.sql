@@ -1,6 +1,7 @@
--- Items in flight come back unless they are acknowledged; and who is responsible for them.
+-- Items in flight, which are requeued unless they are acknowledged, and the leases of their owners.
 
--- Items go back to their places, which are in front; dropped where the queue was shut down so.
+-- Requeue items at their places, which are in front; drop them if the queue was shut down with
+-- immediate.
 CREATE OR REPLACE FUNCTION pressure_mp.put_back(q pressure_mp.queues, entries pressure_mp.items[])
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -32,7 +33,7 @@ BEGIN
             ORDER BY u.rank, u.position LIMIT 1) e;
 END $$;
 
--- What was removed is in flight from now on: it has numbers, and its owner is there.
+-- Note removed items as in flight: they get numbers, and their owner a lease.
 CREATE OR REPLACE FUNCTION pressure_mp.depart(q pressure_mp.queues, c pressure_mp.caller,
     entries pressure_mp.items[], a_owner text) RETURNS pressure_mp.items[]
 LANGUAGE plpgsql VOLATILE AS $$
@@ -56,7 +57,7 @@ BEGIN
 END
 $$;
 
--- Renew a lease; one that ends later stays, and one that ends hardly earlier.
+-- Renew a lease, unless it ends later, or hardly earlier.
 CREATE OR REPLACE FUNCTION pressure_mp.renew_lease(a_queue bigint, a_role text, a_owner text,
     a_lease bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
@@ -64,7 +65,7 @@ DECLARE
     a_until bigint := pressure_mp.clock() + a_lease;
 BEGIN
     PERFORM FROM pressure_mp.leases l WHERE l.queue = a_queue AND l.role = a_role
-        AND l.owner = a_owner AND l.until >= a_until - a_lease / 20;  -- not with each call
+        AND l.owner = a_owner AND l.until >= a_until - a_lease / 20;  -- not for each call
     IF NOT FOUND THEN
         PERFORM pressure_mp.set_lease(a_queue, a_role, a_owner, a_until);
     END IF;
@@ -84,7 +85,7 @@ DECLARE
 BEGIN
     IF a_reader IS NOT NULL THEN
         most := least(most, pressure_mp.fair_share(q, c, a_reader));
-        -- What it prefetched, and is not known to have handed out, may still come back.
+        -- Items that it prefetched, and is not known to have handed out, may still be requeued.
         counts := NOT EXISTS (SELECT FROM pressure_mp.readers r WHERE r.queue = q.id
             AND r.reader = a_reader AND cardinality(r.entries) > r.handed);
         IF counts THEN
@@ -230,7 +231,7 @@ BEGIN
     RETURN pressure_mp.said('done');
 END $$;
 
--- Put back what an owner has in flight, or some of it.
+-- Requeue the items that an owner has in flight, or some of them.
 CREATE OR REPLACE FUNCTION pressure_mp.requeue(q pressure_mp.queues, args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -277,7 +278,7 @@ BEGIN
             back := back || entry;
         END IF;
     END LOOP;
-    -- What nobody was given does not count as a delivery.
+    -- An item that no get returned does not count as delivered.
     IF NOT args ? 'numbers' AND cardinality(back) > 0 THEN
         PERFORM pressure_mp.count_one(q.id, 'T-R', cardinality(back));
     END IF;

@@ -1,12 +1,12 @@
 -- The contents of large items, and of large results of tasks, in chunks, beside a queue.
 
--- The token in a manifest.
+-- Return the token in a manifest.
 CREATE OR REPLACE FUNCTION pressure_mp.token_of(a_item bytea)
 RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT encode(substr(a_item, 5, 24), 'escape')
 $$;
 
--- How many bytes there are to be had with an item; and its token, if its content was stored.
+-- Return the bytes of an item with its content; and its token, if its content was stored.
 CREATE OR REPLACE FUNCTION pressure_mp.weigh(a_queue bigint, a_item bytea, OUT size bigint,
     OUT token text)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -38,7 +38,7 @@ LANGUAGE sql VOLATILE AS $$
     ON CONFLICT (queue, token) DO UPDATE SET until = excluded.until
 $$;
 
--- Remove what is not kept any more.
+-- Remove contents whose time is over.
 CREATE OR REPLACE FUNCTION pressure_mp.sweep(a_queue bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -56,7 +56,7 @@ BEGIN
     DELETE FROM pressure_mp.chunks v WHERE v.queue = a_queue AND v.token = a_token;
 END $$;
 
--- Nothing is queued any more.
+-- Remove the contents of all queued items.
 CREATE OR REPLACE FUNCTION pressure_mp.end_queued_contents(a_queue bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

@@ -1,6 +1,6 @@
--- To create a queue, to look at it, to end it.
+-- Functions that create, inspect and end a queue.
 
--- Create a queue of items, or see that the one there is is of the same discipline.
+-- Create a queue of items, or check that the existing one has the same discipline.
 CREATE OR REPLACE FUNCTION pressure_mp.open_queue(q pressure_mp.queues, a_prefix text, a_name text,
     a_discipline text, args jsonb) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -34,7 +34,7 @@ BEGIN
     RETURN pressure_mp.said('done');
 END $$;
 
--- Strike users off. A queue that nobody is noted with is not theirs to remove.
+-- Remove users; the last one removes the queue. A queue that had no users stays.
 CREATE OR REPLACE FUNCTION pressure_mp.dismiss(q pressure_mp.queues, args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -122,7 +122,8 @@ BEGIN
                 FROM pressure_mp.readers r WHERE r.queue = q.id)));
 END $$;
 
--- Up to so many of those in a line, each with its client, since when, when seen, and its lease.
+-- Return up to so many sessions of a line, each with its client, since when it waits, when it last
+-- called, and its lease.
 CREATE OR REPLACE FUNCTION pressure_mp.line(a_slot bigint, a_line text, a_limit bigint)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE AS $$
@@ -151,7 +152,7 @@ BEGIN
         'takers', pressure_mp.line(c.slot, 'c', most)));
 END $$;
 
--- The next items of a fair queue, each behind its key.
+-- Return the next items of a fair queue, each behind its key.
 CREATE OR REPLACE FUNCTION pressure_mp.get_snapshot(q pressure_mp.queues, args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -165,7 +166,7 @@ BEGIN
         NULL);
 END $$;
 
--- Drop what is queued; it counts as got, and as done.
+-- Drop the queued items, which count as got, and as done.
 CREATE OR REPLACE FUNCTION pressure_mp.purge(q pressure_mp.queues) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -180,7 +181,7 @@ BEGIN
     RETURN pressure_mp.said('number', to_jsonb(q.length));
 END $$;
 
--- The oldest of the items like that one that were set aside; it is no longer set aside.
+-- Remove and return the oldest item that was set aside and is equal to this one.
 CREATE OR REPLACE FUNCTION pressure_mp.remove_rejected(a_queue bigint, a_item bytea)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -222,7 +223,7 @@ BEGIN
     RETURN pressure_mp.said('done');
 END $$;
 
--- What needs no more than the queue as it is.
+-- Requests that only need the row of the queue.
 CREATE OR REPLACE FUNCTION pressure_mp.look(q pressure_mp.queues, a_op text, args jsonb,
     a_items bytea[])
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$

@@ -14,9 +14,9 @@ BEGIN
         coalesce(made.items, pressure_mp.items_of(made.undo)), NULL)::pressure_mp.reply;
 END $$;
 
--- Forget the calls of a lane that nobody will ask for. One may be undone while its session makes
--- others. It is done by each sixteenth call, whether that is kept or not, and by each sixty-fourth of those
--- that the queue's own row notes; and what was forgotten long ago is not looked at again.
+-- Remove the calls of a lane that no client will repeat. A call may be undone while its session
+-- makes others. Each sixteenth call does this, whether it is kept or not, and each sixty-fourth of
+-- the calls that the queue's own row notes; calls that were removed long ago are not read again.
 CREATE OR REPLACE FUNCTION pressure_mp.forget_calls(a_lane text, a_number bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -35,7 +35,7 @@ BEGIN
     END IF;
 END $$;
 
--- How many standbys confirm each commit, by what synchronous_standby_names is.
+-- Return how many standbys confirm each commit, from synchronous_standby_names.
 CREATE OR REPLACE FUNCTION pressure_mp.count_synchronous(names text) RETURNS integer
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN trim(names) = '' THEN 0 ELSE coalesce(
@@ -43,8 +43,8 @@ LANGUAGE sql IMMUTABLE AS $$
             FROM '^(?:(?:first|any)[[:space:]]+)?([0-9]+)[[:space:]]*[(]')::integer, 1) END
 $$;
 
--- Who confirms the commit of this call, whatever the server does else: so many standbys; with 0 its
--- disk, and its synchronous standbys, if it has any; with -1 nobody.
+-- Set what confirms the commit of this call, whatever the server waits for otherwise: so many
+-- standbys; with 0 its disk, and its synchronous standbys, if it has any; with -1 nothing.
 CREATE OR REPLACE FUNCTION pressure_mp.be_durable(a_standbys integer) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -148,7 +148,7 @@ BEGIN
     status := r.status; info := r.info; items := r.items;
 END $$;
 
--- What is done to a queue of items that exists.
+-- Do a request to a queue of items that exists.
 CREATE OR REPLACE FUNCTION pressure_mp.do_items(q pressure_mp.queues, c pressure_mp.caller,
     a_op text,
     args jsonb, a_items bytea[], a_keys bytea[], a_lane text) RETURNS pressure_mp.reply
@@ -219,7 +219,7 @@ BEGIN
     END CASE;
 END $$;
 
--- A look at one queue, for which nobody has to wait.
+-- Do a request that only reads one queue, without its lock.
 CREATE OR REPLACE FUNCTION pressure_mp.look_at(a_prefix text, a_kind text, a_name text, a_op text,
     args jsonb, a_items bytea[], OUT status text, OUT info jsonb, OUT items bytea[])
 LANGUAGE plpgsql VOLATILE AS $$
@@ -247,7 +247,7 @@ BEGIN
     status := r.status; info := r.info; items := r.items;
 END $$;
 
--- One who waits at a queue of items, or of tasks, waits no longer.
+-- Give up a session's places at a queue of items, or of tasks.
 CREATE OR REPLACE FUNCTION pressure_mp.leave(a_prefix text, a_kind text, a_name text,
     a_session text)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
@@ -271,7 +271,7 @@ BEGIN
     END IF;
 END $$;
 
--- What the processes of a host note: the anonymous queues that they use.
+-- Do a request to the notes of a host: the anonymous queues that its processes use.
 CREATE OR REPLACE FUNCTION pressure_mp.call_host(a_prefix text, a_host text, a_op text,
     names text[],
     disciplines text[], lanes text[]) RETURNS TABLE (name text, discipline text)

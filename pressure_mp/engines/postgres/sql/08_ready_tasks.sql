@@ -1,6 +1,7 @@
--- Which task is next: those that are ready, in line.
+-- The ready tasks, in line.
 
--- A task is ready, in all tubes and in its own: where they begin may be before it now.
+-- Note that a task is ready, in the line of all tubes and of its own: their beginnings may move to
+-- it.
 CREATE OR REPLACE FUNCTION pressure_mp.note_ready(a_queue bigint, a_tube bytea,
     a_priority double precision, a_line bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -64,7 +65,7 @@ BEGIN
         WHERE v.queue = b.queue AND v.tube = b.tube AND v.number >= b.number;
 END $$;
 
--- The first ready task in a tube, in any where that is ''; NULL if there is none.
+-- Return the first ready task in a tube, in any tube where that is ''; NULL if there is none.
 CREATE OR REPLACE FUNCTION pressure_mp.first_ready(a_queue bigint, a_tube bytea)
 RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -73,8 +74,8 @@ DECLARE
     a_priority double precision;
     a_line bigint;
     at integer;
-    -- Whether it is written down where they begin now. Not each time, for that leaves a removed row
-    -- too; but each take since then is one more entry of an index that is looked at in vain.
+    -- Whether to write the new beginning. Not each time, as that leaves a removed row too; but each
+    -- take since then is one more entry of the index that is read in vain.
     written boolean;
 BEGIN
     IF b.by_priority THEN
@@ -130,7 +131,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- How many tasks are ready, if less than so many.
+-- Count the ready tasks, up to so many.
 CREATE OR REPLACE FUNCTION pressure_mp.count_some_ready(a_queue bigint, a_tube bytea, most bigint)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

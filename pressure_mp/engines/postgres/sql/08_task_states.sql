@@ -1,5 +1,5 @@
--- What becomes of a task: the transitions, which are counted. Each function returns the task as it
--- is then. "moment" is the time of the call.
+-- The transitions of tasks, which are counted. Each function returns the task after the transition.
+-- "moment" is the time of the call.
 
 CREATE OR REPLACE FUNCTION pressure_mp.count_one(a_queue bigint, a_way bytea, n bigint)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
@@ -17,7 +17,7 @@ BEGIN
     RETURN total;
 END $$;
 
--- Returns how many tasks went that way so far.
+-- Count a transition. Returns the number of these so far.
 CREATE OR REPLACE FUNCTION pressure_mp.count_way(a_queue bigint, a_before text, a_after text,
     a_tube bytea, n bigint DEFAULT 1) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -38,7 +38,7 @@ BEGIN
     END IF;
 END $$;
 
--- Count the way of a task from one tube to another.
+-- Count the transition of a task from one tube to another.
 CREATE OR REPLACE FUNCTION pressure_mp.count_shift(a_queue bigint, a_before text, a_after text,
     a_old bytea,
     a_new bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
@@ -50,8 +50,8 @@ BEGIN
     END IF;
 END $$;
 
--- Who waits for the task is told what became of it; and that is kept, if it is to be. That one which
--- had come to an end before is no more is nothing new.
+-- Tell the sessions that wait for the task its outcome, and keep its result, if that is to be kept.
+-- The removal of a task that had ended before is no new outcome.
 CREATE OR REPLACE FUNCTION pressure_mp.conclude(a_slot bigint, moment bigint, t pressure_mp.tasks,
     a_outcome text, before text) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
@@ -79,8 +79,8 @@ RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
         ELSE moment + coalesce(a_ttl, (q.settings->>'ttl')::bigint) END
 $$;
 
--- Something became of a task of a key: the one in line becomes the one that is to be. That is the first
--- that is ready, unless as many are taken as the queue lets be.
+-- Put the right task of a group into the line after a change of one of its tasks: the first ready
+-- one, unless as many are taken as the queue allows.
 CREATE OR REPLACE FUNCTION pressure_mp.settle_group(a_slot bigint, a_queue bigint, a_tube bytea,
     a_key bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -128,7 +128,7 @@ BEGIN
     END IF;
 END $$;
 
--- The task in line for a key was taken: its group is the last in line from now on.
+-- Note that the task in line for a key was taken: its group is the last in line from now on.
 CREATE OR REPLACE FUNCTION pressure_mp.begin_group(a_slot bigint, t pressure_mp.tasks, number bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -137,7 +137,7 @@ BEGIN
     PERFORM pressure_mp.settle_group(a_slot, t.queue, t.tube, t.key);
 END $$;
 
--- A task is due then, perhaps before all others.
+-- Note that a transition of a task is due then, perhaps before all others.
 CREATE OR REPLACE FUNCTION pressure_mp.note_due(a_slot bigint, a_queue bigint, a_due bigint)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -183,7 +183,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- A task is no more.
+-- Remove a task.
 CREATE OR REPLACE FUNCTION pressure_mp.vanish(a_slot bigint, moment bigint, t pressure_mp.tasks,
     outcome text) RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -201,7 +201,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- A task becomes ready, or waits for a delay.
+-- Make a task ready, or let it wait for a delay.
 CREATE OR REPLACE FUNCTION pressure_mp.revive(q pressure_mp.queues, a_slot bigint, moment bigint,
     t pressure_mp.tasks, delay bigint, a_ttl bigint, a_tube bytea) RETURNS pressure_mp.tasks
 LANGUAGE plpgsql VOLATILE AS $$
@@ -216,7 +216,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- A taken task goes back, unless it was delivered too often.
+-- Give a taken task back, or bury it if it was delivered too often.
 CREATE OR REPLACE FUNCTION pressure_mp.give_back(q pressure_mp.queues, a_slot bigint, moment bigint,
     t pressure_mp.tasks, a_error bytea, delay bigint, a_ttl bigint, a_tube bytea)
 RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
@@ -232,13 +232,13 @@ BEGIN
     RETURN pressure_mp.revive(q, a_slot, moment, t, delay, a_ttl, a_tube);
 END $$;
 
--- When a task is gone that becomes a zombie now; 0 when it stays.
+-- Return the time at which a task is removed that becomes a zombie now; 0 when it stays.
 CREATE OR REPLACE FUNCTION pressure_mp.zombie_until(moment bigint, zombie bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE zombie WHEN -1 THEN 0 ELSE moment + zombie END
 $$;
 
--- A taken task was processed.
+-- Note that a taken task was processed.
 CREATE OR REPLACE FUNCTION pressure_mp.process(q pressure_mp.queues, a_slot bigint, moment bigint,
     t pressure_mp.tasks, delay bigint, a_tube bytea) RETURNS pressure_mp.tasks
 LANGUAGE plpgsql VOLATILE AS $$
@@ -257,7 +257,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- The time of a task's state is over.
+-- Make the transition of a task whose time in its state is over.
 CREATE OR REPLACE FUNCTION pressure_mp.lapse(q pressure_mp.queues, a_slot bigint, moment bigint,
     t pressure_mp.tasks) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -274,9 +274,9 @@ BEGIN
     END CASE;
 END $$;
 
--- Tasks of which the time has come move on; so many in one call. Returns whether the queue may have
--- changed. That all moved on is noted once in a second, and after some fifty calls: what was due before
--- is not looked at again, also while it cannot be cleaned up, since somebody has an old snapshot.
+-- Make transitions that are due; so many in one call. Returns whether the queue may have changed.
+-- Once in a second, and after some fifty calls, it notes that all are made: earlier entries are not
+-- read again, also while they cannot be cleaned up because a transaction has an old snapshot.
 CREATE OR REPLACE FUNCTION pressure_mp.sweep_tasks(q pressure_mp.queues, a_slot bigint,
     moment bigint)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
@@ -315,7 +315,7 @@ BEGIN
     RETURN n > 0;
 END $$;
 
--- Tasks as they are told: of each its id, tube, key, error and data, and the numbers beside these.
+-- Make tasks for a reply: for each its id, tube, key, error and data, and the numbers beside these.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_tasks(a_status text, tasks pressure_mp.tasks[],
     whole boolean,
     more jsonb DEFAULT '{}') RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
@@ -341,8 +341,8 @@ BEGIN
         AND t.state = 'R' AND (a_tube = '' OR t.tube = a_tube));
 END $$;
 
--- Wake the first in line for each task that is ready; when the queue is shut down those for whom none
--- is ready, and all when it is gone.
+-- Wake the first in line for each ready task; after a shutdown also the sessions without a ready
+-- task, and all when the queue is gone.
 CREATE OR REPLACE FUNCTION pressure_mp.wake_takers(a_slot bigint, a_prefix text, a_name text,
     own bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -18,7 +18,7 @@ BEGIN
     RETURN pressure_mp.said('opened', q.settings);
 END $$;
 
--- "parts" are the tube, the key, and of each task its id and its data.
+-- "parts" are the tube, the key, and the id and data of each task.
 CREATE OR REPLACE FUNCTION pressure_mp.put_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
@@ -56,7 +56,7 @@ BEGIN
                 EXIT WHEN NOT pressure_mp.is_known(q.id, new, ids);
             END LOOP;
         ELSE
-            -- Those between are known: the task before went past them.
+            -- The tasks in between are known: the last one passed them.
             number := greatest(moment * 1000, a_arrival + 1 + cardinality(ids), number + 1);
             LOOP
                 new := convert_to(number::text, 'UTF8');
@@ -74,7 +74,7 @@ BEGIN
             CASE WHEN args ? 'inbox' THEN ARRAY[args->>'inbox'] ELSE '{}' END,
             a_key, CASE a_key WHEN '' THEN a_arrival ELSE 0 END);
     END LOOP;
-    -- Of others that had these ids.
+    -- Results of earlier tasks with these ids.
     PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
         WHERE v.queue = q.id AND v.id = ANY (ids);
     PERFORM pressure_mp.count_way(q.id, 'X', a_state, a_tube, n);
@@ -113,7 +113,7 @@ LANGUAGE sql VOLATILE AS $$
             seen = excluded.seen
 $$;
 
--- Why the owner does not have the task by that take; NULL if it has.
+-- Return the reason why the owner does not have the task by that take; NULL if it has.
 CREATE OR REPLACE FUNCTION pressure_mp.not_held(t pressure_mp.tasks, a_owner text, a_call bigint)
 RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -137,7 +137,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- "parts" are the tube, and the id of a task to be acknowledged first, with what came of it.
+-- "parts" are the tube, and the id of a task to acknowledge first, with its result.
 CREATE OR REPLACE FUNCTION pressure_mp.take_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
@@ -211,7 +211,7 @@ BEGIN
     END IF;
     SELECT v.due INTO first_due FROM pressure_mp.tasks v
         WHERE v.queue = q.id AND v.due > 0 AND v.due > due_past ORDER BY v.due LIMIT 1;
-    later := least(first_due - 1, moment + ttr);  -- behind that, the next take would set it back
+    later := least(first_due - 1, moment + ttr);  -- a later time would be set back by the next take
     IF later >= due_past + 100 THEN  -- not each time
         UPDATE pressure_mp.queues v SET version = v.version + 1, due_from = later
             WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
@@ -222,8 +222,8 @@ BEGIN
     RETURN pressure_mp.said('no_task', jsonb_build_object('due', wait));
 END $$;
 
--- What becomes of one task that was taken. "parts" are its id, a tube, an error, new data, what that
--- was made of, and what came of the task.
+-- Settle one taken task. "parts" are its id, a tube, an error, new data, the data from which that
+-- was made, and the result.
 CREATE OR REPLACE FUNCTION pressure_mp.settle_task(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, a_op text, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
@@ -277,9 +277,9 @@ BEGIN
     RETURN pressure_mp.tell_tasks('task', ARRAY[t], args ? 'whole');
 END $$;
 
--- "parts" are the ids, and what came of some: "results" in the arguments says by the place of a task, from
--- 0 on, where that is among the parts, and the token of its content. "calls" are the takes. The reply is why
--- some were not.
+-- "parts" are the ids, and the results of some: "results" in the arguments has, by the place of a
+-- task, from 0 on, the place of its result among the parts, and the token of its content. "calls"
+-- are the takes. The reply has the reasons for tasks that were not acknowledged.
 CREATE OR REPLACE FUNCTION pressure_mp.ack_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
@@ -311,7 +311,7 @@ BEGIN
     RETURN pressure_mp.said('problems', problems);
 END $$;
 
--- An administrator changes one task. "parts" are as of settle_task.
+-- Change one task for an administrator. "parts" are as in settle_task.
 CREATE OR REPLACE FUNCTION pressure_mp.change_task(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
@@ -393,7 +393,7 @@ BEGIN
     RETURN pressure_mp.said('kicked', jsonb_build_array(looked, kicked));
 END $$;
 
--- Tasks of one state, and of the tube in "parts" unless that is empty, in their order.
+-- List tasks of one state, and of the tube in "parts" unless that is empty, in their order.
 CREATE OR REPLACE FUNCTION pressure_mp.list_tasks(q pressure_mp.queues, args jsonb, parts bytea[])
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -477,7 +477,7 @@ BEGIN
     RETURN pressure_mp.said('number', to_jsonb(n));
 END $$;
 
--- Give back what an owner has taken. "parts" is the error.
+-- Requeue the tasks that an owner has taken. "parts" is the error.
 CREATE OR REPLACE FUNCTION pressure_mp.requeue_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$

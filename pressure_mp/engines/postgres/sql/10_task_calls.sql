@@ -21,7 +21,8 @@ BEGIN
         PERFORM pressure_mp.be_durable((args->>'durable')::integer);
     END IF;
     PERFORM pg_advisory_xact_lock(a_slot);
-    IF a_again THEN  -- a commit that writes nothing waits for nobody, and the first one was perhaps not waited for
+    -- A commit that writes nothing waits for no standby, and the first call may not have waited.
+    IF a_again THEN
         UPDATE pressure_mp.queues v SET version = v.version + 1
             WHERE v.slot = a_slot
                 AND v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name;
@@ -85,7 +86,7 @@ BEGIN
     status := r.status; info := r.info; items := r.items;
 END $$;
 
--- What is done to a queue of tasks that exists.
+-- Do a request to a queue of tasks that exists.
 CREATE OR REPLACE FUNCTION pressure_mp.do_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
     a_op text, args jsonb, parts bytea[]) RETURNS pressure_mp.reply

@@ -1,6 +1,6 @@
--- The database as a whole: which queues it has, and how its server is set.
+-- Requests to the database, not to a single queue: its queues, its samples, its settings.
 
--- Up to so many queues behind that one, by their slots, each as JSON.
+-- Return up to so many queues behind that one, by their slots, each as JSON.
 CREATE OR REPLACE FUNCTION pressure_mp.list_queues(a_prefix text, a_after bigint, a_limit bigint)
 RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
     SELECT jsonb_build_object(
@@ -36,7 +36,7 @@ RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
     ORDER BY q.slot
 $$;
 
--- What says whether the server can lose what it confirmed.
+-- Return the settings with which the server can lose confirmed data.
 CREATE OR REPLACE FUNCTION pressure_mp.server_settings() RETURNS text LANGUAGE sql VOLATILE AS $$
     SELECT jsonb_build_object(
         'fsync', current_setting('fsync'),
@@ -50,7 +50,8 @@ CREATE OR REPLACE FUNCTION pressure_mp.server_settings() RETURNS text LANGUAGE s
     )::text
 $$;
 
--- Keep a sample of all queues, unless one was kept less than "every" milliseconds ago; whether it was.
+-- Keep a sample of all queues, unless one was kept less than "every" milliseconds ago. Returns
+-- whether this one was kept.
 CREATE OR REPLACE FUNCTION pressure_mp.append_sample(a_prefix text, a_data bytea, every bigint,
     keep bigint, ttl bigint) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -64,7 +65,7 @@ BEGIN
     IF moment >= newest AND moment - newest < every THEN
         RETURN false;
     END IF;
-    -- The clock may have been set back: what is newest stays last.
+    -- The clock may have been set back: the newest sample stays last.
     moment := greatest(moment, newest + 1);
     INSERT INTO pressure_mp.samples VALUES (a_prefix, moment, moment + ttl, a_data);
     UPDATE pressure_mp.samples s SET until = moment + ttl WHERE s.prefix = a_prefix;
@@ -74,7 +75,7 @@ BEGIN
     RETURN true;
 END $$;
 
--- The samples of the time behind that one, oldest first.
+-- Return the samples after that time, oldest first.
 CREATE OR REPLACE FUNCTION pressure_mp.read_samples(a_prefix text, a_after bigint)
 RETURNS TABLE (at bigint, data bytea) LANGUAGE sql VOLATILE AS $$
     SELECT s.at, s.data FROM pressure_mp.samples s

@@ -1,6 +1,6 @@
--- What came of tasks: results, and the inboxes whose clients hear of it.
+-- Results of tasks, and the inboxes whose clients are told of tasks.
 
--- The result of a task is not kept any longer.
+-- Remove the result of a task.
 CREATE OR REPLACE FUNCTION pressure_mp.forget_result(a_queue bigint, a_id bytea) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -13,8 +13,8 @@ BEGIN
     END IF;
 END $$;
 
--- An inbox hears of a task, and who waits for that is woken. Returns the number of the notice, 0 if
--- there is no inbox or it does not hear of that.
+-- Tell an inbox of a task, and wake its waiter. Returns the number of the notice, 0 if the inbox
+-- does not exist or is not told of such events.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_inbox(a_queue bigint, a_name text, a_event text,
     a_id bytea, a_deliveries bigint, a_error bytea) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -34,7 +34,7 @@ BEGIN
     RETURN i.number + 1;
 END $$;
 
--- Each inbox that is to hear of a task does. Returns the number of the notice in the first one.
+-- Tell all inboxes of a task. Returns the number of the notice in the first one.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_inboxes(t pressure_mp.tasks, a_event text)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -51,7 +51,8 @@ BEGIN
     RETURN first;
 END $$;
 
--- A task has ended, or is buried: that is kept, if it was asked for, and told.
+-- Note that a task has ended, or is buried: keep that, if its result is to be kept, and tell its
+-- inboxes.
 CREATE OR REPLACE FUNCTION pressure_mp.keep_result(moment bigint, t pressure_mp.tasks,
     a_outcome text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -72,7 +73,7 @@ BEGIN
     END IF;
 END $$;
 
--- Whether the content of a result is there, if it has one.
+-- Whether the content of a result exists, if it needs one.
 CREATE OR REPLACE FUNCTION pressure_mp.has_content(a_queue bigint, a_token text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -81,7 +82,7 @@ BEGIN
             AND (k.until IS NULL OR k.until > pressure_mp.clock()));
 END $$;
 
--- That is what came of a task, if it has ended just now and that is to be kept.
+-- Set the result of a task, if it has ended just now and its result is to be kept.
 CREATE OR REPLACE FUNCTION pressure_mp.say_result(t pressure_mp.tasks, a_data bytea, a_token text)
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -99,7 +100,7 @@ BEGIN
     END IF;
 END $$;
 
--- An inbox is gone, and with it what was kept for it.
+-- Remove an inbox, and the results that were kept for it.
 CREATE OR REPLACE FUNCTION pressure_mp.close_inbox(a_queue bigint, a_name text) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -109,8 +110,8 @@ BEGIN
         WHERE v.queue = a_queue AND v.inbox = a_name AND v.inbox <> '';
 END $$;
 
--- Results and inboxes of which the time has come go, and contents that nobody told of. Returns whether
--- that are all results of which it came later than "past".
+-- Remove results and inboxes whose time is over, and contents without a result. Returns whether
+-- these were all results whose time ended later than "past".
 CREATE OR REPLACE FUNCTION pressure_mp.sweep_results(a_queue bigint, past bigint, moment bigint)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -145,7 +146,8 @@ DECLARE
     a_lease bigint := (args->>'lease')::bigint;
     a_takes boolean := args ? 'takes';
 BEGIN
-    -- One that was gone does not count from the start: its client may say what it saw before.
+    -- An inbox that was removed does not count from 1 again: its client may name notices that it
+    -- saw before.
     INSERT INTO pressure_mp.inboxes
         VALUES (q.id, args->>'inbox', a_lease, moment + a_lease, moment * 1000, a_takes)
     ON CONFLICT (queue, name)
@@ -153,14 +155,14 @@ BEGIN
     RETURN pressure_mp.said('done');
 END $$;
 
--- The inbox, whose lease begins anew; NULL if it is gone.
+-- Return the inbox, and renew its lease; NULL if it is gone.
 CREATE OR REPLACE FUNCTION pressure_mp.renew_inbox(a_queue bigint, a_name text, moment bigint)
 RETURNS pressure_mp.inboxes LANGUAGE sql VOLATILE AS $$
     UPDATE pressure_mp.inboxes v SET until = moment + v.lease, session = NULL, listener = NULL
         WHERE v.queue = a_queue AND v.name = a_name RETURNING v.*
 $$;
 
--- "parts" are ids of tasks that an inbox is to hear of.
+-- "parts" are the ids of tasks of which an inbox is to be told.
 CREATE OR REPLACE FUNCTION pressure_mp.watch_tasks(q pressure_mp.queues, moment bigint, args jsonb,
     parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -194,8 +196,8 @@ BEGIN
     RETURN pressure_mp.said('done');
 END $$;
 
--- The notices of an inbox that its client has not seen. The reply has of each the id, the error and
--- the result.
+-- Return the notices of an inbox that its client has not seen. The reply has id, error and result
+-- of each.
 CREATE OR REPLACE FUNCTION pressure_mp.take_notices(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, args jsonb) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -214,7 +216,7 @@ BEGIN
         PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
             WHERE v.queue = q.id AND v.inbox = a_name AND v.inbox <> '' AND v.number <= a_seen;
     END IF;
-    -- Results up to so many bytes, but one in any case.
+    -- Results up to so many bytes, but at least one.
     WITH next AS (
         SELECT v.* FROM pressure_mp.notices v
             WHERE v.queue = q.id AND v.inbox = a_name AND v.number > a_seen

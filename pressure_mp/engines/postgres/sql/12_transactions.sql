@@ -1,7 +1,7 @@
--- Calls in a caller's own transaction: they are staged, and made when it commits. Until then no lock
--- is held, and nobody else sees anything of them.
+-- Calls in a caller's own transaction: they are staged, and made when it commits. Until then no
+-- lock is held, and no other transaction sees them.
 
--- Stage a call. The reply is what it would be if it were made now; the queue may change before the
+-- Stage a call. The reply is the one that it would get now; the queue may change before the
 -- transaction commits, which then fails.
 CREATE OR REPLACE FUNCTION pressure_mp.stage(a_prefix text, a_kind text, a_name text,
     a_discipline text, a_client text, a_lease bigint, a_op text, args jsonb, a_items bytea[],
@@ -36,7 +36,7 @@ BEGIN
     END IF;
     IF r.status = 'added' THEN
         a_items := a_items[1:(r.info)::bigint];
-        args := args || '{"overfill": true}';  -- at the commit it waits for nothing
+        args := args || '{"overfill": true}';  -- at the commit it does not wait
     END IF;
     IF (r.status IN ('added', 'ids', 'task') OR (r.status = 'problems' AND r.info = '{}')
         OR (r.status = 'done' AND a_op = 'acknowledge'))
@@ -62,7 +62,7 @@ BEGIN
     RETURN pressure_mp.said('done');
 END $$;
 
--- What a call to a queue of items would reply now.
+-- Return the reply that a call to a queue of items would get now.
 CREATE OR REPLACE FUNCTION pressure_mp.foresee_items(q pressure_mp.queues, a_slot bigint,
     a_op text, args jsonb, a_items bytea[], a_keys bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
@@ -102,7 +102,8 @@ BEGIN
     END CASE;
 END $$;
 
--- What a call to a queue of tasks would reply now. A task that is acknowledged is told as it is.
+-- Return the reply that a call to a queue of tasks would get now, with an acknowledged task as it
+-- is.
 CREATE OR REPLACE FUNCTION pressure_mp.foresee_tasks(q pressure_mp.queues, a_op text, args jsonb,
     parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -143,8 +144,8 @@ BEGIN
     END CASE;
 END $$;
 
--- Ids for so many tasks, which no other task gets, also if these are never put. The disk is not waited
--- for: the commit of these tasks comes later in the log, and waits for this too.
+-- Make ids for so many tasks, which no other task gets, even if these are never put. Does not wait
+-- for the disk: the commit of these tasks comes later in the log, and waits for this too.
 CREATE OR REPLACE FUNCTION pressure_mp.make_ids(q pressure_mp.queues, moment bigint, args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -166,8 +167,8 @@ BEGIN
     RETURN pressure_mp.told('ids', NULL, ids, NULL);
 END $$;
 
--- The transaction commits: make its calls. The first of its rows makes all of them, after it took
--- the locks of all their queues: everybody takes them in the same order.
+-- Make the calls of a transaction that commits. The first of its rows makes all of them, after it
+-- took the locks of all their queues, which all transactions take in the same order.
 CREATE OR REPLACE FUNCTION pressure_mp.call_staged() RETURNS trigger LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     s pressure_mp.staged;
@@ -192,7 +193,7 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Make one call. One that is refused has the transaction fail: all of it is done, or nothing.
+-- Make one call. A refused call makes the transaction fail: all of it is done, or nothing.
 CREATE OR REPLACE FUNCTION pressure_mp.call_one_staged(s pressure_mp.staged) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -1,18 +1,20 @@
--- The common put and the common get, with the fewest statements: of one item that is not large, while
--- nobody waits, the first time that the call is made. Where anything else is to be done they do
--- nothing, and the call is made by call_items.
+-- The common put and the common get, with the fewest statements: of one item that is not large,
+-- while no session waits, the first time that the call is made. In all other cases they do nothing,
+-- and call_items makes the call.
 --
--- "put_one" and "take_one" find the queue by its name. They tell its slot, its id and its version to the
--- caller, who makes the next call by "put_next" or "take_next", which need not look for it, nor at what
--- never changes while the queue has that id. Versions that are older than "a_version" are not looked at.
+-- "put_one" and "take_one" find the queue by its name. They return its slot, its id and its version
+-- to the caller, which makes the next call by "put_next" or "take_next". These need not search for
+-- the queue, nor read columns that never change while the queue has that id. Versions that are
+-- older than "a_version" are not read.
 --
--- That a call was made is noted in the queue's own row, for one lane that puts and one that takes, and in
--- "calls" for the others. It becomes the note of a lane by a call that finds the queue by its name. A
--- version's upper 32 bits count the calls that were made again, or undone, each of which moves the notes to
--- "calls": a quick call that was sent before finds no queue of its version any more, and so does nothing if
--- it arrives after them. One that knows no version is noted in "calls" too: there its number would be found.
+-- The queue's own row notes the last calls of one lane that puts and of one that takes; "calls"
+-- notes those of the others. A call that finds the queue by its name makes the row note its lane. A
+-- version's upper 32 bits count the calls that were made again, or undone, each of which moves the
+-- notes to "calls": a quick call that was sent before finds no queue of its version any more, and
+-- so does nothing if it arrives after them. A call without a version is noted in "calls" too, where
+-- its number would be found.
 
--- Quick calls that are under way will do nothing; those that were made are in "calls".
+-- From now on quick calls that are under way do nothing, and those that were made are in "calls".
 CREATE OR REPLACE FUNCTION pressure_mp.end_quick_calls(q pressure_mp.queues)
 RETURNS pressure_mp.queues LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -47,7 +49,7 @@ BEGIN
     END IF;
 END $$;
 
--- A queue, by its name. The note of puts, or of takes, is that of a lane from now on.
+-- Find a queue by its name. Its row notes the puts, or the takes, of this lane from now on.
 CREATE OR REPLACE FUNCTION pressure_mp.give_note(a_slot bigint, a_prefix text, a_name text,
     a_lane text, for_puts boolean) RETURNS pressure_mp.queues LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -94,8 +96,9 @@ BEGIN
     RETURN int8send(a_slot) || int8send(q.id) || int8send(now_at);
 END $$;
 
--- The same of a queue that is known. Returns its version; NULL if it is not done. What takes time here is
--- that each statement begins, and each operator in it: hence no variable of a row's type, and no PERFORM.
+-- Put into a known queue. Returns its version; NULL if it is not done. The start of each statement,
+-- and of each operator in it, takes most of the time here: hence no variable of a row's type, and
+-- no PERFORM.
 CREATE OR REPLACE FUNCTION pressure_mp.put_next(a_slot bigint, a_queue bigint, a_version bigint,
     a_client text, a_lane text, a_number bigint, a_item bytea) RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
@@ -154,13 +157,13 @@ BEGIN
         INSERT INTO pressure_mp.calls (lane, number, queue, status, undo)
             SELECT a_lane, a_number, q.id, 'taken', ARRAY[v.taken] FROM pressure_mp.queues v
                 WHERE v.slot = a_slot AND v.version >= q.version AND v.id = q.id
-                    AND v.take_lane = a_lane AND v.take_number = a_number;  -- else it is there
+                    AND v.take_lane = a_lane AND v.take_number = a_number;  -- else the row has it
     END IF;
     RETURN int8send(a_slot) || int8send(q.id) || taken;
 END $$;
 
--- The same of a queue that is known. Returns eight bytes that are its version, and the item; NULL if it
--- is not done.
+-- Take from a known queue. Returns eight bytes that are its version, and the item; NULL if it is
+-- not done.
 CREATE OR REPLACE FUNCTION pressure_mp.take_next(a_slot bigint, a_queue bigint, a_version bigint,
     a_client text, a_lane text, a_number bigint) RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

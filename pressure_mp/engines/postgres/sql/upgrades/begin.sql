@@ -1,6 +1,6 @@
--- What each upgrade that changes tables begins with: from here to its commit the tables are its own. The
--- queues come first, as in every call. Behind one who waits for a table all others wait too: so it waits
--- half a second at most, and lets them go on before it tries again.
+-- The beginning of each upgrade that changes tables: it locks the tables until its commit. The
+-- table of queues comes first, as in every call. All others wait behind an upgrade that waits for a
+-- table: so it waits half a second at most, and lets them go on before it tries again.
 SET LOCAL lock_timeout = '500ms';
 DO $$
 DECLARE

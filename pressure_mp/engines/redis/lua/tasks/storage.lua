@@ -9,7 +9,7 @@
 --   behind  R with a key that is not in line, and so in neither of these: see `groups`
 --   taken   T: the end of the owner's name, which is random; number of the take, id. Tasks that were
 --           taken together are a bundle, with a zero byte and its number for the id: as long as
---           nothing becomes of one of them alone. `bundles` has how many they are, 1 if none of them
+--           none of them changes alone. `bundles` has how many they are, 1 if none of them
 --           has a tube, a result or a waiting client, when that ends, the owner, and their ids.
 --   shelf   B and D: the letter, since when, arrival, id
 -- and with the time at which the state ends by itself as score:
