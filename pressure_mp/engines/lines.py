@@ -96,16 +96,16 @@ class Place:
         if self._called is not None:
             _set(self._called, True)
 
-    def was_told_nothing(self) -> None:
+    def was_refused(self) -> None:
         """Note that the call was not served. The place stays; the first in line has the turn when
         all replies are there."""
-        self._line.told_nothing(self)
+        self._line.refuse(self)
 
     def leave(self) -> None:
         """Leave the line. If no other operation calls, or has the turn, the next ones do."""
         self._line.remove(self)
 
-    def let_all_go(self) -> None:
+    def clear(self) -> None:
         """Clear the line: the event that all its operations wait for has come."""
         self._line.clear()
 
@@ -130,7 +130,7 @@ class _Line:
         elif is_first:
             place.asks, self._asking = True, 1
 
-    def told_nothing(self, place: Place) -> None:
+    def refuse(self, place: Place) -> None:
         # The next one calls alone: perhaps with another script, which the server must have before
         # several calls can be in one transaction.
         self._together, self._is_dry = 1, True

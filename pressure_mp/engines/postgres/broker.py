@@ -30,7 +30,7 @@ from ..contract.implementations import Implementations
 from ..contract.requests import Request
 from ..contract.session import Options
 from .hosts import AsyncHostSession, Database, HostSession
-from .notifications import connect_to_hear, wire_to_hear
+from .notifications import connect_to_listen, wire_to_listen
 from .outage import persist
 from .pool import Pool
 from .statements import Statement
@@ -77,7 +77,7 @@ class PostgresBroker:
         self, request: ExamineServer, pool: Pool, end: float | None
     ) -> ExamineServerReply:
         rows = await self._ask(pool, end, self._statements.server_settings)
-        return [*_examine(json.loads(rows[0][0] or b"")), *await _examine_hearing(pool)]
+        return [*_examine(json.loads(rows[0][0] or b"")), *await _examine_listening(pool)]
 
     @for_brokers.does(Identify)
     async def _identify(self, request: Identify, pool: Pool, end: float | None) -> IdentifyReply:
@@ -178,14 +178,14 @@ def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
         )
 
 
-async def _examine_hearing(pool: Pool) -> list[Finding]:
+async def _examine_listening(pool: Pool) -> list[Finding]:
     """Find out whether notifications reach this process."""
     address = pool.address
     if address.listen == "no":
         return []
-    wire = wire_to_hear(pool.kind_of_wire, address)
+    wire = wire_to_listen(pool.kind_of_wire, address)
     try:
-        await connect_to_hear(wire, address)
+        await connect_to_listen(wire, address)
     except PressureError as error:
         problem = (
             f"Clients that wait receive no notifications, and ask ten times a second: {error}."

@@ -17,7 +17,7 @@ from ...exceptions import PressureError
 from ...polling import new_poll
 from ..blocking_coroutines import finish
 from .address import PostgresAddress
-from .notifications import connect_to_hear, hear, wire_to_hear
+from .notifications import connect_to_listen, listen, wire_to_listen
 from .wire import BlockingWire, Wire
 
 #: Seconds between a failed try to connect and the next one.
@@ -90,12 +90,12 @@ class Listener:
 
     def _run(self, starting: Future[int | None]) -> None:
         number = secrets.randbelow(2**62) + 1
-        wire = wire_to_hear(BlockingWire, self._address)
+        wire = wire_to_listen(BlockingWire, self._address)
         ends, self._stop = os.pipe()
         try:
             try:
-                finish(connect_to_hear(wire, self._address))
-                finish(hear(wire, number))
+                finish(connect_to_listen(wire, self._address))
+                finish(listen(wire, number))
             except PressureError as error:
                 self._fail(error)
                 return

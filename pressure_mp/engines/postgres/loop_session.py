@@ -75,11 +75,11 @@ class AsyncPostgresSession(BaseSession):
         if enough is not None and is_first_call:
             enough.note(is_served)
         if is_served and isinstance(request, Join):
-            place.let_all_go()
+            place.clear()
         elif is_served:
             place.leave()
         elif asks:
-            place.was_told_nothing()
+            place.was_refused()
         return reply
 
     async def _call_together(self, request: Request, end: float | None, key: Hashable) -> Any:

@@ -17,13 +17,13 @@ _IDENTIFY = Statement(b"", IDENTITY.encode(), ())
 _ASK_SESSION = Statement(b"", b"SELECT pg_backend_pid()::text", ())
 
 
-def wire_to_hear(kind: type[Wire], address: PostgresAddress) -> Wire:
-    """Make the wire that :func:`connect_to_hear` connects."""
+def wire_to_listen(kind: type[Wire], address: PostgresAddress) -> Wire:
+    """Make the wire that :func:`connect_to_listen` connects."""
     place = address._replace(hosts=address.listen or address.hosts, listen="")
     return kind(place.url, address.schema, False)
 
 
-async def connect_to_hear(wire: Wire, address: PostgresAddress) -> None:
+async def connect_to_listen(wire: Wire, address: PostgresAddress) -> None:
     """Connect. Raises BrokerUnavailable, also if no notification would come: where a pooler gives
     each transaction another session, or ``listen`` in the URL leads to another database."""
     conninfo = address.conninfo(address.listen or None)
@@ -43,7 +43,7 @@ async def connect_to_hear(wire: Wire, address: PostgresAddress) -> None:
         )
 
 
-async def hear(wire: Wire, number: int) -> None:
+async def listen(wire: Wire, number: int) -> None:
     """Listen for notifications to that number. As long as the connection lives, the server holds
     the number's lock."""
     for text in (f"SELECT pg_advisory_lock({number})", f"LISTEN pressure_mp_{number}"):
@@ -70,7 +70,7 @@ async def _is_same(wire: Wire, address: PostgresAddress) -> bool:
 async def _is_kept(session: int, wire: Wire, address: PostgresAddress) -> bool:
     """Whether a pooler keeps the session for this connection between transactions, as far as is
     known: if so, another connection gets another session for its transaction."""
-    other = wire_to_hear(type(wire), address)
+    other = wire_to_listen(type(wire), address)
     try:
         await other.connect(address.conninfo(address.listen or None), _TIMEOUT)
         for _ in range(_CHECKS):

@@ -147,14 +147,14 @@ class BaseSession(SessionDefaults):
             return way.read(request, await self._read(asked, end))
         waits = "waits" in asked.args or (asked.op == "put" and "awaited" in asked.args)
         listener = self.binding.listener
-        heard = listener.number
-        if isinstance(request, AwaitTask) and heard is None and listener.may_be_had:
-            heard = await self._listening(end)  # first, as the task is told only once
-        reply = await self._ask(way, request, asked, end, waits, heard, first)
-        if isinstance(reply, Later) and waits and heard is None and listener.may_be_had:
-            heard = await self._listening(end)
-            if heard is not None:
-                reply = await self._ask(way, request, asked, end, waits, heard)
+        listening = listener.number
+        if isinstance(request, AwaitTask) and listening is None and listener.may_be_had:
+            listening = await self._listening(end)  # first, as the task is told only once
+        reply = await self._ask(way, request, asked, end, waits, listening, first)
+        if isinstance(reply, Later) and waits and listening is None and listener.may_be_had:
+            listening = await self._listening(end)
+            if listening is not None:
+                reply = await self._ask(way, request, asked, end, waits, listening)
         return reply
 
     async def _read(self, asked: Asked, end: float | None) -> Reply:
@@ -179,7 +179,7 @@ class BaseSession(SessionDefaults):
         asked: Asked,
         end: float | None,
         waits: bool,
-        heard: int | None,
+        listening: int | None,
         first: First | None = None,
     ) -> Any:
         """Make a call; ``first`` is the first try, if there was one."""
@@ -192,7 +192,7 @@ class BaseSession(SessionDefaults):
         def call(again: bool) -> Call:
             if again:
                 self._is_lane_clean = False
-            return self._in_full(asked, waits, heard, lane, number, again)
+            return self._in_full(asked, waits, listening, lane, number, again)
 
         settles = asked.op in _SETTLING or "ack" in asked.args
         try:
@@ -231,7 +231,7 @@ class BaseSession(SessionDefaults):
         self,
         asked: Asked,
         waits: bool,
-        heard: int | None,
+        listening: int | None,
         lane: Lane | None,
         number: int,
         again: bool,
@@ -254,7 +254,7 @@ class BaseSession(SessionDefaults):
             b"%d" % binding.options.lease,
             self._ticket.encode(),
             b"t" if placed else b"f",
-            None if heard is None else b"%d" % heard,
+            None if listening is None else b"%d" % listening,
             None if lane is None else lane.id.encode(),
             b"%d" % number,
             b"t" if again else b"f",

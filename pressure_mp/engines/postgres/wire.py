@@ -97,7 +97,7 @@ class Wire(ABC):
         if notice.error_field(DiagnosticField.SOURCE_FUNCTION) == b"SyncRepWaitForLSN":
             self._is_unconfirmed = True
 
-    def _told(self, rows: list[Row]) -> list[Row]:
+    def _marked(self, rows: list[Row]) -> list[Row]:
         return Unconfirmed(rows) if self._is_unconfirmed else rows
 
     @property
@@ -127,7 +127,7 @@ class Wire(ABC):
                 await self._result(end)
                 self._prepared.add(statement.name)
             self._send(statement, params)
-            return self._told(await self._result(end))
+            return self._marked(await self._result(end))
         except OperationalError as error:
             raise self._lost(error) from None
 
@@ -153,7 +153,7 @@ class Wire(ABC):
             for statement, reply in zip(preparing, replies, strict=False):
                 self._rows(reply)
                 self._prepared.add(statement.name)  # even if the next step fails
-            return [self._told(self._rows(reply)) for reply in replies[len(preparing) :]]
+            return [self._marked(self._rows(reply)) for reply in replies[len(preparing) :]]
         except OperationalError as error:
             raise self._lost(error) from None
 

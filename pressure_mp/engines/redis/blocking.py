@@ -184,21 +184,23 @@ class BlockingSession:
         """Read the reply to the call that was sent ahead."""
         self._ahead = None
 
-        def hear() -> bool:
+        def read_before() -> bool:
             if ahead.is_sent and ahead.limit is not None:
-                finish(self._longer().hear_end(ahead.wire, ahead.limit))
+                finish(self._longer().read_wait_end(ahead.wire, ahead.limit))
             return ahead.is_sent
 
-        return self._read_sent(ahead, hear, end)
+        return self._read_sent(ahead, read_before, end)
 
-    def _read_sent(self, sent: SentCall, hear: Callable[[], bool], end: float | None) -> Reply:
-        """Read the reply to a call that was sent, after ``hear`` has read the replies before it and
-        returned that this one comes. Send the call again, under the same number, if it is not known
-        whether it was sent."""
+    def _read_sent(
+        self, sent: SentCall, read_before: Callable[[], bool], end: float | None
+    ) -> Reply:
+        """Read the reply to a call that was sent, after ``read_before`` has read the replies before
+        it and returned that this one comes. Send the call again, under the same number, if it is
+        not known whether it was sent."""
         wire = sent.wire
         reply: Any = ConnectionError("what was to be sent over it was not, or not wholly")
         try:
-            if hear():
+            if read_before():
                 reply = wire.exchange_now(b"")
         except OSError as error:
             reply = error
@@ -296,12 +298,12 @@ class BlockingSession:
         """End the wait, and read the reply to the call that was sent behind it."""
         session.behind = session.granted = None
 
-        def hear() -> bool:
+        def read_before() -> bool:
             if session.is_parked:
                 finish(session.end_wait())
             return session.free_wire is not None
 
-        return self._read_sent(behind, hear, None)
+        return self._read_sent(behind, read_before, None)
 
     def park(
         self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
@@ -383,5 +385,5 @@ class _Caller:
         return longer is not None and longer.has_sent
 
     @property
-    def heard(self) -> Any:
-        return self._session._longer().heard
+    def wait_reply(self) -> Any:
+        return self._session._longer().wait_reply

@@ -106,10 +106,10 @@ class BlockingWire(Wire):
             if packed:
                 self._socket.sendall(packed)
         except OSError:
-            finish(self._hear_refusal())
+            finish(self._read_refusal())
             return finish(self.read(None))
         if self.unread is not None:
-            finish(self._hear(None))
+            finish(self._read_unread(None))
         reader, size = self._reader, _FIRST_READ_SIZE
         reply = reader.gets()  # it may have come with the reply of an unread call
         try:
@@ -187,7 +187,7 @@ class BlockingWire(Wire):
     def is_stale(self) -> bool:
         if self.unread is not None:
             try:
-                finish(self._hear(_SOON))
+                finish(self._read_unread(_SOON))
             except TimeoutError:
                 return False  # its next user will see
             except OSError:

@@ -271,13 +271,13 @@ class RedisBroker:
     async def _examine(self, request: ExamineServer, commands: PlainCommands) -> ExamineServerReply:
         found: dict[Finding, None] = {}
         for slot in await commands.slots():
-            info = await _told(commands, slot, "INFO")
-            config = await _told(commands, slot, "CONFIG", "GET", "*")
+            info = await _reply_or_none(commands, slot, "INFO")
+            config = await _reply_or_none(commands, slot, "CONFIG", "GET", "*")
             found |= dict.fromkeys(examine(info, config))
         return list(found)
 
 
-async def _told(commands: PlainCommands, slot: int, *command: str) -> Any:
+async def _reply_or_none(commands: PlainCommands, slot: int, *command: str) -> Any:
     """Return the reply to a command; None where this user may not ask."""
     try:
         return await commands.request(slot, *command)

@@ -47,10 +47,10 @@ class Caller(Protocol):
         """Whether a wake-up can bring the item for which the caller waits."""
 
     async def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
-        """Remove the item in :attr:`heard`, by a script with these arguments and the item behind
-        them. Does not wait for its reply when the call is sent before the moment ``safe``, on the
-        monotonic clock. Returns None when the script was not called: then the caller calls it
-        without the item."""
+        """Remove the item in :attr:`wait_reply`, by a script with these arguments and the item
+        behind them. Does not wait for its reply when the call is sent before the moment ``safe``,
+        on the monotonic clock. Returns None when the script was not called: then the caller calls
+        it without the item."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait for so many seconds."""
@@ -72,5 +72,5 @@ class Caller(Protocol):
         wait."""
 
     @property
-    def heard(self) -> Any:
+    def wait_reply(self) -> Any:
         """The server's reply to the last wait, if it has ended and the signal came."""

@@ -41,7 +41,7 @@ class _Slot:
         self.outcome: Any = NOTHING
 
     @property
-    def is_heard(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Whether no call waits for the reply any longer."""
         return self.future.done()
 
@@ -67,8 +67,8 @@ class _Transaction:
         self._replies: list[Any] = []
 
     @property
-    def is_heard(self) -> bool:
-        return all(slot.is_heard for slot in self._slots)
+    def is_abandoned(self) -> bool:
+        return all(slot.is_abandoned for slot in self._slots)
 
     def fill(self, reply: Any) -> None:
         """Receive the next of these replies. Only the last one counts, unless a command was
@@ -216,7 +216,7 @@ class SharedConnection(asyncio.Protocol):
         self._break("nothing comes over a connection to a server that answers over others")
 
     def _close_if_left(self) -> None:
-        if self._is_silent and all(slot.is_heard for slot in self._slots):
+        if self._is_silent and all(slot.is_abandoned for slot in self._slots):
             self.close()
 
     def close(self) -> None:

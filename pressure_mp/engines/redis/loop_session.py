@@ -109,7 +109,7 @@ class LoopSession(RedisSession):
             if reply is not None:
                 place.leave()
                 return reply
-            place.was_told_nothing()
+            place.was_refused()
         if not place.has_turn:
             return later
         is_first_call = self.waiter is None
@@ -122,7 +122,7 @@ class LoopSession(RedisSession):
         if is_first_call and shortcut is not None:
             shortcut.note(is_served)
         if is_served and type(request) is Join:
-            place.let_all_go()
+            place.clear()
         elif is_served:
             place.leave()
         return reply
@@ -266,7 +266,7 @@ class LoopSession(RedisSession):
             return await self.call_once(
                 op, args, end, Attempt(channel, channel.lane, number, reply)
             )
-        self._heard(op, channel, reply)
+        self._note_reply(op, channel, reply)
         _check(op, reply)
         return reply
 
@@ -317,7 +317,7 @@ class LoopSession(RedisSession):
             return await self._pool.lend(self.binding.slot, limit)
         return await super()._new_wire(op, args, limit)
 
-    def _heard(self, op: str, wire: Carrier, reply: Reply) -> None:
+    def _note_reply(self, op: str, wire: Carrier, reply: Reply) -> None:
         if op in TAKING:
             if reply[0] != DONE:
                 self.taken = None
@@ -326,7 +326,7 @@ class LoopSession(RedisSession):
                 if before is not None:
                     self._pool.take_in(before)
                 return
-        super()._heard(op, wire, reply)
+        super()._note_reply(op, wire, reply)
 
     # Cancellation
 

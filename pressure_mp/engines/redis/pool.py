@@ -78,7 +78,7 @@ class Pool:
     def _idle(node: Node) -> Wire | None:
         idle = node.idle
         if len(idle) > 1:
-            _hear(idle)
+            _finish_unread_calls(idle)
         while idle:
             try:
                 wire = idle.pop()
@@ -187,7 +187,7 @@ def _all_but_the_last(idle: deque[Wire]) -> tuple[Wire, ...]:
             continue
 
 
-def _hear(idle: deque[Wire]) -> None:
+def _finish_unread_calls(idle: deque[Wire]) -> None:
     """Finish the unread calls of the connections that are not used next."""
     for wire in _all_but_the_last(idle):
         if wire.unread is None:

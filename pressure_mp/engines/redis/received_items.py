@@ -26,7 +26,7 @@ def accept(
     session: RedisSession, pool: Pool, op: str, args: tuple[Any, ...], safe: float
 ) -> Reply | None:
     """Do what ``Caller.accept`` says. The next call over the connection reads the reply."""
-    binding, item = session.binding, session.heard
+    binding, item = session.binding, session.wait_reply
     wire: Any = session.free_wire
     # A large item is not sent again; an item whose content is beside the queue needs more calls.
     if wire is None or op not in binding.quick or not 0 < len(item) <= _SMALL:

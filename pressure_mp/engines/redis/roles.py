@@ -40,7 +40,7 @@ async def free_roles(caller: Caller, end: float | None = None) -> float | None:
         reply = await caller.script("keepers", (lease,), end)
         if reply[0] != DONE:
             return None
-        await _end_the_gone(caller, reply[2], end)
+        await _end_dead(caller, reply[2], end)
         await put_back_unclaimed(caller, reply[3], end)
         if reply[1] != 0:  # otherwise a role was given back, and only now has a next client
             return float(reply[1]) / 1000
@@ -55,7 +55,7 @@ async def put_back_unclaimed(caller: Caller, roles: list[bytes], end: float | No
         await caller.script("unlock", (role, client_id()), end)
 
 
-async def _end_the_gone(caller: Caller, tickets: list[bytes], end: float | None) -> None:
+async def _end_dead(caller: Caller, tickets: list[bytes], end: float | None) -> None:
     gone: dict[str, bool | None] = {}
     for named in tickets:
         keeper = named.decode(errors="replace")
@@ -119,7 +119,7 @@ async def finish_check(caller: Caller, again: int, tickets: list[bytes]) -> None
     """Finish a check of the roles with the results of ``keepers`` that another script returned."""
     role_checks = caller.binding.role_checks
     try:
-        await _end_the_gone(caller, tickets, ONE_TRY)
+        await _end_dead(caller, tickets, ONE_TRY)
         role_checks.note(
             again / 1000 if again else await free_roles(caller, ONE_TRY), by_renewal=True
         )

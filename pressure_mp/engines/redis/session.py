@@ -52,7 +52,7 @@ class RedisSession:
         self.binding = binding
         self.waiter: Waiter | None = None
         self.renewed = 0.0
-        self.heard: Any = None
+        self.wait_reply: Any = None
         self._pool = pool
         self._wire: Wire | None = None
         self._parked: str | None = None
@@ -147,10 +147,10 @@ class RedisSession:
                 self.lose(wire, error)
                 raise
             else:
-                self._heard(op, wire, reply)
+                self._note_reply(op, wire, reply)
                 return reply
 
-    def _heard(self, op: str, wire: Carrier, reply: Reply) -> None:
+    def _note_reply(self, op: str, wire: Carrier, reply: Reply) -> None:
         """Note the reply to a call, and the connection over which it came."""
         self._give_wire_back(wire)
 
@@ -290,7 +290,7 @@ class RedisSession:
         if self._parked not in (None, signal):
             await self._abandon()
         limit = TICK if timeout is None else min(timeout, TICK)
-        self.heard = None
+        self.wait_reply = None
         try:
             if self._wire is None:
                 self._wire = await self._pool.checkout(self.binding.slot)
@@ -302,7 +302,7 @@ class RedisSession:
                 await self._wire.send(*command, behind=packed)
             left = max(self._ends - time.monotonic(), _CLOCK)
             ends = left <= limit + 2 * _CLOCK
-            reply = await self._hear(self._wire, left if ends else limit, ends)
+            reply = await self._read_wait(self._wire, left if ends else limit, ends)
         except TimeoutError:
             return False
         except OSError as error:
@@ -319,7 +319,7 @@ class RedisSession:
         if isinstance(reply, Exception):
             refuse_wait(reply, self.binding, signal)
             return False
-        self.heard = reply
+        self.wait_reply = reply
         if reply is not None and self.binding.is_line(signal):
             self.granted = signal
         return reply is not None
@@ -338,16 +338,16 @@ class RedisSession:
         async with self._pool.borrowed(self.binding.slot) as beside:
             if beside.node is not wire.node:
                 raise ConnectionError("the queue moved, and so ended the wait")
-            await self._end_block(wire, beside)
+            await self._unblock(wire, beside)
             self._parked = None
 
-    async def hear_end(self, wire: Wire, limit: float) -> None:
+    async def read_wait_end(self, wire: Wire, limit: float) -> None:
         """Read the reply to a wait behind which a call was sent. Raises OSError when the connection
         is lost."""
         self._is_overdue = False
-        await self._hear(wire, limit, True)
+        await self._read_wait(wire, limit, True)
 
-    async def _hear(self, wire: Wire, limit: float, ends: bool) -> Any:
+    async def _read_wait(self, wire: Wire, limit: float, ends: bool) -> Any:
         """Read the reply to the outstanding wait, which ``ends`` by then. The server checks its
         clock ten times a second, and whenever bytes arrive: this sends bytes, so that the wait ends
         on time."""
@@ -381,7 +381,7 @@ class RedisSession:
                 if beside.node is not wire.node:  # the queue moved, which ended the wait
                     self._discard()
                     return
-                granted = await self._end_block(wire, beside)
+                granted = await self._unblock(wire, beside)
                 self._parked = None
                 if granted is not None and self.binding.is_line(signal):
                     op, args = self.binding.undo(signal)
@@ -393,7 +393,7 @@ class RedisSession:
             self._discard()
             raise
 
-    async def _end_block(self, wire: Wire, beside: Carrier) -> Any:
+    async def _unblock(self, wire: Wire, beside: Carrier) -> Any:
         """End the outstanding wait, and return its reply. The server may receive the wait later
         than the command to end it, which goes over another connection: so the command is repeated
         until the reply comes."""

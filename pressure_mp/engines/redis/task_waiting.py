@@ -66,7 +66,7 @@ class TaskWaiter:
         self.entry = b""
         self.tube = ""
         #: The server's reply to its last wait.
-        self.heard: Any = None
+        self.wait_reply: Any = None
         #: Whether the session must pass a wake-up on: it waited for a task, or was about to, and
         #: was not served since.
         self.passes_on = False
@@ -102,7 +102,7 @@ class TaskWaiter:
         then = self._then if in_line else None
         signal = _TASK if in_line else f"{_BELL}{self.ticket}"
         came = await self._caller.park(signal, timeout, then)
-        self.heard = self._caller.heard
+        self.wait_reply = self._caller.wait_reply
         return came
 
     async def end(self) -> None:
@@ -280,7 +280,7 @@ _RUNG = struct.Struct(">QI?IB")
 
 def _notice_heard(waiter: TaskWaiter) -> Notice | None:
     """Read the notice of a processed task that came on the bell, once."""
-    reply, waiter.heard = waiter.heard, None
+    reply, waiter.wait_reply = waiter.wait_reply, None
     if type(reply) is not list or len(reply[1]) < _RUNG.size:
         return None
     _, said = reply

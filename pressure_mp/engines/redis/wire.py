@@ -196,7 +196,7 @@ class Wire(Carrier):
         which has its length. Returns a list with True for each such reply, and all other replies as
         they are. Some commands are under way while a reply is read."""
         if self.unread is not None:
-            await self._hear(timeout)
+            await self._read_unread(timeout)
         replies: list[Any] = []
         received = b""
         for number, room in enumerate(rooms):
@@ -247,9 +247,9 @@ class Wire(Carrier):
         try:
             await self._write(packed)
         except OSError:
-            await self._hear_refusal()
+            await self._read_refusal()
 
-    async def _hear_refusal(self) -> None:
+    async def _read_refusal(self) -> None:
         """Read the refusal of a server that hangs up on a command because of its size: the next
         read returns it."""
         self._refusal = await self.read(1.0)
@@ -258,10 +258,10 @@ class Wire(Carrier):
         """Return the next reply. Raises TimeoutError after ``timeout`` seconds; the reply may still
         come later."""
         if self.unread is not None:
-            await self._hear(timeout)
+            await self._read_unread(timeout)
         return await self._read(timeout)
 
-    async def _hear(self, timeout: float | None) -> None:
+    async def _read_unread(self, timeout: float | None) -> None:
         """Read the reply to the unread call, and finish that."""
         try:
             outcome = await self._read(timeout)
