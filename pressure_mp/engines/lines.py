@@ -36,7 +36,7 @@ class Lines:
         return key in self._lines
 
     def __len__(self) -> int:
-        """The number of places that are not the first of their line."""
+        """Count the places that are not the first of their line."""
         return sum(len(line.places) - 1 for line in list(self._lines.values()))
 
     def join(self, key: Hashable, enough: Shortcut | None, is_alone: bool = False) -> Place:

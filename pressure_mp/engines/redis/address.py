@@ -81,7 +81,7 @@ class RedisAddress(NamedTuple):
         return f"{self.scheme}://{path}" + (f"?{'&'.join(shown)}" if shown else "")
 
     def shown_options(self) -> list[str]:
-        """The options that are not passwords."""
+        """List the options that are not passwords."""
         options = filter(None, self.query.split("&"))
         shown = [one for one in options if not urls.is_secret(one)]
         return [*shown, "allow_eviction=1"] if self.allow_eviction else shown

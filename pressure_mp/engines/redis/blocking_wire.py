@@ -99,8 +99,8 @@ class BlockingWire(Wire):
         return wire
 
     def exchange_now(self, packed: bytes) -> Any:
-        """:meth:`exchange` without a time limit, in as few steps as possible: nearly every
-        operation is one of these. With an empty ``packed`` it only reads, after
+        """Do what :meth:`exchange` does without a time limit, in as few steps as possible: nearly
+        every operation is one of these. With an empty ``packed`` it only reads, after
         :meth:`send_now`."""
         try:
             if packed:

@@ -359,7 +359,7 @@ class LoopSession(RedisSession):
 def _give_back(
     begin: Callable[[], BlockingSession], ticket: str | None, taken: tuple[Lane, bytes] | None
 ) -> None:
-    """What one operation held; ``begin`` makes a session for a thread."""
+    """Give back what one operation held; ``begin`` makes a session for a thread."""
     session = begin()
     try:
         if taken is not None:

@@ -42,7 +42,7 @@ class Outage:
     The call's time ends ``reconnect`` seconds after the failure began: after the last sign of life
     of a call that was sent, after the first try of a call that was not sent. Without
     ``must_finish`` it also ends at ``end``, on the monotonic clock, but not before ``SHORTEST_TRY``
-    seconds are over; with ``must_finish`` only the ``end`` ``ONE_TRY`` ends it.
+    seconds are over; with ``must_finish`` an ``end`` shortens it only if it is ``ONE_TRY``.
     """
 
     def __init__(

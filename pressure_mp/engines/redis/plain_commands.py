@@ -36,8 +36,8 @@ class PlainCommands:
     async def exchange(
         self, slot: int, command: str, packed: bytes, script: Script | None = None
     ) -> Any:
-        """:meth:`request` for a command that is packed already. Loads the script that it calls into
-        a server that does not have it."""
+        """Do what :meth:`request` does, for a packed command. Loads the script that it calls into a
+        server that does not have it."""
         address = self._pool.address
 
         async def ask(limit: float | None) -> Any:

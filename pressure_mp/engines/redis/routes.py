@@ -115,7 +115,7 @@ class Route(ABC):
         )
 
     def nodes(self) -> Iterable[Node]:
-        """All servers that connections were ever opened to."""
+        """List all servers that connections were ever opened to."""
         return list(self._nodes.values())
 
     def _node_at(self, host: str, port: int) -> Node:
