@@ -75,8 +75,9 @@ def _settle_all() -> None:
 
 
 def attempts(lock: Any, *timeouts: float, more: float | None = None) -> Iterator[bool]:
-    """For a ``for`` loop: each step tries to acquire a lock, for the next of the seconds given, and
-    then, with ``more``, for so long again and again. After True, the body is to release it."""
+    """Return an iterator for a ``for`` loop: each step tries to acquire a lock, for the next of the
+    seconds given, and then, with ``more``, for so long again and again. After True, the body is to
+    release it."""
     every = chain(timeouts, repeat(more)) if more is not None else timeouts
     return map(lock.acquire, repeat(True), every)
 

@@ -45,13 +45,13 @@ _FORK = (
     Step(
         Moment.BEFORE_FORK,
         "send puts for the child",
-        "what the child puts comes behind what was put before; this may wait, so it is first",
+        "the child's puts come behind the earlier ones; this may wait, so it is first",
     ),
     Step(
         Moment.BEFORE_FORK,
         "lock the start of a server",
-        "behind what needs a server: from here on no thread can start one. The child must know the "
-        "server, and must not keep open what tells its supervisor about the parent",
+        "behind all that needs a server: from here on no thread can start one. The child must know "
+        "the server, and must not keep open the pipe that tells its supervisor about the parent",
     ),
     Step(Moment.AT_FORK, "count the child", "it may use every anonymous queue that is in use here"),
     Step(Moment.IN_PARENT, "unlock the start of a server", "the only lock that is held"),
@@ -70,12 +70,12 @@ _CHILD = (
     Step(Moment.IN_CHILD, "forget memory", "before a handle may look into it"),
     Step(Moment.IN_CHILD, "close connections", "before anything below could use one"),
     Step(Moment.IN_CHILD, "have time to end", "the child has not spent what the parent spent"),
-    Step(Moment.IN_CHILD, "forget the thread of leases", "it is not there; before leases are"),
+    Step(Moment.IN_CHILD, "forget the thread of leases", "it does not run here; before leases are"),
     Step(Moment.IN_CHILD, "forget leases", "the parent holds them"),
     Step(Moment.IN_CHILD, "forget users of anonymous queues", "the child is a user of its own"),
     Step(Moment.IN_CHILD, "forget what is unsent", "the parent sends it"),
     Step(Moment.IN_CHILD, "forget senders", "their threads are not there; before buffers"),
-    Step(Moment.IN_CHILD, "forget buffers", "the parent sends and hands out what is in them"),
+    Step(Moment.IN_CHILD, "forget buffers", "the parent sends and hands out their items"),
     Step(Moment.IN_CHILD, "close descriptors", "a byte read here would be missing in the parent"),
     Step(Moment.IN_CHILD, "forget handles", "behind all that they lead to"),
     Step(Moment.IN_CHILD, "forget puts of event loops", "their tasks are the parent's"),
@@ -97,7 +97,7 @@ _END = (
     Step(
         Moment.BEFORE_CHILDREN_END,
         "send puts",
-        "before this process is no producer any more; the children may wait for what it put",
+        "before this process is no producer any more; the children may wait for its items",
     ),
     Step(Moment.BEFORE_CHILDREN_END, "send puts of event loops", "as puts of threads"),
     Step(
@@ -109,7 +109,7 @@ _END = (
     Step(
         Moment.BEFORE_CHILDREN_END,
         "end leases",
-        "behind all that needs them; the children may wait for what this process holds",
+        "behind all that needs them; the children may wait for items of this process",
     ),
     Step(
         Moment.LAST,

@@ -27,7 +27,7 @@ from .sync.brokers import find_address, list_queues
 
 @pytest.fixture
 def pressure_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A broker in the memory of this process, for threads and asyncio; gives ``memory://``.
+    """Give ``memory://``, a broker in the memory of this process, for threads and asyncio.
 
     It needs no time to start. Items are encoded and decoded as at other brokers. Processes that the
     test starts cannot reach its queues.
@@ -37,7 +37,7 @@ def pressure_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def pressure_embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A real server, which processes that the test starts can reach too; gives ``embedded://``.
+    """Give ``embedded://``, a real server, which processes that the test starts can reach too.
 
     The first test that uses this fixture starts the server, which takes about 0.2 s; it ends with
     the test run. With pytest-xdist each worker process has its own server. Needs ``pip install

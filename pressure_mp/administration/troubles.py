@@ -236,7 +236,7 @@ def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:
             yield Trouble(
                 f"queue {queue.name!r}",
                 f"The {side.role} role is with a client of another implementation, or with a dead "
-                "one.",
+                "client.",
                 f"{command}, if you know that it is dead.",
             )
 

@@ -60,7 +60,7 @@ def meet(engine: Engine) -> None:
 
 
 def say(engine: Engine, words: Callable[[Options], object]) -> bool:
-    """At the process's end: call ``words`` with options that end all calls to the broker in time.
+    """Call ``words`` at the process's end, with options that end all calls to the broker in time.
 
     Returns whether the broker answered. Other errors of ``words`` are raised.
     """
@@ -68,7 +68,7 @@ def say(engine: Engine, words: Callable[[Options], object]) -> bool:
 
 
 def answers(engine: Engine, ask: Callable[[Options], object]) -> bool:
-    """At the process's end: tell whether the broker answers the request of ``ask``. While it
+    """Tell, at the process's end, whether the broker answers the request of ``ask``. While it
     refuses connections it is tried again as long as there is time. An answer costs none of the
     time."""
     return _say(engine, ask, LIMIT, is_free=True)
@@ -94,7 +94,7 @@ def _say(
 
 
 def enter(lock: threading.Lock, most: float = LIMIT) -> bool:
-    """At the process's end: acquire a lock that a thread may hold for ever; return whether it was
+    """Acquire, at the process's end, a lock that a thread may hold for ever; return whether it was
     acquired."""
     began = time.monotonic()
     try:
@@ -104,7 +104,7 @@ def enter(lock: threading.Lock, most: float = LIMIT) -> bool:
 
 
 def give_up(engine: Engine) -> None:
-    """At the process's end: note that the broker is known not to answer."""
+    """Note, at the process's end, that the broker is known not to answer."""
     _farewells.give_up(engine)
 
 

@@ -59,7 +59,7 @@ class Reader:
 
     @contextmanager
     def ends_command(self) -> Iterator[None]:
-        """In this block, in the main thread, end the command when no program reads the pipe any
+        """End the command in this block, in the main thread, when no program reads the pipe any
         more. A write alone would find that out only with the next item."""
         before = signal.signal(signal.SIGPIPE, self._end_command)
         threading.Thread(target=self.watch, daemon=True).start()
@@ -72,7 +72,7 @@ class Reader:
 
 @contextmanager
 def reader_of_output() -> Iterator[Reader]:
-    """In this block, end the command when the reader of the standard output ends."""
+    """End the command in this block when the reader of the standard output ends."""
     output = sys.stdout.fileno()
     reader = Reader(output)
     if stat.S_ISFIFO(os.fstat(output).st_mode):

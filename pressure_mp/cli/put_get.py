@@ -38,7 +38,7 @@ _KINDS = {FIFO: Queue, "lifo": LifoQueue}
     "--json",
     "in_json",
     is_flag=True,
-    help="Each item must be JSON; the command ends with status 1 at an item that is not.",
+    help="Each item must be JSON; the command ends with status 1 at the first that is not.",
 )
 @click.option(
     "--raw-chunks",
@@ -263,8 +263,8 @@ class _Writer:
                 lines.append(self._line(item))
         except AuthenticationError:
             self._problem = click.ClickException(
-                "the next item stays in the queue: its signature is not one of the keys in "
-                "PRESSURE_AUTHKEY. `pressure-mp peek` shows it, with the id of its key"
+                "the next item stays in the queue: it is signed with no key in PRESSURE_AUTHKEY. "
+                "`pressure-mp peek` shows it, with the id of its key"
             )
         except ValueError as error:
             self._problem = click.ClickException(

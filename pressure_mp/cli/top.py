@@ -115,7 +115,7 @@ class _Screen:
 
     def write_updates(self, interval: float, limit: int | None, in_json: bool) -> None:
         """Write a table at each update, without a terminal; or a line of JSON for each queue."""
-        looks = 0
+        updates = 0
         while True:
             self._watch.update()
             now = time.monotonic()
@@ -124,8 +124,8 @@ class _Screen:
                     write_json(self._as_json(row, now))
             else:
                 write_rows(self._rows(), _columns(self._watch, now))
-            looks += 1
-            if looks == limit:
+            updates += 1
+            if updates == limit:
                 return
             time.sleep(interval)
 
@@ -146,16 +146,16 @@ class _Screen:
         self, live: Live, console: Console, keys: _Keys, interval: float, limit: int | None
     ) -> None:
         """Show the queues in a terminal, until top is ended."""
-        looks, next_look = 0, time.monotonic()
+        updates, next_update = 0, time.monotonic()
         while True:
-            if time.monotonic() >= next_look and not self._is_paused:
+            if time.monotonic() >= next_update and not self._is_paused:
                 self._watch.update()
-                looks += 1
-                next_look = time.monotonic() + interval
+                updates += 1
+                next_update = time.monotonic() + interval
             live.update(self._picture(console), refresh=True)
-            if looks == limit:
+            if updates == limit:
                 return
-            key = keys.next(next_look - time.monotonic() if not self._is_paused else interval)
+            key = keys.next(next_update - time.monotonic() if not self._is_paused else interval)
             if not self._press(key):
                 return
 

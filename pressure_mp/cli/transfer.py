@@ -101,8 +101,8 @@ class Translator:
             return Large([memoryview(segment) for segment in content], bytes, False)
         if self._source is None or self._target is None:
             raise click.ClickException(
-                f"an item is signed with key {key} for its queue; to sign it for the other one, "
-                "set PRESSURE_AUTHKEY"
+                f"an item is signed with key {key} for its queue; to sign it for the target, set "
+                "PRESSURE_AUTHKEY"
             )
         payload = self._source.check(signed)
         if content is None:
@@ -160,8 +160,8 @@ def open_target(broker: Broker, name: str, discipline: str, settings: Mapping[st
     target = broker.find(name)
     if target.discipline not in (*_PLACELESS, discipline):
         raise click.ClickException(
-            f"queue {name!r} has the discipline {target.discipline}, and what comes from one of "
-            f"the discipline {discipline} does not say where it belongs there"
+            f"queue {name!r} has the discipline {target.discipline}, and an item of the discipline "
+            f"{discipline} does not say where it belongs there"
         )
     return target
 

@@ -206,7 +206,7 @@ def import_(
         place = start + loader.number + 1
         raise click.ClickException(
             f"{error}: to keep the task that is there, go on behind it with --skip {place}; to "
-            f"have the other one, `pressure-mp drop {queue.name} {error.id!s}` and then --resume"
+            f"have the file's task, `pressure-mp drop {queue.name} {error.id!s}` and then --resume"
         ) from error
     except ShutDown as error:
         raise click.ClickException(str(error)) from error

@@ -128,11 +128,11 @@ class Monitor:
             return replace(self._view, error=repr(error))
         return view
 
-    def _rest(self, next_look: float, next_note: float) -> None:
+    def _rest(self, next_update: float, next_note: float) -> None:
         """Wait until it is time for the next update."""
         while not self._is_stopped:
             now = time.monotonic()
-            end = next_look if now - self._wanted <= _WATCHED_FOR else next_note
+            end = next_update if now - self._wanted <= _WATCHED_FOR else next_note
             if now >= end:
                 return
             self._changed.wait(end - now)

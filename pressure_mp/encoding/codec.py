@@ -222,8 +222,8 @@ class Codec(Generic[Item]):
         if content is None:
             raise DecodingError(
                 f"an item of {manifest.size} bytes from queue {self._queue!r} has no content any "
-                "more: it was got for longer than its lease, and then taken away; what was queued "
-                "of it was set aside, see rejected()",
+                "more: it was got for longer than its lease, and then taken away; its manifest "
+                "was set aside, see rejected()",
                 item,
             )
         if manifest.digest and digest(content) != manifest.digest:

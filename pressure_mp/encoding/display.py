@@ -75,7 +75,7 @@ class Content:
         try:
             return _dump(self.value).encode()
         except TypeError as error:
-            raise ValueError(f"it is a pickle that JSON cannot say: {error}") from None
+            raise ValueError(f"it is a pickle that cannot be written as JSON: {error}") from None
 
     def as_json(self) -> dict[str, Any]:
         """Return the content for ``--json``."""

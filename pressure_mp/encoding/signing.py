@@ -316,7 +316,7 @@ class Unsigned:
     def sign(self, payload: bytes) -> bytes:
         if payload.startswith(MARKS):
             raise EncodingError(
-                f"queue {self._queue!r} is not signed, and the item begins as a signed one does: "
+                f"queue {self._queue!r} is not signed, and the item begins like a signed item: "
                 "no consumer would accept it"
             )
         return payload

@@ -10,7 +10,7 @@ def in_words(error: BaseException | None) -> str:
     try:
         return f"{type(error).__name__}: {error}"
     except BaseException:
-        return "an exception that cannot say what it is"
+        return "an exception whose text raises another"
 
 
 def set_cause(error: BaseException, cause: BaseException) -> None:

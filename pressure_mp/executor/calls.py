@@ -117,7 +117,7 @@ def failed(error: BaseException, hides_frame: bool = False) -> Outcome:
     try:
         return _failed(error, hides_frame)
     except BaseException as problem:
-        text = f"the call raised an exception that cannot be told of: {in_words(problem)}"
+        text = f"the call raised an exception that cannot be sent: {in_words(problem)}"
         return _failed(pickle.PicklingError(text))
 
 

@@ -42,8 +42,8 @@ _MANY, _PAUSE_FOR_EACH, _LONGEST_PAUSE = 50, 0.00004, 0.005
 
 #: Why a callback of a future may not wait.
 _NO_WAIT = (
-    "; this is the thread of the executor in which callbacks of futures run, and which hears that "
-    "calls are taken: submit in another thread"
+    "; this is the thread of the executor in which callbacks of futures run, and which reads the "
+    "notices of calls: submit in another thread"
 )
 
 _log = logging.getLogger("pressure_mp")
@@ -338,8 +338,8 @@ class Client:
         except BaseException as error:  # such as: the queue was deleted
             if self.is_left:
                 return
-            _log.exception("executor %r hears no more of its calls", self._queue.name)
-            self.break_off(f"it hears no more of its calls: {in_words(error)}")
+            _log.exception("executor %r gets no more notices of its calls", self._queue.name)
+            self.break_off(f"it gets no more notices of its calls: {in_words(error)}")
 
     # The thread that sends
 
@@ -379,7 +379,9 @@ class Client:
                 self._listen_anew()
                 continue
             except BrokerUnavailable as error:
-                _log.warning("executor %r does not hear of its calls: %s", self._queue.name, error)
+                _log.warning(
+                    "executor %r gets no notices of its calls: %s", self._queue.name, error
+                )
                 continue
             while heard and not self.is_left:
                 self._resolve(heard.popleft())
@@ -397,7 +399,7 @@ class Client:
         try:
             self._queue.inbox.watch(there)
         except PressureError as error:
-            _log.warning("executor %r does not hear of its calls: %s", self._queue.name, error)
+            _log.warning("executor %r gets no notices of its calls: %s", self._queue.name, error)
 
     def _resolve(self, heard: TaskEvent) -> None:
         """Resolve a future from a notice of its call."""

@@ -177,7 +177,7 @@ class Executor(Submitter, futures.Executor):
 
     @staticmethod
     def default_workers() -> int:
-        """The default of ``max_workers``: the number of processors."""
+        """Return the default of ``max_workers``: the number of processors."""
         return _processors()
 
     @property

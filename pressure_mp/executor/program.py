@@ -75,8 +75,8 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
     """Make the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog,
-        description="Do the calls of a named executor, until SIGTERM or SIGINT: then finish those "
-        "in hand. A second signal ends the grace.",
+        description="Do the calls of a named executor, until SIGTERM or SIGINT: then finish the "
+        "calls in hand. A second signal ends the grace.",
         epilog=f"Exit codes: {ENDED} it was told to end, or the executor was shut down; {FAILED} "
         f"the broker does not answer; {USAGE} wrong arguments; {BROKEN} the workers cannot start; "
         f"{GAVE_BACK} the grace was over, and calls were given back.",
@@ -100,7 +100,7 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
         "--main",
         metavar="MODULE_OR_FILE",
         help="the program whose functions are called: it is imported as __mp_main__, as "
-        "multiprocessing does it, so that what a call takes from __main__ is found",
+        "multiprocessing does it, so that calls find the functions and classes of __main__",
     )
     parser.add_argument(
         "--initializer",
@@ -256,7 +256,7 @@ class Program:
         workers.close()
         if killed:
             _log.warning(
-                "%d workers were killed after the grace; what they had is given back", killed
+                "%d workers were killed after the grace; their calls are given back", killed
             )
         return GAVE_BACK if killed else ENDED
 

@@ -89,7 +89,7 @@ class Watch:
         except (TaskNotFound, QueueDoesNotExistError):
             return False
         except PressureError:
-            return True  # the broker does not answer: the next look asks again
+            return True  # the broker does not answer: the next check asks again
 
 
 class Told:

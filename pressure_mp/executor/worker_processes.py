@@ -162,7 +162,7 @@ class WorkerProcesses:
             # A call may end its process as if all were well.
             number = self._give_back(member.incarnation, how)
             if code or number:
-                _log.warning("%s; what it was doing is given to another", how)
+                _log.warning("%s; its calls are given to another", how)
         elif member.failure is not None:
             # Not before its end: then all that it logged to a queue of multiprocessing is there.
             self._break(f"the initializer of a worker process failed:\n{member.failure}")
@@ -186,7 +186,7 @@ class WorkerProcesses:
             pass  # nor do its calls
         except PressureError as error:
             # The next process that takes calls finds that it is dead.
-            _log.warning("what a worker had could not be given back at once: %s", error)
+            _log.warning("the calls of a worker could not be given back at once: %s", error)
         return 0
 
     def kill(self, incarnation: str) -> bool:

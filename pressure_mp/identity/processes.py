@@ -197,8 +197,8 @@ def _read(path: str) -> bytes:
 if sys.platform == "linux":
 
     def _see(pid: int | None) -> _Seen | None:
-        """What the kernel shows of a process, None being this one; nothing when it shows nothing,
-        be it there or not."""
+        """Return what the kernel shows of a process, None being this one; None when it shows
+        nothing, whether the process exists or not."""
         try:
             text = _read(f"/proc/{pid or 'self'}/stat")
         except OSError:
@@ -226,8 +226,8 @@ if sys.platform == "linux":
 else:
 
     def _see(pid: int | None) -> _Seen | None:
-        """What the kernel shows of a process, None being this one; nothing when it shows nothing,
-        be it there or not."""
+        """Return what the kernel shows of a process, None being this one; None when it shows
+        nothing, whether the process exists or not."""
         import psutil
 
         try:

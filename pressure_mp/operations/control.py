@@ -1,4 +1,4 @@
-"""The operations with which a queue of items is opened, looked at, changed and ended."""
+"""The operations that open, inspect, change and end a queue of items."""
 
 from __future__ import annotations
 

@@ -137,8 +137,8 @@ def _partners(side: Side, partner: str) -> str:
         more = f" and {others} more" if others else ""
         verb = "are" if others else "is"
         return (
-            f"; {partner} {live[0].name}{more} {verb} alive, and it is for "
-            f"{'them' if others else 'it'} to {doing}."
+            f"; {partner} {live[0].name}{more} {verb} alive, and "
+            f"{'have' if others else 'has'} to {doing}."
         )
     return (
         f"; the last known {partner} is {known[0].name}, and whether it is alive is not known "

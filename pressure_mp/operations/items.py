@@ -317,9 +317,9 @@ class ItemOperations(ControlOperations):
         and ArgumentError for a discipline in which an item does not say where it belongs."""
         if self.discipline not in _ORDERLESS:
             raise ArgumentError(
-                f"queue {self.name!r} ({self.discipline}) cannot take back what was set aside: "
-                "where an item belonged is not kept. Put it again by the program that made it, or "
-                "drop it"
+                f"queue {self.name!r} ({self.discipline}) cannot take back items that were set "
+                "aside: where an item belonged is not kept. Put it again by the program that made "
+                "it, or drop it"
             )
         reply: RequeueRejectedReply = yield RequeueRejected(item)
         if reply is Outcome.CLOSED:

@@ -259,7 +259,7 @@ class ObjectOperations(DeliveryOperations):
             if held is None:
                 raise TaskDoneError(
                     f"task_done(connection=) on queue {self.name!r} is for an item that this "
-                    "process got, and it has none that is not yet acknowledged"
+                    "process got, and it has no such item in flight"
                 )
             reply = yield from self._acknowledge_held(held)
             if reply is Outcome.DONE:

@@ -85,10 +85,10 @@ class TaskDiagnosis(NamedTuple):
             return f"{_are(ready, 'ready')}, and no worker has any: start a worker."
         if ready and self.all_wait:
             others = len(self.full_keys) - 1
-            more = f", and so it is with {others} more" if others else ""
+            more = f", and the same holds for {others} more" if others else ""
             return (
                 f"No task can be taken: {_are(ready, 'ready')}, but {self.full_keys[0]} until one "
-                f"of those is done (per_key={self.per_key}){more}; {self._who()}."
+                f"of these is done (per_key={self.per_key}){more}; {self._who()}."
             )
         if ready:
             return f"{_are(ready, 'ready')}, and {self._who()}."

@@ -43,7 +43,7 @@ class Durations:
         self._per_queue = per_queue
         labels = ("discipline", "queue")
         self._wait = Histogram(
-            *("pressure_wait_seconds", "From the put until it came to a consumer.", labels),
+            *("pressure_wait_seconds", "From the put until a consumer got it.", labels),
             registry=registry,
             buckets=_BUCKETS,
         )

@@ -46,8 +46,8 @@ _SUMS = (
 )
 _AGE = (
     "pressure_oldest_age_seconds",
-    "How long the next task has been there; of items, at least how long the next one has been "
-    "seen.",
+    "How long the next task has been in the queue; of items, how long at least the next item "
+    "has been there.",
 )
 _TASKS = "pressure_tasks", "Tasks by their state."
 

@@ -231,7 +231,7 @@ def test_a_callback_that_ends_the_listening_thread_breaks_the_executor(executor,
     workers.begin()
     assert exiting.result(30) == 1
     for future in others:
-        with pytest.raises(ExecutorBroken, match="hears no more of its calls: SystemExit"):
+        with pytest.raises(ExecutorBroken, match="gets no more notices of its calls: SystemExit"):
             future.result(30)
     assert "hears no more" in executor._broken
     with pytest.raises(ExecutorBroken):

@@ -27,7 +27,7 @@ WORK, LONG = 0.2, 3600.0
 READING = 2.0
 #: Seconds to wait for an event before the demo fails.
 PATIENCE = 60.0
-#: Seconds between two looks.
+#: Seconds between two checks.
 INTERVAL = 0.05
 #: The processes stand for two machines: they know only a name and an address.
 NORTH, SOUTH = "north", "south"
@@ -139,7 +139,7 @@ class Crash:
     def _watch_until(self, is_it: Callable[[Event], bool]) -> None:
         """Note what the consumers report, up to an event of this kind."""
 
-        def look() -> bool:
+        def has_come() -> bool:
             try:
                 event = self._events.get_nowait()
             except queue.Empty:
@@ -150,7 +150,7 @@ class Crash:
                 self._note(event.pid, f"works on order {event.order}")
             return is_it(event)
 
-        self._wait_until(look)
+        self._wait_until(has_come)
 
     def _wait_until(self, is_so: Callable[[], bool]) -> None:
         end = time.monotonic() + PATIENCE

@@ -65,7 +65,7 @@ def read(files: list[list[Path]], sources: AnyQueue, workers: int) -> None:
 
 
 def name(files: list[list[Path]], sources: AnyQueue, workers: int) -> None:
-    """As :func:`read`, but for the contents of files put their names."""
+    """Put the names of each batch of files, and for each worker an end."""
     _put_all(files, sources, workers)
 
 

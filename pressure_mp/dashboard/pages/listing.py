@@ -18,7 +18,7 @@ from .layout import NOTHING, Context, duration, number, queue_link, rate
 
 #: The most queues on one page.
 _MOST = 100
-_HEADS = ["Queue", "Kind", "Depth", "Bound", "Last looks", "In/s", "Out/s", "Waiting"]
+_HEADS = ["Queue", "Kind", "Depth", "Bound", "Last depths", "In/s", "Out/s", "Waiting"]
 _HEADS += ["In flight", "Rejected", "Oldest", "State"]
 _ORDERS: dict[str, Callable[[Watched], Any]] = {
     "depth": lambda one: (-one.queue.length, one.queue.name),

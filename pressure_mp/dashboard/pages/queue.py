@@ -253,7 +253,7 @@ def _actions(context: Context, queue: Named) -> Child:
             key,
             "remove",
             "Delete",
-            "The queue and everything in it is removed, for everyone.",
+            "The queue and everything in it is removed, for all programs.",
         ),
     ]
     shown = [one for one in doing if one is not None]
