@@ -98,7 +98,7 @@ class TaskAdministration(TaskSettling):
             if reply is Outcome.MISSING:
                 raise self._missing()
             kicked += reply.kicked
-            if reply.looked < number:
+            if reply.examined < number:
                 break
         return kicked
 
@@ -134,14 +134,14 @@ class TaskAdministration(TaskSettling):
         """Return up to ``limit`` tasks of these states, one state after the other."""
         found: list[StoredTask] = []
         for state in states:
-            start, looked = 0, 1
-            while looked and len(found) < limit:
+            start, examined = 0, 1
+            while examined and len(found) < limit:
                 reply: ListTasksReply = yield ListTasks(state, tube, start, min(limit, _PAGE))
                 if reply is Outcome.MISSING:
                     raise self._missing()
-                looked, tasks = reply
+                examined, tasks = reply
                 found += tasks
-                start += looked
+                start += examined
         return [self._decode(task) for task in found[:limit]]
 
     def remove_from(self, id: bytes, states: str) -> Operation[bool]:

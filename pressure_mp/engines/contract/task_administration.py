@@ -30,16 +30,16 @@ ChangeTaskReply = StoredTask | Absent | OtherState | Changed | Missing
 
 
 class KickedTasks(NamedTuple):
-    """The numbers of buried tasks that were read, and of these that were kicked; the others were
-    due to be gone already."""
+    """The numbers of buried tasks that were examined, and of these that were kicked; the others
+    were due to be gone already."""
 
-    looked: int
+    examined: int
     kicked: int
 
 
 class KickTasks(NamedTuple):
     """Make the oldest buried tasks ready again, up to ``limit``, or waiting for ``delay``. No
-    buried task is left when fewer than ``limit`` were read."""
+    buried task is left when fewer than ``limit`` were examined."""
 
     limit: int
     delay: int = 0
@@ -50,10 +50,9 @@ KickTasksReply = KickedTasks | Missing
 
 
 class ListedTasks(NamedTuple):
-    """The tasks at the places that were read, and how many these are; no task is left when that is
-    0."""
+    """The tasks at the examined places, and how many these are; no task is left when that is 0."""
 
-    looked: int
+    examined: int
     tasks: list[StoredTask]
 
 

@@ -197,10 +197,10 @@ async def _check_or_take(
     """Make the call of a take. A session that is still in line takes only if a task is ready;
     otherwise it keeps its place."""
     if caller.has_sent and waiter is not None and request.waits:
-        looked = await caller.script("look", (), end)
-        if looked[0] == EMPTY:
-            return [*looked, waiter.entry]
-        if bells := bells_in(looked):
+        checked = await caller.script("look", (), end)
+        if checked[0] == EMPTY:
+            return [*checked, waiter.entry]
+        if bells := bells_in(checked):
             await caller.script("ring", bells)
     return await caller.script("take", take_args(caller.binding, request, waiter), end)
 

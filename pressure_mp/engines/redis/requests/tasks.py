@@ -284,8 +284,8 @@ def _fields(binding: RedisBinding, request: tuple[Any, ...]) -> tuple[Any, ...]:
 def _read_list(request: a.ListTasks, reply: Reply) -> a.ListTasksReply:
     if reply[0] == MISSING:
         return Outcome.MISSING
-    _, _, looked, ids, records, data = reply
-    return a.ListedTasks(looked, [*map(StoredTask, ids, map(PackedRecord, records), data)])
+    _, _, examined, ids, records, data = reply
+    return a.ListedTasks(examined, [*map(StoredTask, ids, map(PackedRecord, records), data)])
 
 
 does(a.ListTasks)(OneScript[a.ListTasks, a.ListTasksReply]("list", _fields, _read_list))
