@@ -86,8 +86,8 @@ class Hold(NamedTuple):
 
 
 class Take(NamedTuple):
-    """Take the items whose turn it is, up to ``limit`` and to what one call may take
-    (specification: Get).
+    """Take the next items, up to ``limit`` and to the most that one call may take (specification:
+    Get).
 
     Without ``hold`` they are taken for good. ``until_ended``: the end of every producer is the end
     of the queue, with ``hold`` only when no other process has an item in flight. ``waits``: as in

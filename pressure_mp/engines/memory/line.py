@@ -28,7 +28,7 @@ class Caller(Protocol):
     def wake(self) -> None:
         """Note that a new call may be served. Any thread calls this, perhaps more than once."""
 
-    def rest(self) -> None:
+    def will_wait(self) -> None:
         """Note that the caller begins to wait, or waits on. The queue calls this before it gives
         the caller a place."""
 
@@ -56,9 +56,9 @@ class Line:
     def __len__(self) -> int:
         return len(self._places)
 
-    def stand(self, caller: Caller, wish: Wish) -> None:
+    def keep_place(self, caller: Caller, wish: Wish) -> None:
         """Keep the caller's place, or give it the last one."""
-        caller.rest()
+        caller.will_wait()
         now, key = milliseconds(), ref(caller, self._forget)
         place = self._places.get(key)
         since = place.since if place else now

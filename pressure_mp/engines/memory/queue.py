@@ -70,7 +70,7 @@ class MemoryItems:
         if state is None or not waits or not isinstance(reply, _NOT_SERVED):
             line.leave(caller)
             return
-        line.stand(caller, wish)
+        line.keep_place(caller, wish)
         # A caller that waits for space is the queue's producer, one that waits for an item its
         # consumer.
         if line is state.lines.putters and line.is_next(caller):

@@ -75,7 +75,7 @@ class MemorySession(_Session):
         if self._woken.empty():
             self._woken.put(None)
 
-    def rest(self) -> None:
+    def will_wait(self) -> None:
         self._woken = SimpleQueue()
 
 
@@ -123,7 +123,7 @@ class AsyncMemorySession(_Session):
             with suppress(RuntimeError):  # the loop is closed, and will leave this operation behind
                 waiting.get_loop().call_soon_threadsafe(_end, waiting)
 
-    def rest(self) -> None:
+    def will_wait(self) -> None:
         self._is_woken = False
 
 

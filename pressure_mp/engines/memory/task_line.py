@@ -23,10 +23,10 @@ class TaskLine:
         """Count the callers that wait for a task."""
         return len(self._takers)
 
-    def stand(self, caller: Caller, tube: str, retries_at: int | None) -> None:
+    def keep_place(self, caller: Caller, tube: str, retries_at: int | None) -> None:
         """Give a caller a place in line for a task, or keep it; it calls again at
         ``retries_at``."""
-        caller.rest()
+        caller.will_wait()
         self._takers.setdefault(caller, tube)
         self._retries_at.pop(caller, None)
         if retries_at is not None:
@@ -34,12 +34,12 @@ class TaskLine:
 
     def watch(self, caller: Caller) -> None:
         """Note that a caller waits for the end of a task."""
-        caller.rest()
+        caller.will_wait()
         self._watchers.add(caller)
 
     def read(self, caller: Caller, inbox: str, number: int) -> None:
         """Note that a caller waits for a notice with a higher number."""
-        caller.rest()
+        caller.will_wait()
         self._readers[caller] = inbox, number
 
     def leave(self, caller: Caller) -> None:

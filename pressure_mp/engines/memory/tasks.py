@@ -134,7 +134,7 @@ class MemoryTasks:
         """Give a caller that waits and was not served a place, or keep it."""
         stays = wish.waits and isinstance(reply, _NOT_SERVED)
         if stays and isinstance(wish, TakeTasks):
-            self._line.stand(caller, wish.tube, life.next_due_at())
+            self._line.keep_place(caller, wish.tube, life.next_due_at())
             return
         self._line.leave(caller)
         if stays and isinstance(wish, AwaitTask):

@@ -67,7 +67,8 @@ async def _end_dead(caller: Caller, tickets: list[bytes], end: float | None) -> 
 
 
 async def _end(caller: Caller, keeper: str, is_gone: bool, end: float | None) -> None:
-    """End the part of a client that has ended, or of a reader whose lease may have ended."""
+    """Give back the roles of a client that has ended, or end the reservation of a reader whose
+    lease may have ended."""
     try:
         seen = hand_outs.read(keeper) if is_reader(keeper) else None
     except OSError:
