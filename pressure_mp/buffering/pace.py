@@ -26,71 +26,42 @@ def may_watch(end: float | None) -> bool:
     return end is None or end - monotonic() > 4 * WATCH
 
 
-class Gaps:
-    """The seconds from one item to the next. What counts is the mean of the last few: two items of
-    a slow process may happen to come one soon after the other."""
-
-    def __init__(self) -> None:
-        self.mean = math.inf
-
-    def note(self, seconds: float) -> None:
-        """The last one."""
-        if seconds == math.inf:  # there was none
-            return
-        gap = min(seconds, _LONGEST_GAP)
-        self.mean = gap if self.mean == math.inf else self.mean + (gap - self.mean) / 4
-
-
-class Alone:
-    """Whether to reserve anything: not for a while after it was seen that others are there."""
-
-    def __init__(self) -> None:
-        self._from, self._pause = -math.inf, _SHORTEST
-
-    def is_likely(self, now: float) -> bool:
-        """Whether nobody else was seen of late."""
-        return now >= self._from
-
-    def share(self) -> None:
-        """Others were seen."""
-        now = monotonic()
-        if now > self._from + _FORGOTTEN:
-            self._pause = _SHORTEST
-        self._from = now + self._pause
-        self._pause = min(self._pause * 2, _LONGEST)
-
-
 class Pace:
     """Twice as many as before, and no more than will soon be needed."""
 
     def __init__(self) -> None:
         self._visited = -math.inf
-        self._gaps = Gaps()
+        #: The seconds from one item to the next: the mean of the last few, because two items of a
+        #: slow process may happen to come one soon after the other.
+        self._gap = math.inf
         self._handed = 0
         self._number = 1
         self._singles = self._single = _FEWEST
         self._has_missed = True
-        self._alone = Alone()
+        #: Until when nothing is reserved, as other consumers were seen; how long the next time.
+        self._paused_until, self._pause = -math.inf, _SHORTEST
 
     def next_number(self, handed: int) -> int:
         """For a call that is made now; so many of those that were read ahead were ever handed
         out."""
         now = monotonic()
         passed, self._visited = now - self._visited, now
-        if not self._alone.is_likely(now):
+        if now < self._paused_until:
             return 1
         number, self._handed = max(handed - self._handed, 1), handed
-        self._gaps.note(passed / number)
+        if passed < math.inf:  # else there was no item before
+            gap = min(passed / number, _LONGEST_GAP)
+            self._gap = gap if self._gap == math.inf else self._gap + (gap - self._gap) / 4
         if self._single > 0:
             self._single -= 1
             return 1
-        soon = int(_WINDOW / max(self._gaps.mean, 1e-6))
+        soon = int(_WINDOW / max(self._gap, 1e-6))
         self._number = max(1, min(soon, self._number * 2, MOST_ITEMS))
         return self._number
 
     def takes(self, number: int) -> float:
         """In how many seconds so many are handed out, if it goes on like this."""
-        return number * self._gaps.mean
+        return number * self._gap
 
     def note(self, found: int) -> None:
         """A call for several found so many."""
@@ -108,5 +79,9 @@ class Pace:
 
     def share(self) -> None:
         """Others take items too, or somebody counts them."""
-        self._alone.share()
+        now = monotonic()
+        if now > self._paused_until + _FORGOTTEN:
+            self._pause = _SHORTEST
+        self._paused_until = now + self._pause
+        self._pause = min(self._pause * 2, _LONGEST)
         self._number, self._single = 1, _FEWEST

@@ -29,7 +29,7 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
-from pressure_mp.buffering import for_good, pace, reservation
+from pressure_mp.buffering import for_good, pace, window
 from pressure_mp.encoding.large import THRESHOLD
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.identity.processes import incarnation
@@ -470,7 +470,7 @@ def test_get_with_buffering(server, name, sweep, kind):
 
 def test_get_of_one_that_reads_ahead(server, sweep, monkeypatch):
     monkeypatch.setattr(pace.Pace, "next_number", lambda pace, handed: 10)
-    monkeypatch.setattr(reservation, "KEPT", HOURS)
+    monkeypatch.setattr(window, "KEPT", HOURS)
     with Queue(url=server.url) as q:
         consumed = Consumed(q)
         consumed.put = lambda: q.put_many(THREE)
@@ -494,8 +494,8 @@ def test_get_of_one_that_reads_ahead(server, sweep, monkeypatch):
 
 def test_get_of_one_that_asks_for_the_next_items_ahead(server, sweep, monkeypatch):
     monkeypatch.setattr(pace.Pace, "next_number", lambda pace, handed: 2)
-    monkeypatch.setattr(reservation, "_LEAST_AHEAD", 2)
-    monkeypatch.setattr(reservation, "KEPT", HOURS)
+    monkeypatch.setattr(window, "_LEAST_AHEAD", 2)
+    monkeypatch.setattr(window, "KEPT", HOURS)
     with Queue(url=server.url) as q:
         consumed = Consumed(q)
         consumed.put = lambda: q.put_many(THREE)

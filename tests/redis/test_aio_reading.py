@@ -14,8 +14,7 @@ from programs import aio_reading as programs
 from waiting import HOURS, LIMIT, until
 
 from pressure_mp import BrokerUnavailable, DecodingError, Queue, aio
-from pressure_mp.aio import incoming
-from pressure_mp.buffering import pace
+from pressure_mp.buffering import pace, window
 
 NUMBER = 2000
 
@@ -31,7 +30,7 @@ def q(own_server):
 @pytest.fixture
 def keeps(monkeypatch):
     """What was read is kept until it is handed out, or others are to see it."""
-    monkeypatch.setattr(incoming, "KEPT", HOURS)
+    monkeypatch.setattr(window, "KEPT", HOURS)
     monkeypatch.setattr(pace, "_WINDOW", HOURS)
 
 

@@ -32,7 +32,7 @@ from pressure_mp import (
     ShutDown,
     SimpleQueue,
 )
-from pressure_mp.buffering import keeper, pace, reservation, reserving
+from pressure_mp.buffering import due_thread, pace, reserving, window
 from pressure_mp.drivers import drive, drive_on
 from pressure_mp.engines.redis import roles, turns
 from pressure_mp.identity import shared_folder
@@ -59,10 +59,10 @@ def make(own_server):
 @pytest.fixture
 def keeps(monkeypatch):
     """A handle keeps what it read until it is told to end it; and no machine is too slow."""
-    monkeypatch.setattr(reservation, "KEPT", HOURS)
+    monkeypatch.setattr(window, "KEPT", HOURS)
     monkeypatch.setattr(pace, "_WINDOW", HOURS)
-    monkeypatch.setattr(reservation, "_LONG", HOURS)
-    monkeypatch.setattr(keeper, "sleep", lambda seconds: time.sleep(min(seconds, 0.1)))
+    monkeypatch.setattr(window, "_LONG", HOURS)
+    monkeypatch.setattr(due_thread, "sleep", lambda seconds: time.sleep(min(seconds, 0.1)))
     return inside.end_reservation
 
 
@@ -132,7 +132,7 @@ def clock(keeps, monkeypatch):
     """What a consumer's pace is measured with; it goes on when it is told to."""
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(pace, "_WINDOW", 0.01)
-    monkeypatch.setattr(reservation, "_LONG", 0.005)
+    monkeypatch.setattr(window, "_LONG", 0.005)
     monkeypatch.setattr(pace, "monotonic", lambda: clock.now)
     return clock
 
@@ -590,7 +590,7 @@ def test_a_reservation_ends_also_when_its_handle_is_gone(make, own_server):
 
 
 def test_its_thread_ends_when_nothing_is_read_ahead(make, monkeypatch):
-    monkeypatch.setattr(keeper, "_LINGER", 0.05)
+    monkeypatch.setattr(due_thread, "_LINGER", 0.05)
     q = filled(make())
     ahead(q)
     until(lambda: not inside.has_reader_thread(q))

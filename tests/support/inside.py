@@ -111,12 +111,12 @@ def encode(handle: Any, item: Any) -> bytes:
 
 def read_ahead(handle: Any) -> int:
     """How many items are reserved for it, and here."""
-    return len(handle._gets._ahead)
+    return len(handle._gets.window.ahead)
 
 
 def second_half(handle: Any) -> int:
     """How many more there are, of a queue with a bound."""
-    return len(handle._gets._rest)
+    return len(handle._gets.window.rest)
 
 
 def has_asked_ahead(handle: Any) -> bool:
@@ -126,7 +126,7 @@ def has_asked_ahead(handle: Any) -> bool:
 
 def last_call(handle: Any) -> int:
     """The number of its last call that reserves items."""
-    return int(handle._gets._last.call)
+    return int(handle._gets.window.last.call)
 
 
 def end_reservation(handle: Any) -> None:
@@ -136,17 +136,17 @@ def end_reservation(handle: Any) -> None:
 
 def holds(handle: Any) -> bool:
     """Whether it may have items reserved."""
-    return bool(handle._gets.holds)
+    return bool(handle._gets.window.holds)
 
 
 def let_reservation_lapse(handle: Any) -> None:
     """As if a third of its lease had passed since it asked for the items that are here."""
-    handle._gets._until = 0.0
+    handle._gets.window.until = 0.0
 
 
 def has_reader_thread(handle: Any) -> bool:
     """Whether a thread sees to it that its reservations end."""
-    return handle._gets._keeper.is_there
+    return handle._gets._due_thread.is_there
 
 
 def presence(handle: Any) -> Any:
@@ -167,7 +167,7 @@ def incoming_in_loop(handle: Any) -> Any:
 def reserved_in_loop(handle: Any) -> int:
     """How many items are reserved for a handle of asyncio in the running event loop, and here."""
     incoming = incoming_in_loop(handle)
-    return 0 if incoming is None else len(incoming._ahead)
+    return 0 if incoming is None else len(incoming.window.ahead)
 
 
 def senders_in_loop() -> list[Any]:

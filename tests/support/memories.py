@@ -99,9 +99,8 @@ OUTGOING = {
 
 RESERVING = dict.fromkeys(
     (
-        *("_ahead", "_asked", "_back", "_batches", "_cell", "_hand_outs", "_in_hand", "_keeper"),
-        *("_last", "_left", "_loads", "_lock", "_lost", "_pace", "_place", "_pops", "_presence"),
-        *("_read", "_read_at", "_reader", "_rest", "_told", "_until", "holds"),
+        *("_asked", "_due_thread", "_hand_outs", "_in_hand", "_loads", "_lock", "_presence"),
+        "window",  # as a whole
     ),
     OWN,
 )

@@ -9,7 +9,7 @@ import signal
 import inside
 from waiting import HOURS
 
-from pressure_mp.aio import incoming
+from pressure_mp.buffering import window
 
 
 async def _get_some(q, more):
@@ -22,7 +22,7 @@ async def _get_some(q, more):
 
 def get_and_be_killed(connection, q):
     """Be killed in the midst of what was read ahead; tell what was handed out last."""
-    incoming.KEPT = HOURS  # however long it takes until it is killed
+    window.KEPT = HOURS  # however long it takes until it is killed
 
     async def main():
         last = await _get_some(q, 50)

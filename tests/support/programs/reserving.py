@@ -8,7 +8,7 @@ import signal
 import inside
 from waiting import HOURS
 
-from pressure_mp.buffering import reservation
+from pressure_mp.buffering import window
 
 
 def get_all(connection, q, most, report):
@@ -30,7 +30,7 @@ def get_until_none(connection, q):
 def get_and_be_killed(connection, q, is_behind=False):
     """Be killed in the midst of what was read ahead, or of what was asked for meanwhile; tell what
     was handed out last."""
-    reservation.KEPT = HOURS  # however long it takes until it is killed
+    window.KEPT = HOURS  # however long it takes until it is killed
     last = q.get()
     while inside.read_ahead(q) < 50:
         last = q.get()

@@ -1,0 +1,247 @@
+"""The items that one reader has reserved and not yet handed out: a state machine without I/O.
+
+The threads of a process and an event loop drive it: they make the requests, and call one method of
+a window at a time. Only taking an item out needs no lock.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum
+from itertools import repeat
+from time import monotonic
+from typing import Generic, NamedTuple, TypeVar
+
+from .. import interrupts
+from ..effects import Operation
+from ..engines.contract.items import (
+    MOST_BYTES,
+    EndReservation,
+    HandedOut,
+    Reserve,
+    Reserved,
+    ReserveReply,
+)
+from .pace import Pace
+
+#: Seconds after which items that were not handed out are for other consumers again.
+KEPT = 0.02
+#: Seconds after which to try again to end a reservation.
+RETRY = 0.5
+#: Seconds in which the first half of the items of a queue with a bound is handed out by a consumer
+#: so slow that the producers are told of its space before the second half is handed out.
+_SLOW = 0.0003
+#: Fewer items, handed out in fewer seconds, are not worth a request ahead of their need.
+_LEAST_AHEAD, _LONG = 32, 0.005
+
+T = TypeVar("T")
+
+
+class WindowState(Enum):
+    """What the broker may keep for the reader."""
+
+    #: Nothing.
+    EMPTY = "empty"
+    #: The items of a request whose reply is not known, and those that are here.
+    ASKED = "asked"
+    #: The items that are here.
+    OPEN = "open"
+    #: Items that are handed out no more.
+    CLOSING = "closing"
+
+
+EMPTY, ASKED, OPEN, CLOSING = WindowState
+
+
+class Transition(NamedTuple):
+    """One way from a state to another; ``when`` says on what condition, if on any."""
+
+    before: WindowState
+    after: WindowState
+    method: str
+    when: str = ""
+
+
+#: Every way there is. No other transition ever happens.
+TRANSITIONS = (
+    Transition(EMPTY, ASKED, "next_request"),
+    Transition(OPEN, ASKED, "next_request"),
+    Transition(ASKED, OPEN, "feed", "if there are items"),
+    Transition(ASKED, EMPTY, "feed", "if there are none, and no item is here"),
+    Transition(EMPTY, CLOSING, "feed", "if there are items, and the end was told before them"),
+    Transition(OPEN, CLOSING, "stop"),
+    Transition(ASKED, CLOSING, "stop"),
+    Transition(CLOSING, EMPTY, "end", "when the broker has replied"),
+)
+
+#: An item that was taken out, its place among all that were handed out, and :attr:`Window.told`
+#: of that moment.
+Taken = tuple[T, int, int]
+
+
+class Window(Generic[T]):
+    """The items, in the order of the queue. They are queued, too, and reserved: nobody else gets
+    them before the broker is told how many were handed out."""
+
+    def __init__(self) -> None:
+        self.state = EMPTY
+        self.pace = Pace()
+        self.reader = ""
+        self.ahead: deque[T] = deque()
+        self.pops = interrupts.pops(self.ahead)
+        self.rest: list[T] = []  # the second half, of a queue with a bound
+        self.left: list[Taken[T]] = []  # by calls that did not return them: they come first
+        #: On the monotonic clock: until when items may be handed out, and when they go back.
+        self.until = self.due = 0.0
+        self.place = 0  # the number of items that were ever handed out
+        self.cell = memoryview(bytearray(8)).cast("Q")  # the same number, for other processes
+        self.told = 0  # how often the broker was told, or is being told, that number
+        self.last = Reserve("", 0, 0, 0, 0)
+        self._asked_at = self._read_at = 0.0
+        self._may_be_more = False  # behind the items of the last reply
+        self._read = 0  # the number of items that were ever read, without those that went back
+        self._back = 0  # how many of these were here, and are not handed out
+        #: The number and the bytes of the items of each reply, if the broker was not told that they
+        #: were handed out; None for unknown bytes.
+        self._batches: list[tuple[int, int | None]] = []
+        self._lost: list[tuple[int, int]] = []  # from one place to another, others have the items
+
+    @property
+    def holds(self) -> bool:
+        """Whether the broker may keep anything for the reader."""
+        return self.state is not EMPTY
+
+    # Handing out
+
+    def take(self) -> T | None:
+        """Take the next item out, if one may be handed out. One that comes too late is left."""
+        if not self.ahead or monotonic() >= self.until:
+            return None
+        item = self.ahead.popleft()
+        self.place = self.cell[0] = self.place + 1
+        if monotonic() < self.until:
+            return item
+        self.left += ((item, self.place - 1, self.told),)
+        return None
+
+    def counts(self, place: int) -> bool:
+        """Whether the item at a place counts as handed out, though it was taken out too late. The
+        reservation was ended since: by others, if this process was stopped meanwhile."""
+        return not any(first <= place < end for first, end in self._lost)
+
+    def is_ready(self, now: float) -> bool:
+        """Whether an item may be handed out."""
+        return bool(self.ahead) and now < self.until
+
+    def begin_second_half(self, now: float) -> bool:
+        """Go on with the second half of the items; returns whether there is one."""
+        if not self.rest or now >= self.until:
+            return False
+        self.ahead += self.rest
+        self.rest = []
+        return True
+
+    # Reading
+
+    def must_end(self, now: float, hears: bool = False) -> bool:
+        """Whether the reservation is to be ended before the next request: other consumers may have
+        ended it, or nobody ``hears`` the reply to the last request."""
+        return self.holds and (now >= self.until or (self.state is ASKED and not hears))
+
+    def next_request(self, number: int, whole: bool = False) -> Reserve:
+        """Ask for ``number`` items behind those that are here."""
+        self.told += 1  # before any item is counted
+        now, kept = monotonic(), len(self.ahead) + len(self.rest)
+        handed = self._read - kept
+        out, batches = self._tell(handed - self.last.handed)
+        request = Reserve(self.reader, self.last.call + 1, handed, kept, number, whole, *out)
+        due = now + KEPT
+        # From here on there is no call.
+        self.state, self.last, self._batches = ASKED, request, batches
+        self._asked_at, self.due = now, due
+        return request
+
+    def _tell(self, number: int) -> tuple[tuple[int, int], list[tuple[int, int | None]]]:
+        """The number of items that were handed out since the last request, and their bytes, or
+        zeros if the bytes are unknown; and the batches that are left."""
+        left, rest = number, self._batches
+        size: int | None = 0
+        while left > 0 and rest:
+            (items, of_batch), rest = rest[0], rest[1:]
+            if items > left:  # nobody knows the bytes of a part of a batch
+                items, of_batch, rest = left, None, [(items - left, None), *rest]
+            left -= items
+            size = None if size is None or of_batch is None else size + of_batch
+        return ((0, 0) if left or size is None else (number, size)), rest
+
+    def feed(self, reply: ReserveReply, ready: Sequence[T], lease: int) -> bool:
+        """Note the reply to the last request, whose items are ``ready``; the lease is milliseconds.
+        Returns whether there are items to hand out. If there are none and the window still holds
+        any, its reservation is to be ended."""
+        if isinstance(reply, Reserved):
+            self.pace.note(len(reply.items))
+        else:
+            self.pace.share()
+        if not isinstance(reply, Reserved) or not reply.items:
+            if self.state is ASKED and not self.last.kept:
+                self._forget()
+            return False
+        number, now = len(ready), monotonic()
+        half = (number + 1) // 2 if self.last.whole else number
+        first, rest, size = ready[:half], ready[half:], sum(map(len, reply.items))
+        self._may_be_more = number == self.last.limit or size > MOST_BYTES / 2
+        # The broker keeps them for a lease from when it was asked.
+        until, due = self._asked_at + lease / 3000, now + KEPT
+        # From here on there is no call.
+        if self.state is not ASKED:
+            self.state = CLOSING  # a signal handler told the end before the broker read these
+            return False
+        self.state = OPEN
+        self._read += number
+        self._batches += ((number, size),)
+        self.due, self.until, self._read_at = due, until, now
+        self.ahead += first
+        self.rest += rest
+        return True
+
+    def wants_more(self, number: int) -> bool:
+        """Whether to ask for the items behind those of the last reply before they are needed."""
+        is_long = number > 1 and not self.last.whole and self.pace.takes(number) > _LONG
+        return self._may_be_more and (number >= _LEAST_AHEAD or is_long)
+
+    def was_slow(self, now: float) -> bool:
+        """Whether handing out the first half took long."""
+        return now - self._read_at > _SLOW
+
+    # Ending the reservation
+
+    def stop(self) -> int:
+        """Hand out nothing more; return how many items were ever handed out. The last item is taken
+        out first: what another thread takes meanwhile is the first."""
+        self.until = 0.0
+        self._back += len(self.rest)
+        self.rest = []
+        try:
+            for _ in map(deque.pop, repeat(self.ahead)):
+                self._back += 1
+        except IndexError:
+            pass
+        self.told += 1
+        if self.state is not EMPTY:
+            self.state = CLOSING
+        return self._read - self._back
+
+    def end(self) -> Operation[None]:
+        """Stop, and tell the broker; does nothing if it keeps nothing."""
+        if self.state is EMPTY:
+            return
+        handed = self.stop()
+        counted: HandedOut = yield EndReservation(self.reader, self.last.call, handed)
+        if counted.number < handed:
+            self._lost += ((counted.number, handed),)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._read, self._back, self.state = self._read - self._back, 0, EMPTY
+        self._batches = []

@@ -1,0 +1,149 @@
+"""A window's table of transitions: each of them happens, and no other does."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from pressure_mp.buffering.window import EMPTY, OPEN, TRANSITIONS, Window, WindowState
+from pressure_mp.engines.contract.items import HandedOut, Reserved
+from pressure_mp.engines.contract.replies import Outcome
+
+HOUR = 3_600_000
+METHODS = {row.method for row in TRANSITIONS}
+
+
+class Noting(Window[bytes]):
+    """Notes each change of its state, and the method that makes it."""
+
+    seen: set[tuple[WindowState, WindowState, str]]
+
+    def __setattr__(self, name, value):
+        before = vars(self).get(name, value)
+        super().__setattr__(name, value)
+        if name == "state" and before is not value:
+            frame = sys._getframe(1)
+            while frame.f_code.co_name not in METHODS:
+                frame = frame.f_back
+            self.seen.add((before, value, frame.f_code.co_name))
+
+
+class Reader(RuleBasedStateMachine):
+    """A reader and a broker with a list of items: the reader hands out each of them once, in order.
+
+    A request may be ended before its reply comes, and the reply to an end may be lost.
+    """
+
+    @initialize(whole=st.booleans())
+    def begin(self, whole):
+        self.window, self.whole = Noting(), whole
+        self.queued, self.number_put = [], 0
+        self.got = 0
+        self.removed = 0  # by the broker
+        self.reply = None  # is on its way
+
+    @rule(number=st.integers(1, 5))
+    def put(self, number):
+        self.queued += [b"%d" % (self.number_put + one) for one in range(number)]
+        self.number_put += number
+
+    @precondition(lambda self: self.window.state in (EMPTY, OPEN) and self.reply is None)
+    @rule(number=st.integers(1, 6))
+    def ask(self, number):
+        if self.window.must_end(0.0):
+            self.end(True)
+        request = self.window.next_request(number, self.whole)
+        self.remove(request.handed)
+        found = self.queued[request.kept : request.kept + request.limit]
+        self.reply = Reserved(found) if found or self.number_put % 2 else Outcome.SHARED
+
+    def remove(self, handed):
+        assert handed == self.got
+        del self.queued[: handed - self.removed]
+        self.removed = handed
+
+    @precondition(lambda self: self.reply is not None)
+    @rule()
+    def hear(self):
+        reply, self.reply = self.reply, None
+        items = reply.items if isinstance(reply, Reserved) else []
+        found = self.window.feed(reply, items, HOUR)
+        assert found == (self.window.state is OPEN)
+        if not found and self.window.holds:
+            self.end(True)
+
+    @rule()
+    def take(self):
+        self.window.begin_second_half(0.0)
+        item = self.window.take()
+        if item is not None:
+            assert item == b"%d" % self.got
+            self.got += 1
+        assert self.window.cell[0] == self.window.place == self.got
+
+    @rule(is_answered=st.booleans())
+    def end(self, is_answered):
+        for request in (ending := self.window.end()):
+            assert self.window.take() is None
+            self.remove(request.handed)
+            if not is_answered:
+                return
+            with pytest.raises(StopIteration):
+                ending.send(HandedOut(request.handed))
+
+    @precondition(lambda self: self.window.holds)
+    @rule()
+    def lapse(self):
+        self.window.until = 0.0
+        assert self.window.take() is None
+        assert self.window.must_end(0.0)
+
+
+def test_the_table_has_every_transition_and_no_other():
+    Noting.seen = set()
+    run_state_machine_as_test(
+        Reader, settings=settings(max_examples=100, derandomize=True, deadline=None)
+    )
+    assert Noting.seen == {row[:3] for row in TRANSITIONS}
+
+
+def test_what_others_got_meanwhile_does_not_count_as_handed_out():
+    window = Window[bytes]()
+    window.next_request(3)
+    assert window.feed(Reserved([b"0", b"1", b"2"]), [b"0", b"1", b"2"], HOUR)
+    assert [window.take(), window.take()] == [b"0", b"1"]
+    ending = window.end()
+    assert next(ending).handed == 2
+    with pytest.raises(StopIteration):
+        ending.send(HandedOut(1))
+    assert (window.counts(0), window.counts(1)) == (True, False)
+    assert window.state is EMPTY
+
+
+def test_an_item_that_is_taken_out_too_late_is_left():
+    window = Window[bytes]()
+    window.next_request(3)
+    window.feed(Reserved([b"0"]), [b"0"], HOUR)
+
+    class Late(float):
+        """A time that is over when it is looked at again."""
+
+        looks = 0
+
+        def __le__(self, now):
+            Late.looks += 1
+            return Late.looks > 1
+
+    window.until = Late()
+    assert window.take() is None
+    assert window.left == [(b"0", 0, window.told)]
