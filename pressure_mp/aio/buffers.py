@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .buffered_put import DirectPut
 from .incoming import Reserving
-from .outgoing import Outgoing
 
 
 class Buffers:
@@ -12,27 +12,24 @@ class Buffers:
     __slots__ = ("incoming", "outgoing")
 
     def __init__(self) -> None:
-        self.outgoing: Outgoing | None = None
+        self.outgoing = DirectPut()
         self.incoming: Reserving | None = None
 
     def __len__(self) -> int:
         """How many items were put and are not at the broker."""
-        return len(self.outgoing or ())
+        return len(self.outgoing)
 
     async def settle(self) -> None:
         """Wait until the broker has what was put, as far as there is space."""
-        if self.outgoing is not None:
-            await self.outgoing.settle()
+        await self.outgoing.settle()
 
     async def flush(self) -> None:
         """Wait until the broker has it. Raises what went wrong with that."""
-        if self.outgoing is not None:
-            await self.outgoing.flush()
+        await self.outgoing.flush()
 
     def discard(self) -> None:
         """What was put and is not on its way is not sent any more."""
-        if self.outgoing is not None:
-            self.outgoing.discard()
+        self.outgoing.discard()
 
     async def give_back(self) -> None:
         """What is reserved here goes back."""

@@ -32,7 +32,7 @@ from ..identity.processes import host
 from ..in_flight import Claim
 from ..off_loop import off_loop
 from ..sync import handles
-from . import sending
+from . import buffered_put
 from .errors import raise_as_of_asyncio
 
 if TYPE_CHECKING:
@@ -137,15 +137,15 @@ class Handle:
 
     async def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it when the broker has what this loop put before."""
-        if sending.busy:
-            await sending.settle(registry.engine(self._at.address))
+        if buffered_put.busy:
+            await buffered_put.settle(registry.engine(self._at.address))
         return await self._run_at_once(operation, watch)
 
     async def _acknowledging(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run one that says that something is dealt with: when the broker has what this loop put
         before, and only then. Raises what went wrong with that."""
-        if sending.busy:
-            await sending.flush(registry.engine(self._at.address))
+        if buffered_put.busy:
+            await buffered_put.flush(registry.engine(self._at.address))
         return await self._run_at_once(operation, watch)
 
     async def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
@@ -155,8 +155,8 @@ class Handle:
 
     async def _session_in(self, connection: object) -> AsyncSessionIn:
         """The same, for one who runs it."""
-        if sending.busy:
-            await sending.flush(registry.engine(self._at.address))
+        if buffered_put.busy:
+            await buffered_put.flush(registry.engine(self._at.address))
         binding = self._at.binding or await self._open()
         return transactional(binding, self._at.address).asession_in(connection)
 

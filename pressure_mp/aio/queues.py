@@ -31,9 +31,9 @@ from ..off_loop import off_loop
 from ..sync import queues as sync
 from ..sync.absent import Absent, refuse_hooks
 from .administered import AdministeredQueue
+from .buffered_put import BufferedPut
 from .buffers import Buffers
 from .incoming import Reserving
-from .outgoing import Outgoing
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -137,14 +137,15 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         encoded: bytes | Large | None = None
         try:
             ahead = queue.buffering.puts and not self._was_shut_down and connection is None
-            if ahead and (outgoing := await self._buffer()) is not None:
+            if ahead and await self._may_buffer():
                 headers = events.created(self._at.operations.destination)
                 encoded = queue.codec.encode(item, headers)
-                if type(encoded) is bytes:
-                    await outgoing.put(encoded)
+                puts = self._here.outgoing
+                if type(encoded) is bytes and isinstance(puts, BufferedPut):
+                    await puts.put(encoded)
                     return
             end = deadline(bool(block), seconds)
-            if self._here.outgoing is not None and connection is None:
+            if connection is None:
                 await self._here.outgoing.make_way(bool(block), end)
             order, left = queue.order.of(item, queue.name), seconds_left(end)
             if encoded is not None:
@@ -156,16 +157,16 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             error.item = item
             raise
 
-    async def _buffer(self) -> Outgoing | None:
-        """Where items wait to be sent; None on a queue with a bound, of which a put is to tell."""
+    async def _may_buffer(self) -> bool:
+        """Whether items may wait to be sent. On a queue with a bound each put asks the broker."""
         here = self._here
-        if here.outgoing is None or here.outgoing.is_short:
+        if here.outgoing.is_unsure:
             if (await self._run_at_once(self._at.operations.stats())).maxsize:
                 self._at.buffering = self._at.buffering._replace(puts=0)
-                return None
-            if here.outgoing is None:
-                here.outgoing = Outgoing(self._run_at_once, self._at)
-        return here.outgoing
+                return False
+            if not isinstance(here.outgoing, BufferedPut):
+                here.outgoing = BufferedPut(self._run_at_once, self._at)
+        return True
 
     async def _putting(self, operation: AnyOperation[T], connection: object | None) -> T:
         """Run an operation that puts something through this handle; with a ``connection``, in its

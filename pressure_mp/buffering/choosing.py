@@ -72,9 +72,9 @@ def make(queue: ObjectAttachment) -> tuple[DirectPut, DirectGet]:
     gets = _make_gets(queue)
     if queue.opens_later or not queue.buffering.puts:
         return DirectPut(gets), gets
-    from .outgoing import Outgoing
+    from .buffered_put import BufferedPut
 
-    return Outgoing(queue, gets), gets
+    return BufferedPut(queue, gets), gets
 
 
 def _make_gets(queue: ObjectAttachment) -> DirectGet:

@@ -6,15 +6,13 @@ import math
 import threading
 import time
 import weakref
-from collections import deque
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .. import interrupts, lifecycle
-from ..effects import Ask
-from ..engines.contract.items import Added
-from ..engines.contract.session import Engine, Session, is_local
+from ..engines.contract.session import Engine, is_local
 from ..handles import unsent
+from .outbox import Outbox, Pending, Run
 
 if TYPE_CHECKING:
     from ..handles.objects import ObjectAttachment
@@ -28,91 +26,56 @@ _MANY, _SOON, _PATIENT = 3, 2e-5, 100
 _FIRST_LOOK = 0.05
 
 
-class Buffer(Protocol):
-    """The items that one handle put."""
-
-    sender: Sender
+class Puts(Protocol):
+    """What a handle put, as its sender sees it."""
 
     @property
-    def queue(self) -> str:
-        """The queue's name."""
+    def pending(self) -> Pending:
+        """The items."""
 
-    @property
-    def number_put(self) -> int:
-        """How many there ever were."""
+    def begin(self, queue: ObjectAttachment) -> Any:
+        """Prepare to send the first item, if there is one. Does no I/O."""
 
-    @property
-    def number_sent(self) -> int:
-        """How many of these are no longer here."""
-
-    def begin(self, queue: ObjectAttachment) -> Begun | None:
-        """What sends the first of those that are here, if there is one. Does no I/O."""
-
-    def send(self, run: Run, waits: bool) -> bool:
-        """Send what is begun of a run, else a batch of it, or as much of that as there is space
-        for. Of a full queue False, unless it ``waits`` for space."""
+    def send(self, run: Run, queue: ObjectAttachment, waits: bool) -> bool:
+        """Send the next items of a run. False if the queue is full, unless this ``waits``."""
 
     def settle(self, block: bool = False, end: float | None = None) -> bool:
-        """Wait until the broker has them; unless ``block``, or until their queue is full."""
+        """Wait until the broker has the items; unless ``block``, or until the queue is full."""
 
     def settle_for_others(self, end: float) -> bool:
         """As :meth:`settle`, and only while the broker answers; returns whether it does."""
 
     def leave(self, look: float) -> None:
-        """The process ends: wait until they are sent, and from the moment ``look`` on ask whether
-        the broker answers."""
+        """The process ends: wait until the items are sent, and from the moment ``look`` on ask
+        whether the broker answers."""
 
 
-class Begun(NamedTuple):
-    """The first of some items, which may have been sent already."""
+class Owner(NamedTuple):
+    """What sends the items of a run, alive as long as it has something to send."""
 
-    items: list[bytes]
-    session: Session
-    putting: Ask[Added]
-
-
-class Run:
-    """Items of one buffer that were put one after the other, and none of another in between."""
-
-    __slots__ = ("begun", "buffer", "end", "queue")
-
-    def __init__(self, buffer: Buffer, queue: ObjectAttachment) -> None:
-        self.buffer = buffer
-        #: Kept alive as long as it has something to send.
-        self.queue = queue
-        #: The number of the item behind the last; of the last run there is no end yet.
-        self.end = math.inf
-        self.begun: Begun | None = None
-
-    @property
-    def is_sent(self) -> bool:
-        """Whether there is nothing to send of it at present."""
-        there = min(self.end, self.buffer.number_put)
-        return self.begun is None and self.buffer.number_sent >= there
+    puts: Puts
+    queue: ObjectAttachment
 
 
-class Sender:
-    """Sends the items of buffers.
+class Sender(Outbox):
+    """Sends what is in an outbox, in a thread.
 
     There is one for each broker, :func:`of`; and one for each queue that it found full, which is
-    waited for there, so that the other queues need not wait too.
+    waited for there.
     """
 
     def __init__(self, engine: Engine, home: Sender | None = None) -> None:
         self.engine = engine
         self._home = home
-        self.reset()
+        super().__init__(is_apart=home is not None)
         _all.add(self)
 
     def reset(self) -> None:
-        """One that never sent: a new one, or that of a forked child."""
+        super().reset()
         #: Of all that is sent to the broker.
         self.lock: threading.RLock = threading.RLock() if self._home is None else self._home.lock
-        #: Those who send, of which none may wait for what is to be sent.
+        #: The threads that send, none of which may wait for what is to be sent.
         self._at_work: set[int] = set() if self._home is None else self._home._at_work
-        self._runs: deque[Run] = deque()
-        #: The buffer in which it is enough to add an item for it to be sent in its turn.
-        self.last: Buffer | None = None
         self._thread: threading.Thread | None = None
         self._rests = True
         self._awake: SimpleQueue[None] = SimpleQueue()
@@ -140,21 +103,20 @@ class Sender:
         """Somebody waits for what was put: the next puts are not sent together."""
         self._hasty = -_PATIENT
 
-    def line_up(self, buffer: Buffer, queue: ObjectAttachment) -> None:
-        """See to it that what was added to a buffer is sent, after all that was put before."""
+    def line_up(self, puts: Puts, queue: ObjectAttachment) -> None:
+        """Send the items that were appended to those of a handle, after all that was put before."""
+        pending = puts.pending
         with self.lock:
-            if self.last is buffer:
+            if self.last is pending:
                 return
             self.last = None  # if this is interrupted, the next one begins again
-            run = Run(buffer, queue)
             unsent.senders.add(self)
-            self._runs += (run,)
-            self._close_before(run)
+            run = self.add_run(pending, Owner(puts, queue))
             # After an interrupted call there may be a run before it, and that may be begun.
-            if self._rests and self._home is None and self._runs[0] is run:
+            if self._rests and not self.is_apart and self.is_first(run):
                 self._send_ahead(run)
             if not self._rests or self._wake():
-                self.last = buffer
+                self.last = pending
                 return
         me = threading.get_ident()
         self._at_work.add(me)
@@ -163,16 +125,6 @@ class Sender:
         finally:
             self._at_work.discard(me)
 
-    def _close_before(self, run: Run) -> None:
-        """What is added to the buffers of the runs before this one is in a run behind it."""
-        place = len(self._runs) - 1
-        while self._runs[place] is not run:  # a signal handler came in between
-            place -= 1
-        while place > 0 and self._runs[place - 1].end == math.inf:
-            place -= 1
-            before = self._runs[place]
-            before.end = before.buffer.number_put
-
     @property
     def is_inside(self) -> bool:
         """Whether the calling thread sends, or is in the midst of a put: as a signal handler, or a
@@ -180,13 +132,14 @@ class Sender:
         return threading.get_ident() in self._at_work or interrupts.is_held(self.lock)
 
     def _send_all(self) -> None:
-        while not self._rest():
+        while not self._is_done():
             self._send_next()
 
     def _send_ahead(self, run: Run) -> None:
         """Send the first item; the thread will read the reply. Until that runs, other threads may
         take long, and the process may be killed."""
-        run.begun = begun = run.buffer.begin(run.queue)
+        puts, queue = run.owner
+        run.begun = begun = puts.begin(queue)
         if begun is not None:
             begun.session.send_ahead(begun.putting.request)
 
@@ -233,68 +186,44 @@ class Sender:
                         return
 
     def _send_next(self) -> None:
-        """One batch."""
+        """Send one batch."""
         with self.lock:
-            if not self._runs:
-                return
-            run = self._runs[0]
-            buffer = run.buffer
-            if self._is_over(run):
-                if len(self._runs) > 1:
-                    del self._runs[0]
-                return
-        if not buffer.send(run, self._home is not None):
-            self._set_apart(buffer, run.queue)
+            run = self.next_run()
+        if run is None:
+            return
+        puts, queue = run.owner
+        if not puts.send(run, queue, self.is_apart):
+            with self.lock:
+                apart = Sender(self.engine, self)
+                self.set_apart(run.pending, apart)
+            apart.line_up(puts, queue)
 
-    def _set_apart(self, buffer: Buffer, queue: ObjectAttachment) -> None:
-        """Its queue is full: what is in a buffer is sent by one of its own."""
+    def _is_done(self) -> bool:
+        """Rest, unless there is something to send."""
         with self.lock:
-            buffer.sender = Sender(self.engine, self)
-            if self.last is buffer:
-                self.last = None
-        buffer.sender.line_up(buffer, queue)
-
-    def _rest(self) -> bool:
-        """Be idle, unless there is something to send."""
-        with self.lock:
-            if self._has_more:
+            if not self.rest():
                 return False
-            last, self.last = self.last, None
-            # What is put after this is lined up.
-            if self._has_more:
-                self.last = last
-                return False
-            if self._home is not None and last is not None:
-                last.sender = self._home
-            self._runs.clear()
             unsent.senders.discard(self)
             self._rests = True
             return True
 
-    @property
-    def _has_more(self) -> bool:
-        return len(self._runs) > 1 or any(not self._is_over(run) for run in self._runs)
-
-    def _is_over(self, run: Run) -> bool:
-        return run.is_sent or (run.buffer.sender is not self and run.begun is None)
-
     def settle(self, queue: str | None = None, end: float | None = None) -> None:
-        """As of :class:`~.unsent.Sending`."""
-        for buffer in self._unsent():
-            if queue in (None, buffer.queue):
-                buffer.settle(end=end)
+        """As :class:`~pressure_mp.handles.unsent.Sending` says."""
+        for puts in self._unsent():
+            if queue in (None, puts.pending.queue):
+                puts.settle(end=end)
 
     def settle_for_others(self, end: float) -> None:
-        """As of :class:`~.unsent.Sending`."""
+        """As :class:`~pressure_mp.handles.unsent.Sending` says."""
         if self.is_inside:
             return
-        for buffer in self._unsent():
-            if not buffer.settle_for_others(end):
+        for puts in self._unsent():
+            if not puts.settle_for_others(end):
                 return
 
-    def _unsent(self) -> set[Buffer]:
+    def _unsent(self) -> set[Puts]:
         with self.lock:
-            return {run.buffer for run in self._runs}
+            return {owner.puts for owner in self.owners}
 
 
 _all: weakref.WeakSet[Sender] = weakref.WeakSet()
@@ -309,14 +238,14 @@ def of(engine: Engine) -> Sender:
     return found
 
 
-#: Those of all handles of this process.
-buffers: weakref.WeakSet[Buffer] = weakref.WeakSet()
+#: What all handles of this process put.
+puts: weakref.WeakSet[Puts] = weakref.WeakSet()
 
 
 def _leave() -> None:
     look = time.monotonic() + _FIRST_LOOK
-    for buffer in list(buffers):
-        buffer.leave(look)
+    for each in list(puts):
+        each.leave(look)
 
 
 def _after_fork_in_child() -> None:

@@ -285,7 +285,7 @@ def test_every_call_tells_of_a_failure(make, call):
     q.get()
     plain(make).delete()
     q.put("lost")
-    until(lambda: q._puts.failure)
+    until(lambda: q._puts.pending.has_failed)
     arguments = {"put": ["x"], "put_many": [["x"]]}.get(call, [])
     with pytest.raises(QueueDoesNotExistError) as caught:
         getattr(q, call)(*arguments)
@@ -299,7 +299,7 @@ def test_a_get_gives_what_is_there_also_after_a_put_failed(make):
     q.flush()
     other.shutdown()
     q.put("lost")
-    until(lambda: q._puts.failure)
+    until(lambda: q._puts.pending.has_failed)
     assert list(q) == ["a", "b"]
     with pytest.raises(ShutDown) as caught:
         q.flush()

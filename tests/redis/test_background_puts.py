@@ -25,7 +25,7 @@ from pressure_mp import (
     ShutDown,
     SimpleQueue,
 )
-from pressure_mp.buffering.outgoing import Outgoing
+from pressure_mp.buffering.buffered_put import BufferedPut
 from pressure_mp.handles import unsent
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -310,9 +310,9 @@ def test_where_no_thread_can_be_started_what_was_put_is_sent(make, monkeypatch):
 def test_what_was_put_before_a_process_was_started_comes_before_what_that_puts(
     make, start, monkeypatch, method
 ):
-    q, goes_on, send = used(make()), threading.Event(), Outgoing.send
+    q, goes_on, send = used(make()), threading.Event(), BufferedPut.send
     q.put("first")  # which the caller sends
-    monkeypatch.setattr(Outgoing, "send", lambda *args: goes_on.wait(LIMIT) and send(*args))
+    monkeypatch.setattr(BufferedPut, "send", lambda *args: goes_on.wait(LIMIT) and send(*args))
     q.put("second")
     starting = Background(start, programs.put_one, q, "of the process", method=method)
     starting.join(0.1)
@@ -380,9 +380,9 @@ def test_a_daemonic_process_puts_in_the_background(make, own_server, method):
 
 @pytest.mark.parametrize("look", ["qsize", "empty", "get_nowait"])
 def test_another_handle_of_the_process_sees_what_was_put(make, monkeypatch, look):
-    q, goes_on, send = used(make()), threading.Event(), Outgoing.send
+    q, goes_on, send = used(make()), threading.Event(), BufferedPut.send
     other = inside.copy(q)
-    monkeypatch.setattr(Outgoing, "send", lambda *args: goes_on.wait(LIMIT) and send(*args))
+    monkeypatch.setattr(BufferedPut, "send", lambda *args: goes_on.wait(LIMIT) and send(*args))
     q.put("item")
     looking = Background(getattr(other, look))
     looking.join(0.1)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from pressure_mp.aio import sending
+from pressure_mp.aio import buffered_put
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.engines.redis import keys
@@ -172,13 +172,13 @@ def reserved_in_loop(handle: Any) -> int:
 
 def senders_in_loop() -> list[Any]:
     """The tasks of this process that send in the background."""
-    return [line._task for line in sending.busy if line._task is not None]
+    return [one._task for one in buffered_put.busy if one._task is not None]
 
 
 def outgoing_in_loops(handle: Any) -> list[Any]:
     """What was put through a handle of asyncio and is not yet sent, in each of its event loops."""
     found = [buffers.outgoing for buffers in handle._buffers.values()]
-    return [outgoing for outgoing in found if outgoing is not None]
+    return [outgoing for outgoing in found if isinstance(outgoing, buffered_put.BufferedPut)]
 
 
 def memory_results(queue: Any) -> Any:

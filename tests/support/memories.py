@@ -72,29 +72,34 @@ CODEC = {
     "_signs_late": MADE,  # says nothing that the handle's ``_options`` do not say
 }
 
-OUTGOING = {
-    "_home": MADE,  # reset by itself
+PUTS = {
     "_gets": MADE,
+    "_home": MADE,  # reset by itself
+    "_is_awaited": MADE,  # as the program said, by cancel_join_thread()
     "_is_stated": MADE,
     "_owner": MADE,
-    "_size": MADE,
     "engine": MADE,
-    "is_awaited": MADE,  # as the program said, by cancel_join_thread()
-    "queue": MADE,
+    "pending": MADE,  # with answers of its own
     "_asks": OWN,
-    "_bytes": OWN,
     "_changed": OWN,
     "_encode": MADE,  # of the codec; looked up again before the first put
-    "_failed": OWN,
-    "_is_off": OWN,
-    "_is_stuck": OWN,
-    "_items": OWN,
-    "_limit": OWN,
     "_lock": OWN,
+}
+
+PENDING = {
+    "_size": MADE,
+    "home": MADE,
+    "queue": MADE,
+    "outbox": MADE,  # the home, unless this process found the queue full
+    "_bytes": OWN,
+    "_failed": OWN,
+    "_failure": OWN,
     "_room": OWN,
-    "failure": OWN,
+    "flow": OWN,
+    "intake": OWN,
+    "items": OWN,
+    "limit": OWN,
     "number_sent": OWN,
-    "sender": MADE,  # the home of all, unless this process found the queue full
 }
 
 RESERVING = dict.fromkeys(
@@ -135,7 +140,8 @@ TABLE: dict[str, dict[str, Answer]] = {
     "handle": HANDLE,
     "attachment": ATTACHMENT,
     "codec": CODEC,
-    "outgoing": OUTGOING,
+    "puts": PUTS,
+    "pending": PENDING,
     "reserving": RESERVING,
     "binding": BINDING,
     "ring": RING,
@@ -148,7 +154,8 @@ def parts_of(queue: Any) -> Iterator[tuple[str, Any]]:
     yield "attachment", queue._at
     yield "codec", queue._at.codec
     if queue._at.buffering.puts:  # of a queue with a bound nothing waits to be sent
-        yield "outgoing", queue._puts
+        yield "puts", queue._puts
+        yield "pending", queue._puts.pending
     yield "reserving", queue._gets
     yield "binding", queue._at.binding
     yield "ring", queue._at.binding.items.ring

@@ -1,4 +1,4 @@
-"""What one handle put and is not yet at the broker."""
+"""How a handle of threads puts into a buffer, which a thread sends."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import math
 import time
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .. import events, interrupts, lifecycle
 from ..background import at_exit
 from ..deadlines import deadline, seconds_left
 from ..drivers import drive, noting
+from ..effects import Ask
 from ..encoding.large import THRESHOLD, Large
 from ..encoding.unsigned_items import Private
 from ..engines import registry
-from ..engines.contract.session import Options
-from ..exceptions import BrokerUnavailable, Full, PressureError
+from ..engines.contract.items import Added
+from ..engines.contract.session import Options, Session
+from ..exceptions import BrokerUnavailable, PressureError
 from ..handles import unsent
 from ..identity.processes import is_pool_worker
-from ..operations.batches import next_batch
 from . import sender
 from .direct import DirectGet, DirectPut, buffers
-from .sender import Begun, Run
+from .outbox import SMALL, Pending, Run
 
 if TYPE_CHECKING:
     from ..handles.objects import ObjectAttachment
@@ -32,70 +33,63 @@ T = TypeVar("T")
 #: Seconds between two questions whether the broker answers, of a process that waits for it because
 #: it ends, or because another process begins.
 _LOOK = 0.5
-#: Items of so many bytes are counted, and so many bytes of them may wait.
-_SMALL = 1 << 13
-_MOST_BYTES = 1 << 24
 
 
-class Outgoing(DirectPut):
-    """Up to ``size`` encoded items, in the order in which they were put; and of those that are not
-    small 16 MB, or one.
+class Begun(NamedTuple):
+    """The first of some items, which may have been sent already."""
 
-    They leave the list when the broker has them. ``_room`` is how many items the queue had space
-    for when it was last looked at, less those that were put since; None when it has to be looked
-    at. So a put on a bounded queue waits, or is refused, as it would without the buffer.
+    items: list[bytes]
+    session: Session
+    putting: Ask[Added]
 
-    All that is unusual makes ``_limit`` too small for the next put, which then looks for the
-    cause: a put that meets nothing unusual is as short as it can be.
+
+class BufferedPut(DirectPut):
+    """Appends items to a :class:`~.outbox.Pending`; a :class:`~.sender.Sender` sends them.
+
+    A put that meets nothing unusual is as short as it can be: all that is unusual makes the limit
+    of the pending items too small for the next put, which then looks for the cause.
     """
-
-    sender: sender.Sender
 
     def __init__(self, queue: ObjectAttachment, gets: DirectGet) -> None:
         super().__init__(gets)
-        self._size = queue.buffering.puts
         self._is_stated = queue.buffering.is_stated  # else processes decide by themselves
         self._owner = weakref.ref(queue)
-        queue.before_get = self.before_get
-        self.queue = queue.name
         self.engine = registry.engine(queue.address)
         self._home = sender.of(self.engine)
-        self.is_awaited = True  # by the end of the handle and of the process
-        self.reset()
-        sender.buffers.add(self)
+        self.pending = Pending(queue.name, queue.buffering.puts, self._home)
+        self._is_awaited = True  # by the end of the handle and of the process
+        queue.before_get = self.before_get
+        self._begin()
+        sender.puts.add(self)
         buffers.add(self)
 
     def reset(self) -> None:
-        """A buffer that was never used: a new one, or that of a forked child."""
-        self._items: list[bytes] = []
+        self.pending.reset()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Begin in a process that has put nothing."""
         self._encode: Callable[[Any], bytes | Large]
         # A queue that has a buffer unasked has no bound; if it got one since, the sender will see.
         self._asks = self._is_stated
-        self._limit = 0
-        self._room: float | None = None
-        self._bytes = 0  # of the items that are not small
-        #: How many items are no longer here.
-        self.number_sent = 0
         self._lock = self._home.lock
         self._changed = interrupts.Signs()
-        self._is_stuck = False  # the queue has no space for the next item
-        self._is_off = lifecycle.is_ending()  # puts go to the broker at once
-        self.sender = self._home
-        self.failure: PressureError | None = None  # of which nobody was told
-        self._failed: list[bytes] = []
+        if lifecycle.is_ending():
+            self.pending.turn_off()
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self.pending.items)
 
     @property
     def was_used(self) -> bool:
-        return bool(self.number_sent or self._items)
+        return self.pending.was_used
 
     # Putting
 
     def put(self, queue: ObjectAttachment, item: Any, block: bool, timeout: float | None) -> None:
-        items = self._items
-        if len(items) < self._limit and timeout is None and not events.listeners:
+        pending = self.pending
+        items = pending.items
+        if len(items) < pending.limit and timeout is None and not events.listeners:
             try:
                 encoded = self._encode(item)
             except Exception as error:
@@ -103,13 +97,15 @@ class Outgoing(DirectPut):
                     raise
                 encoded = queue.codec.encode(item)  # says what is wrong
             if type(encoded) is bytes:
-                size, is_last = len(encoded), self.sender.last is self
-                if not is_last and size < THRESHOLD and self._puts_here(queue, encoded):
+                size = len(encoded)
+                if pending.outbox.last is not pending and (
+                    size < THRESHOLD and self._puts_here(queue, encoded)
+                ):
                     return
-                if size < _SMALL or (size < THRESHOLD and self._may_add(size)):
+                if size < SMALL or (size < THRESHOLD and self._may_add(size)):
                     items.append(encoded)
-                    if self.sender.last is not self:
-                        self.sender.line_up(self, queue)
+                    if pending.outbox.last is not pending:
+                        self._line_up(queue)
                     return
                 if size >= THRESHOLD:
                     del encoded  # not two copies at a time
@@ -123,46 +119,68 @@ class Outgoing(DirectPut):
         else:
             self._put_with_care(queue, encoded, block, end)
 
+    def _line_up(self, queue: ObjectAttachment) -> None:
+        self._sender.line_up(self, queue)
+
+    @property
+    def _sender(self) -> sender.Sender:
+        """The thread that sends the items, of this broker or of this queue alone."""
+        found = self.pending.outbox
+        assert isinstance(found, sender.Sender)
+        return found
+
     def _puts_here(self, queue: ObjectAttachment, item: bytes) -> bool:
-        """Whether an item was added to the queue at once."""
-        if self._items or self._is_off or self.failure is not None:
+        """Whether an item was added at once to a queue in the memory of this host."""
+        pending = self.pending
+        if pending.items or pending.is_off or pending.has_failed:
             return False
-        if not self.sender.puts_here(queue, item):
+        if not self._sender.puts_here(queue, item):
             return False
         with self._lock:
-            self.number_sent += 1
+            pending.number_sent += 1
         return True
+
+    def _may_add(self, size: int) -> bool:
+        with self._lock:
+            return self.pending.may_add(size)
 
     def _put_large(
         self, queue: ObjectAttachment, item: Large, block: bool, end: float | None
     ) -> None:
-        """Its content is the caller's memory, so it cannot wait here: it is sent at once, after all
-        that was put before it."""
+        """Send an item at once, after all that was put before it: its content is the caller's
+        memory, so it cannot wait here."""
         self.make_way(queue, block, end)
         self.run_put(queue, queue.operations.put(item, block, seconds_left(end)))
-        self._forget_room()
+        self._forget_space()
 
     def _put_with_care(
         self, queue: ObjectAttachment, item: bytes, block: bool, end: float | None
     ) -> None:
+        pending = self.pending
         while True:
             queue.check_open()
             self.raise_failure(queue)
-            if self._limit and self._puts_here(queue, item):
+            if pending.limit and self._puts_here(queue, item):
                 return
-            has_room = len(self._items) < self._limit and self._may_add(len(item))
-            if has_room or (self._home.is_inside and not self._is_off):
-                self._items.append(item)
-                self.sender.line_up(self, queue)
+            has_room = pending.has_room and self._may_add(len(item))
+            if has_room or (self._home.is_inside and not pending.is_off):
+                pending.items.append(item)
+                self._line_up(queue)
                 return
-            if self._limit and (self._limit == self._size or len(self._items) < self._limit):
+            if pending.may_have_room:
                 self._wait_for_room(len(item), block, end)
                 continue
             self._settle_in_time(block, end)
-            if self._is_off or not self._look(queue):
-                self.run_put(queue, queue.operations.put(item, block, seconds_left(end)))
-                self._forget_room()  # who knows what has come and gone meanwhile
+            if pending.is_off or not self._look(queue):
+                self._put_directly(queue, item, block, end)
                 return
+
+    def _put_directly(
+        self, queue: ObjectAttachment, item: bytes, block: bool, end: float | None
+    ) -> None:
+        if not queue.put_in_memory(item):
+            self.run_put(queue, queue.operations.put(item, block, seconds_left(end)))
+        self._forget_space()  # other clients may have put and got meanwhile
 
     def make_way(self, queue: ObjectAttachment, block: bool, end: float | None) -> None:
         self._settle_in_time(block, end)
@@ -172,41 +190,23 @@ class Outgoing(DirectPut):
         """Wait until the broker has what was put here; if the queue is full, no longer than a put
         may wait."""
         if not (self.settle() or (block and self.settle(True, end))):
-            raise self._full()
-
-    def _may_add(self, size: int) -> bool:
-        """Whether an item of that size may wait here; then it is counted."""
-        if size < _SMALL:
-            return True
-        with self._lock:
-            if self._bytes and self._bytes + size > _MOST_BYTES:
-                return False
-            self._bytes += size
-            return True
+            raise self.pending.full()
 
     def _wait_for_room(self, size: int, block: bool, end: float | None) -> None:
-        """Wait until an item of that size may be added, or there is something else to do. As for
-        the broker, no time limit is for that; but it is when the queue is full."""
-        most = _MOST_BYTES - size if size >= _SMALL else math.inf
+        """Wait until an item of that size may be added, or there is something else to do. No time
+        limit is for that, as for the broker; but it is when the queue is full."""
+        pending = self.pending
 
         def has_room() -> bool:
-            return not len(self._items) >= self._limit == self._size and (
-                not self._limit or not self._bytes or self._bytes <= most
-            )
+            return not pending.is_crowded(size)
 
         self._see_to()
         while not has_room():
-            self._changed.wait_until(lambda: has_room() or self._is_stuck)
-            if self._is_stuck and not block:
-                raise self._full()
-            if not self._changed.wait_until(lambda: has_room() or not self._is_stuck, end):
-                raise self._full()
-
-    def _full(self) -> Full:
-        return Full(
-            f"queue {self.queue!r} is full, and {len(self._items)} items of this handle wait here "
-            "to be sent"
-        )
+            self._changed.wait_until(lambda: has_room() or pending.is_stuck)
+            if pending.is_stuck and not block:
+                raise pending.full()
+            if not self._changed.wait_until(lambda: has_room() or not pending.is_stuck, end):
+                raise pending.full()
 
     def _look(self, queue: ObjectAttachment) -> bool:
         """See how much space the queue has; whether there is any for the buffer to use."""
@@ -214,7 +214,7 @@ class Outgoing(DirectPut):
             self.turn_off()  # else it has results that are never sent
             return False
         self._encode = queue.codec.quick
-        self.sender.prepare()
+        self._home.prepare()
         if self._asks or queue.eof:
             space = self._space(queue)
         else:
@@ -222,13 +222,12 @@ class Outgoing(DirectPut):
             space = math.inf
         self._asks = True
         with self._lock:
-            self._room = space
-            self._set_limit()
+            self.pending.looked(space)
         return space > 0
 
     def _space(self, queue: ObjectAttachment) -> float:
-        """How many items there is space for. What a handle fetched ahead is no longer queued: so it
-        goes back before the queue is found full."""
+        """How many items there is space for. Prefetched items are no longer queued: they go back
+        before the queue is found full."""
         operations, gets = queue.operations, self._gets
         if queue.eof:
             queue.run_at_once(operations.register(queue.here, queue.token))
@@ -243,104 +242,66 @@ class Outgoing(DirectPut):
             return math.inf
         return max(stats.maxsize - stats.length - len(gets), 0)
 
-    def _set_limit(self) -> None:
-        # What is in the buffer has its place in the queue already.
-        self._limit = 0 if self._room is None else int(min(self._size, self._room))
-
-    def _forget_room(self) -> None:
+    def _forget_space(self) -> None:
         with self._lock:
-            self._room = None
-            self._set_limit()
+            self.pending.forget_space()
 
     # Sending
 
-    @property
-    def number_put(self) -> int:
-        """How many items there ever were."""
-        with self._lock:
-            return self.number_sent + len(self._items)
-
     def _see_to(self) -> None:
-        """See to it that what one put is sent who was interrupted then."""
-        owner = self._owner()
-        if self._items and self.sender.last is not self and owner is not None:
-            self.sender.line_up(self, owner)
+        """Line up the items of a put that was interrupted before it did so."""
+        pending, owner = self.pending, self._owner()
+        if pending.items and pending.outbox.last is not pending and owner is not None:
+            self._line_up(owner)
 
     def begin(self, queue: ObjectAttachment) -> Begun | None:
-        """As of :class:`~.sender.Buffer`."""
-        items = self._items
+        """Prepare to send the first item, if there is one. Does no I/O."""
+        items = self.pending.items
         if not items:
             return None  # they were discarded
         return Begun(items, queue.session(), queue.operations.put_first(items[0]))
 
-    def send(self, run: Run, waits: bool) -> bool:
-        """As of :class:`~.sender.Buffer`."""
-        items, begun, run.begun = self._items, run.begun, None
+    def send(self, run: Run, queue: ObjectAttachment, waits: bool) -> bool:
+        """Send the item that a run has begun with, else a batch of it, or as much of that as there
+        is space for. False if the queue is full, unless this ``waits`` for space."""
+        pending, begun, run.begun = self.pending, run.begun, None
+        items = pending.items
         try:
             if begun is not None:
                 items = begun.items
-                added = run.queue.run_on(begun.session, begun.putting)
+                added: Added = queue.run_on(begun.session, begun.putting)
             else:
-                batch = next_batch(items, 0, len)
-                if len(batch) > run.end - self.number_sent:
-                    batch = batch[: int(run.end - self.number_sent)]
-                sending = run.queue.operations.put_batch(batch, waits)
-                added = run.queue.run_at_once(noting(sending, self._note_waiting))
+                sending = queue.operations.put_batch(run.next_batch(), waits)
+                added = queue.run_at_once(noting(sending, self._note_waiting))
         except Exception as error:
-            self._fail(items, error, run.queue)
+            self._fail(items, error, queue)
             return True
         if added.number:
-            self._note_sent(items, added.number)
+            with self._lock:
+                pending.sent(items, added.number)
+                self._changed.give()
         return added.number > 0
 
-    def _note_sent(self, items: list[bytes], number: int) -> None:
-        with self._lock:
-            if items is not self._items:
-                return  # they were discarded meanwhile
-            if self._room is not None:
-                self._room -= number
-                self._set_limit()
-            if self._bytes:
-                self._bytes -= sum(len(item) for item in items[:number] if len(item) >= _SMALL)
-            self.number_sent += number
-            self._is_stuck = False
-            del items[:number]
-            if not items:
-                self._bytes = 0  # one that was counted may have been interrupted then
-            self._changed.give()
-
     def _note_waiting(self, waits: bool) -> None:
-        """Everybody may know that the queue is full."""
+        """Every waiting thread may know that the queue is full."""
         with self._lock:
-            self._is_stuck = waits
+            self.pending.note_waiting(waits)
             self._changed.give()
 
     def _fail(self, items: list[bytes], error: Exception, queue: ObjectAttachment) -> None:
-        """Nothing more is sent of what is in the buffer: the next call says so."""
-        if items is not self._items:
-            return
-        if not isinstance(error, PressureError):
-            raised, error = error, PressureError(f"queue {self.queue!r}: {error!r}")
-            error.__cause__ = raised
         with self._lock:
-            self._limit, self._room, self._is_stuck = 0, None, False
-            self.failure = self.failure or error
-            self._failed += self._items
-            unsent.failed[self] = queue
-            self.number_sent += len(self._items)
-            self._items.clear()
-            self._bytes = 0
-            self._changed.give()
+            if self.pending.fail(items, error):
+                unsent.failed[self] = queue
+                self._changed.give()
 
-    # Being asked
+    # Waiting, and the end
 
     def raise_failure(self, queue: ObjectAttachment) -> None:
         """Raise what went wrong since the last call; ``rest`` has the items that were not sent."""
-        if self.failure is None:
+        if not self.pending.has_failed:
             return
         with self._lock:
-            failure, failed = self.failure, self._failed
-            self.failure, self._failed = None, []
+            failure, failed = self.pending.take_failure()
             unsent.failed.pop(self, None)
         if failure is not None:
             failure.rest = [self._decoded(item, queue) for item in failed]
@@ -357,24 +318,26 @@ class Outgoing(DirectPut):
 
     def settle(self, block: bool = False, end: float | None = None) -> bool:
         """Wait until the broker has what was put here, or, unless ``block``, until the queue has no
-        space for the next of them. Returns whether the broker has all."""
+        space for the next item. Returns whether the broker has all."""
+        pending = self.pending
         if self._home.is_inside:
-            return not self._items
+            return not pending.items
         self._see_to()
-        until = self.number_put
+        with self._lock:
+            until = pending.number_put
 
         def is_over() -> bool:
-            return self.number_sent >= until or (self._is_stuck and not block)
+            return pending.number_sent >= until or (pending.is_stuck and not block)
 
         self._changed.wait_until(is_over, end)
-        return self.number_sent >= until
+        return pending.number_sent >= until
 
     def settle_for_others(self, end: float) -> bool:
         """Wait for the same until ``end``, on the monotonic clock, and only while the broker
         answers; returns whether it does."""
         while not self.settle(end=min(time.monotonic() + _LOOK, end)):
             queue = self._owner()
-            if self._is_stuck or queue is None or time.monotonic() >= end:
+            if self.pending.is_stuck or queue is None or time.monotonic() >= end:
                 break
             try:
                 self._ask(queue, Options(reconnect=0.0, until=time.monotonic() + _LOOK))
@@ -388,7 +351,7 @@ class Outgoing(DirectPut):
 
     def turn_off(self) -> None:
         with self._lock:
-            self._is_off, self._limit, self._room = True, 0, None
+            self.pending.turn_off()
             self._changed.give()
 
     def before_get(self, end: float | None) -> None:
@@ -396,24 +359,25 @@ class Outgoing(DirectPut):
         self._home.calm()
         self.settle(end=end)
 
-    def after_bound(self) -> None:
-        self._forget_room()
-
     def before_bound(self, queue: ObjectAttachment) -> None:
         self.settle()
         self.raise_failure(queue)
 
+    def after_bound(self) -> None:
+        self._forget_space()
+
     def count(self, ask: Callable[[], T]) -> tuple[T, int]:
-        put = self.number_put
+        with self._lock:
+            put = self.pending.number_put
         found = ask()
         # What was put meanwhile may be at the broker, and not yet known to be.
-        return found, max(put - self.number_sent, 0)
+        return found, max(put - self.pending.number_sent, 0)
 
     def cancel_join(self) -> None:
-        self.is_awaited = False
+        self._is_awaited = False
 
     def close(self, queue: ObjectAttachment) -> None:
-        if self.is_awaited:
+        if self._is_awaited:
             self.flush(queue)
 
     def before_shutdown(self, queue: ObjectAttachment, immediate: bool) -> None:
@@ -425,29 +389,28 @@ class Outgoing(DirectPut):
 
     def discard(self) -> None:
         with self._lock:
-            self.number_sent += len(self._items)
-            self._items, self._bytes = [], 0
-            self.failure, self._failed = None, []
+            self.pending.discard()
             unsent.failed.pop(self, None)
             self._changed.give()
 
     def leave(self, look: float) -> None:
-        """The process ends: whatever is put from now on is sent at once.
+        """The process ends: send whatever is put from now on at once.
 
         A queue that is full is waited for. A broker that does not answer is not: it is asked from
         the moment ``look`` on.
         """
         self.turn_off()
-        if not self.is_awaited:
+        if not self._is_awaited:
             return
         while not self.settle(block=True, end=look):
             look = time.monotonic() + _LOOK
             queue = self._owner()
             if queue is not None and not self._answers(queue):
-                self._tell(len(self._items), f"the broker at {queue.address.url} does not answer")
+                why = f"the broker at {queue.address.url} does not answer"
+                at_exit.tell(self.pending.left_behind(why))
                 return
-        if self.failure is not None:
-            self._tell(len(self._failed), str(self.failure))
+        if self.pending.has_failed:
+            at_exit.tell(self.pending.left_behind())
 
     def _answers(self, queue: ObjectAttachment) -> bool:
         """Whether the broker answers within what is left of the process's last seconds."""
@@ -461,9 +424,3 @@ class Outgoing(DirectPut):
             raise
         except PressureError:
             pass  # a refusal is an answer
-
-    def _tell(self, number: int, why: str) -> None:
-        at_exit.tell(
-            f"{number} items that were put on queue {self.queue!r} were not sent, or it is not "
-            f"known: {why}"
-        )
