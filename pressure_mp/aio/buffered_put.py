@@ -1,10 +1,9 @@
-"""How a handle of asyncio puts into a buffer, and what sends it.
+"""How a handle of asyncio puts into a buffer, and the task that sends it.
 
-There is one sender for an event loop and a broker, over all its queues; but what waits for space in
-its queue has a sender of its own. The task that sends lives as long as there is something to send.
-One that is cancelled, as ``asyncio.run`` does at its end, sends the rest first. Of a loop that was
-only left it goes on when the process ends; if the loop was closed, the process sends what was not
-on its way.
+There is one sender for an event loop and a broker, over all its queues. A queue that is full has a
+sender of its own. The task lives as long as there is something to send. A cancelled task, as at the
+end of ``asyncio.run``, sends the rest first. The task of a loop that was only left goes on when the
+process ends; if the loop was closed, the process sends the items that were not on their way.
 """
 
 from __future__ import annotations

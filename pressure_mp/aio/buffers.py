@@ -32,6 +32,6 @@ class Buffers:
         self.outgoing.discard()
 
     async def give_back(self) -> None:
-        """What is reserved here goes back."""
+        """Return the items that are reserved here."""
         if self.incoming is not None:
             await self.incoming.give_back()

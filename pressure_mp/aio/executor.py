@@ -29,7 +29,7 @@ _END: Any = object()
 class Call(Coroutine[Any, Any, T]):
     """A call of an :class:`Executor`: await it for its result, or make a task of it.
 
-    It is submitted when somebody awaits it, as any coroutine begins then.
+    It is submitted when a task awaits it, as any coroutine begins then.
     """
 
     def __init__(self, id: str, coroutine: Coroutine[Any, Any, T]) -> None:
@@ -42,7 +42,7 @@ class Call(Coroutine[Any, Any, T]):
         return self._coroutine.__await__()
 
     def send(self, value: Any) -> Any:
-        """As of a coroutine; and so are the next two."""
+        """As a coroutine does; so do the next two."""
         return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:
@@ -127,7 +127,7 @@ class Caller:
 
 
 class _Made:
-    """What submits the calls of one map, and knows of those that are not done."""
+    """Submit the calls of one map, and know which of them are not done."""
 
     def __init__(self, submit: mapping.Submit) -> None:
         self._submit = submit
@@ -185,7 +185,7 @@ async def _wait_for_space(client: Client) -> None:
     there = asyncio.Event()
 
     def tell() -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed: no task waits
             loop.call_soon_threadsafe(there.set)
 
     before, client.tell_fewer = client.tell_fewer, tell
@@ -252,7 +252,7 @@ class Executor(Caller):
     def options(self, **options: Any) -> Caller:
         """Return an object that submits calls with these options.
 
-        They are those of :meth:`pressure_mp.Executor.options`.
+        They are the options of :meth:`pressure_mp.Executor.options`.
         """
         return _WithOptions(self, options)
 
@@ -315,7 +315,7 @@ async def _result(future: futures.Future[T]) -> T:
     done = asyncio.Event()
 
     def tell(_: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed: no task waits
             loop.call_soon_threadsafe(done.set)
 
     future.add_done_callback(tell)

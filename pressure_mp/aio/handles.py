@@ -142,8 +142,8 @@ class Handle:
         return await self._run_at_once(operation, watch)
 
     async def _acknowledging(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
-        """Run one that says that something is dealt with: when the broker has what this loop put
-        before, and only then. Raises what went wrong with that."""
+        """Run an operation that says that an item or a task is done: only when the broker has all
+        items that this loop put before. Raises the error of a put that failed."""
         if buffered_put.busy:
             await buffered_put.flush(registry.engine(self._at.address))
         return await self._run_at_once(operation, watch)
@@ -154,7 +154,7 @@ class Handle:
         return await self._run_on(await self._session_in(connection), operation)
 
     async def _session_in(self, connection: object) -> AsyncSessionIn:
-        """The same, for one who runs it."""
+        """The session of :meth:`_run_in`."""
         if buffered_put.busy:
             await buffered_put.flush(registry.engine(self._at.address))
         binding = self._at.binding or await self._open()
@@ -172,7 +172,7 @@ class Handle:
             return await adrive(operation, session, watch)
         except QueueDoesNotExistError:
             if self._at.is_anonymous:
-                self._at.check_open()  # closed, and nobody else had it
+                self._at.check_open()  # closed, and no other process had it
             raise
         except PressureError as error:
             raise_as_of_asyncio(error)

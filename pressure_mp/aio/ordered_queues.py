@@ -114,7 +114,7 @@ class FairQueue(Queue[Item]):
         return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
     async def snapshot(self, limit: int = 1000) -> Snapshot:
-        """What is queued, for monitoring; as :meth:`pressure_mp.FairQueue.snapshot`."""
+        """Look at the queued items, for monitoring; as :meth:`pressure_mp.FairQueue.snapshot`."""
         return await self._run(snapshot(self._at, limit))
 
     async def keys(self) -> list[Any]:

@@ -30,7 +30,7 @@ class PressureQueue(ItemHandle):
 
     @classmethod
     def of(cls, handle: sync.PressureQueue) -> Self:
-        """As of every handle of asyncio: for one with the protocol."""
+        """As :meth:`Handle.of`: for a queue with the protocol."""
         return super().of(handle)
 
     async def create(self, bound: int = 0) -> None:

@@ -87,7 +87,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     @classmethod
     def of(cls, handle: sync.Queue[Item]) -> Self:
-        """As of every handle of asyncio: for items of the same type."""
+        """As :meth:`Handle.of`: for items of the same type."""
         return super().of(handle)
 
     #: Whether it was, through this handle: then each put asks the broker, which says so.
@@ -109,8 +109,8 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         return found
 
     async def _run_behind(self, operation: AnyOperation[T]) -> T:
-        """Run an operation that looks at what is queued, when the broker has what this loop put
-        before, and nothing is reserved here."""
+        """Run an operation that looks at the queued items, when the broker has all items that this
+        loop put before, and nothing is reserved here."""
         await self._here.give_back()
         return await self._run(operation)
 

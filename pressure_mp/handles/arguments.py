@@ -58,7 +58,7 @@ def check_reconnect(reconnect: object) -> float:
 
 
 def check_durability(durability: object) -> Durability | None:
-    """Raise ArgumentTypeError or ArgumentError for what cannot say who is to confirm a put."""
+    """Raise ArgumentTypeError or ArgumentError for a value that is no ``durability``."""
     if durability is None:
         return None
     if not isinstance(durability, str):

@@ -48,13 +48,13 @@ class BaseTask(Generic[Data]):
         self.backoff: Backoff | None = None
         #: What the task came to, which its taker may set: it is told when it is acknowledged.
         self.result: Any = None
-        #: What those who listen are told when it is processed, if anybody listened when it was
-        #: taken.
+        #: The message for listeners when it is processed; None if there was no listener when it
+        #: was taken.
         self.message: Message | None = None
         self._work: AbstractContextManager[None] | None = None
 
     def processing(self) -> AbstractContextManager[None]:
-        """What to process it in, once: those who listen are told of the work on it."""
+        """A context to process it in, once: it tells listeners of the work on it."""
         message, self.message = self.message, None
         if message is None:
             return nullcontext()
@@ -162,7 +162,7 @@ class BaseTask(Generic[Data]):
     @property
     def result_ttl(self) -> float | None:
         """Seconds for which its result is kept, from its end on; infinity if that is for the inbox
-        that it was put with, for as long as that lasts. None if nobody asked for its result."""
+        that it was put with, for as long as that lasts. None if its result is not kept."""
         kept = self.record.result_ttl
         return math.inf if kept == WITH_INBOX else kept / 1000 if kept else None
 

@@ -1,4 +1,4 @@
-"""Options that nobody stated."""
+"""Options that the program did not state."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def chosen(option: Any) -> Any:
 
 
 def is_stated(option: Any) -> bool:
-    """Whether somebody stated it."""
+    """Whether the program stated it."""
     return not isinstance(option, Default)

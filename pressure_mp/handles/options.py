@@ -53,7 +53,7 @@ class QueueOptions(ObjectOptions, total=False):
 
 
 class RecordedOptions(TypedDict, total=False):
-    """What is recorded with a queue of tasks."""
+    """The options that the broker stores with a queue of tasks."""
 
     ttr: Annotated[float | None, 60.0]
     ttl: Annotated[float | None, None]
@@ -75,7 +75,7 @@ def _defaults(kind: type[Any]) -> dict[str, Any]:
 def read(kind: type[Kind], given: Kind, handle: object) -> Kind:
     """All options of a kind: the given ones, and the defaults of the others.
 
-    Raises TypeError for one that the kind does not have.
+    Raises TypeError for an option that the kind does not have.
     """
     defaults, owner = _defaults(kind), type(handle).__name__
     for name in hide_in(given):

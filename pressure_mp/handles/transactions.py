@@ -1,4 +1,4 @@
-"""What is done in a transaction of the caller's: ``connection=``."""
+"""Check the argument ``connection=``: a transaction of the caller."""
 
 from __future__ import annotations
 

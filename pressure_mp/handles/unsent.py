@@ -1,4 +1,4 @@
-"""What this process put and its broker does not yet have, as those see it who wait for that."""
+"""Wait until a broker has the items that this process put."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Sending(Protocol):
 
 
 class Failed(Protocol):
-    """A buffer with items that could not be sent, of which nobody was told."""
+    """A buffer with items that could not be sent, of which no call was told."""
 
     engine: Engine
 
@@ -49,7 +49,7 @@ def settle(engine: Engine | None, queue: str | None = None, end: float | None = 
 
 def settle_for_others(engine: Engine | None = None) -> None:
     """The same for at most 5 seconds, and a second while a broker does not answer: before a process
-    begins, or a handle goes to one, so that what is put there comes behind what was put here."""
+    begins, or a handle goes to one, so that its items come behind the items of this process."""
     end = time.monotonic() + _PATIENCE
     for sender in _senders_to(engine):
         sender.settle_for_others(end)

@@ -8,7 +8,7 @@ from ..exceptions import ArgumentTypeError
 
 
 class Absent:
-    """An attribute that programs look for and that is not there; ``instead`` says what is."""
+    """An attribute that programs look for, and that is missing; ``instead`` names another way."""
 
     def __init__(self, instead: str) -> None:
         self._instead = instead

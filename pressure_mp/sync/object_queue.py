@@ -70,7 +70,7 @@ class ObjectQueue(Handle, Generic[Item]):
 
         Without a name: create an anonymous queue. It exists until the last process that uses it has
         ended; then the queue and its items are removed from the broker. The items of an anonymous
-        ``Queue`` may be in memory that processes of this host share, until somebody needs them
+        ``Queue`` may be in memory that processes of this host share, until they are needed
         elsewhere: see docs/shared-memory.md. ``PRESSURE_SHARED_MEMORY=0`` keeps them at the broker.
 
         :param maxsize: the bound: how many items the queue holds before a put waits; less than 1
@@ -114,7 +114,7 @@ class ObjectQueue(Handle, Generic[Item]):
             workers of a ``multiprocessing.Pool``, these 4000 are 0, because the pool terminates
             them as soon as it has the results.
         :param prefetch: how many items get may fetch ahead, up to 1,000 in one round trip, though
-            no more than this consumer's share of what is queued; what is not handed out goes back
+            no more than this consumer's share of the queued items; items not handed out go back
             to the queue. With 2,000 or more, the next ones come while the last are handed out. Only
             for first-in, first-out queues. None means 0, except on an anonymous Queue without
             ``eof`` that has no bound, or a bound of 4 or more: there, while only one process gets,
@@ -154,7 +154,7 @@ class ObjectQueue(Handle, Generic[Item]):
         queue.decide_where_items_are()
 
     def _equip(self, queue: ObjectAttachment) -> None:
-        """Attach in this process: prepare what is special of a subclass."""
+        """Make the ways to put and get in this process."""
         self._puts, self._gets = choosing.make(queue)
 
     def _traits(self) -> Traits:
@@ -190,7 +190,7 @@ class ObjectQueue(Handle, Generic[Item]):
         than a get, or by :meth:`flush`. An acknowledgement raises it too, also on another queue of
         the same broker. The error's ``rest`` has the items that were put and not sent, in order.
         Items that a process puts at one broker arrive in the order of its puts, over all its
-        queues, except those that wait for a full queue. A large item is not buffered: this returns
+        queues, except items that wait for a full queue. A large item is not buffered: this returns
         when it and what was put before it are sent.
 
         Raises Full when the time is up; if the queue had space, but another producer was using it,
@@ -212,7 +212,7 @@ class ObjectQueue(Handle, Generic[Item]):
         :param connection: a connection to the queue's own PostgreSQL database, of psycopg, or of
             SQLAlchemy or Django over psycopg: the put is part of the connection's transaction. The
             item is in the queue if and only if the transaction commits, and gets its place in the
-            order then; before that, nobody sees the item or waits for it. The put does not wait:
+            order then; before that, no client sees the item or waits for it. The put does not wait:
             Full is raised when the queue is full now, and a ``timeout`` is an ArgumentError. If
             other items are put before the commit, the commit may exceed the bound. The commit fails
             if the queue was shut down or deleted meanwhile. ArgumentError says why a connection
@@ -457,7 +457,7 @@ class ObjectQueue(Handle, Generic[Item]):
 
     @property
     def _reader(self) -> readable.Readable:
-        """As of ``multiprocessing.Queue``, for programs that wait for several queues at once; see
+        """The attribute of ``multiprocessing.Queue`` for programs that wait for several queues; see
         :meth:`fileno`."""
         return readable.of(self._at, self._gets)
 
@@ -506,7 +506,7 @@ class ObjectQueue(Handle, Generic[Item]):
         """Up to ``limit`` of the items that were set aside, oldest first, as bytes.
 
         An item is set aside when it could not be decoded, was not signed with a key of the handle
-        that got it, or was delivered too often (``max_deliveries``). The bytes are those that were
+        that got it, or was delivered too often (``max_deliveries``). The bytes are as they were
         queued; for a large item they are followed by its content. Waits for no other client. Raises
         QueueDoesNotExistError.
         """
@@ -579,4 +579,4 @@ class ObjectQueue(Handle, Generic[Item]):
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]  # as of queue.Queue
+    __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]  # as queue.Queue has it

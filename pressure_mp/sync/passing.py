@@ -69,7 +69,7 @@ class Passing:
         return not self._codec.is_signed and _MARKED.isdisjoint({item[:1] for item in items})
 
     def check(self, item: bytes) -> bytes:
-        """What is in an item, when its signature is right. Raises AuthenticationError."""
+        """The content of an item whose signature is right. Raises AuthenticationError."""
         if is_manifest(item):
             raise NextIsLarge(_TOO_LARGE)
         return self._codec.prepare().check(item)  # type: ignore[no-any-return]
@@ -112,7 +112,7 @@ class Passing:
             if is_manifest(taken[0]):
                 self._queue.run_at_once(sweep(token_of(taken[0])))
         except _NotWritten:
-            pass  # it went back, and whoever writes knows why
+            pass  # it went back, and ``write`` knows why
 
     def __enter__(self) -> Self:
         return self

@@ -201,14 +201,14 @@ def creating(queue: ItemAttachment, bound: int) -> Operation[None]:
 
 
 def check_role(role: str) -> str:
-    """Raises ArgumentError for what is no role."""
+    """Raise ArgumentError for a text that is no role."""
     if role not in ("producer", "consumer"):
         raise ArgumentError(f"a queue has the roles producer and consumer, not {role!r}")
     return role
 
 
 def check_item(item: bytes) -> bytes:
-    """Raises ArgumentTypeError for what is not bytes."""
+    """Raise ArgumentTypeError for an item that is not bytes."""
     if not isinstance(item, bytes):
         raise ArgumentTypeError(f"an item of a PressureQueue is bytes, not {type(item).__name__}")
     return item

@@ -1,6 +1,6 @@
-"""A file descriptor that is readable while an item may be got, for ``select`` and what is like it.
+"""A file descriptor that is readable while an item may be got, for ``select`` and the like.
 
-A connection to the broker cannot be that descriptor: it is read by whoever uses it, and says
+A connection to the broker cannot be that descriptor: each call that uses it reads it, and it says
 nothing of a queue. So it is the end of a pipe, which has a byte in it while an item may be got. One
 thread of the process looks at all queues whose ``fileno`` was called, about thirty times a second,
 and a hundred times a second after a change. There is no further cost, and none before the first
@@ -30,7 +30,7 @@ from .absent import Absent
 
 T = TypeVar("T")
 
-#: Seconds between two looks; and between those that follow a change for so many seconds.
+#: Seconds between two looks; and between the looks in so many seconds after a change.
 LOOK = 0.03
 _SOONER, _LIVELY = 0.01, 1.0
 
@@ -51,7 +51,7 @@ class Readable:
         self._is_closed = queue.is_closed
 
     def reset(self) -> None:
-        """One that nobody asked for yet: a new one, or that of a forked child."""
+        """Begin: a new descriptor, or the descriptor of a forked child."""
         self._lock = threading.Lock()
         self._ends: tuple[Descriptor, Descriptor] | None = None
         self._has_byte = False

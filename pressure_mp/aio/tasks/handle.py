@@ -24,7 +24,7 @@ class TaskHandle(Handle, Generic[Data]):
 
     @classmethod
     def of(cls, handle: sync.TaskQueue[Data]) -> Self:
-        """As of every handle of asyncio: for tasks with data of the same type."""
+        """As :meth:`Handle.of`: for tasks with data of the same type."""
         return super().of(handle)
 
     async def _opened(self) -> TaskAttachment:
@@ -34,7 +34,7 @@ class TaskHandle(Handle, Generic[Data]):
 
     @property
     def _destination(self) -> Destination:
-        """The queue, for those who listen."""
+        """The queue, for listeners."""
         return self._at.operations.destination
 
     def _task(self, id: bytes, record: TaskRecord, data: Any) -> Task[Data]:

@@ -90,13 +90,13 @@ async def _in_thread(
 
 
 def _call(handler: Callable[[Any], object], data: Any) -> None:
-    """What runs in a process when nobody asked for the result: what the handler returns need not be
-    one that can be pickled."""
+    """Run a handler in a process when its result is not kept: it need not be possible to pickle
+    it."""
     _call_for_result(handler, data)
 
 
 def _call_for_result(handler: Callable[[Any], object], data: Any) -> object:
-    """The same, when somebody did."""
+    """Run a handler in a process, and return its result."""
     try:
         return handler(data)
     except StopIteration as error:  # which no future can have

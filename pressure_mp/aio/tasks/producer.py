@@ -68,7 +68,7 @@ class TaskProducer(TaskHandle[Data]):
     ) -> int | str | tuple[Task[Data], bool]:
         """Put a task; returns its id. As :meth:`pressure_mp.TaskQueue.put`.
 
-        One that is cancelled when it is on its way to the broker is done, and returns: the asyncio
+        A put that is cancelled on its way to the broker is done, and returns: the asyncio
         task is cancelled at its next ``await``; with ``wait``, while it waits. If the broker does
         not answer for a second then, it is not known whether the task was put, unless it has an
         ``id``: to put it again then raises TaskExists.

@@ -16,7 +16,7 @@ from .inbox import TaskInbox
 
 
 class TaskResults(TaskHandle[Data]):
-    """The part of :class:`pressure_mp.aio.TaskQueue` that is for those who want results."""
+    """The part of :class:`pressure_mp.aio.TaskQueue` that returns results."""
 
     async def result(self, id: int | str, timeout: float | None = None) -> Any:
         """The result of a task; as :meth:`pressure_mp.TaskQueue.result`."""
@@ -46,7 +46,7 @@ class TaskResults(TaskHandle[Data]):
             while pending:
                 try:
                     events = await inbox.take(seconds_left(end))
-                except InboxLost:  # who called did something else for long
+                except InboxLost:  # the caller did something else for long
                     await inbox.watch(pending)
                     continue
                 if not events:

@@ -23,7 +23,7 @@ class _Ear:
         self._previous: dict[signal.Signals, tuple[Any, asyncio.Handle | None]] = {}
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Handle the signals, but for those that are ignored."""
+        """Handle the signals that are not ignored."""
         of_loop: dict[int, asyncio.Handle] = getattr(loop, "_signal_handlers", {})
         for number in (signal.SIGTERM, signal.SIGINT):
             handler = signal.getsignal(number)

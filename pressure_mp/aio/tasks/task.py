@@ -17,8 +17,8 @@ class Task(BaseTask[Data]):
     """:class:`pressure_mp.Task` for asyncio: ``async with await tasks.take() as task``.
 
     At the end of the block it is acknowledged, released or buried as there. When the block is
-    cancelled, the task is released at once. Who is cancelled while that is done, or again, waits up
-    to a second for it.
+    cancelled, the task is released at once. A caller that is cancelled meanwhile, or again, waits
+    up to a second for that.
     """
 
     __slots__ = ()

@@ -1,7 +1,7 @@
 """The threads in which a worker pool of asyncio runs handlers that are plain functions.
 
-They are daemon threads: those of ``concurrent.futures`` would keep the process from ending while a
-handler hangs that was given up.
+They are daemon threads: the threads of ``concurrent.futures`` would keep the process from ending
+while a handler hangs that was given up.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Threads:
                 error = raised
             try:
                 self._loop.call_soon_threadsafe(self._tell, done, found, error)
-            except RuntimeError:  # the loop is closed: nobody waits for it
+            except RuntimeError:  # the loop is closed: no task waits for it
                 return
             del work, done, function, found, error  # what they refer to is not kept while it waits
 

@@ -68,8 +68,8 @@ class WorkerPool:
         self._handling: set[asyncio.Task[Any]] = set()  # handlers at work
         self._timers: list[asyncio.TimerHandle] = []
         self._is_ending = False
-        self._is_over = False  # nobody waits for the handlers any more
-        #: Done when nobody waits any more for those that were cancelled.
+        self._is_over = False  # the run waits for the handlers no longer
+        #: Done when the run no longer waits for cancelled handlers.
         self._abandoned: asyncio.Future[None] = self._loop.create_future()
         self._error: BaseException | None = None
 
@@ -96,7 +96,7 @@ class WorkerPool:
             raise self._error
 
     async def _outlast_workers(self) -> asyncio.CancelledError | None:
-        """Until all have ended, as they do in time; whoever cancels the run meanwhile tells it to
+        """Until all have ended, as they do in time; a cancellation of the run meanwhile tells it to
         end."""
         cancelled = None
         while not all(worker.done() for worker in self._workers):
@@ -145,7 +145,7 @@ class WorkerPool:
         self._timers.append(self._loop.call_later(_CLEANING, self._abandon))
 
     def _abandon(self) -> None:
-        """Those that were cancelled, and did not end, go on by themselves."""
+        """Let cancelled handlers that did not end go on by themselves."""
         self._abandoned.set_result(None)
         self._timers.append(self._loop.call_later(_CLEANING, self._leave))
 
@@ -178,8 +178,8 @@ class WorkerPool:
             await self._give_back(done)
 
     async def _take(self, job: Job, done: Task[Any] | None) -> Task[Any] | None:
-        """The next task; None when there was one that nobody can decode, when the one that is
-        ``done`` was no longer ours, and when there is none before the end."""
+        """Take the next task. None if it could not be decoded, if this process no longer had the
+        task that is ``done``, and if there is none before the end."""
         try:
             if done is not None:
                 # What acknowledges is not cancelled, so that it is known what came of it.
@@ -289,7 +289,7 @@ class WorkerPool:
             _log.exception("task %r could not be released", task.id)
 
     async def _bury(self, done: Task[Any], error: EncodingError) -> None:
-        """What a handler returned cannot be told to those who asked for it, nor could it later."""
+        """Bury a task whose result cannot be encoded, now or later."""
         say_unsaid(done.id, self._source.name, error)
         await self._settle(done.bury(error=error))
 

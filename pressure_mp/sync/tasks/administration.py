@@ -67,7 +67,7 @@ class TaskAdministration(TaskHandle[Data]):
     ) -> int:
         """Make the oldest ``limit`` buried tasks ready, as :meth:`kick` does.
 
-        None means all that are buried at the call: one that is buried again meanwhile stays buried.
+        None means all that are buried at the call: a task that is buried again meanwhile stays so.
         Returns how many tasks were made ready. Never waits.
         """
         return self._at.run(self._at.kicking_many(limit, delay, ttl))

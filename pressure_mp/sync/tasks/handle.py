@@ -26,7 +26,7 @@ class TaskHandle(Handle, Generic[Data]):
 
     @property
     def _destination(self) -> Destination:
-        """The queue, for those who listen."""
+        """The queue, for listeners."""
         return self._at.operations.destination
 
     def _task(self, id: bytes, record: TaskRecord, data: Any) -> Task[Data]:

@@ -15,7 +15,7 @@ from .inbox import DEFAULT_LEASE, TaskInbox, late, opening
 
 
 class TaskResults(TaskHandle[Data]):
-    """The part of :class:`pressure_mp.TaskQueue` that is for those who want results."""
+    """The part of :class:`pressure_mp.TaskQueue` that returns results."""
 
     def result(self, id: int | str, timeout: float | None = None) -> Any:
         """The result of a task that was put with ``result_ttl``.
@@ -63,7 +63,7 @@ class TaskResults(TaskHandle[Data]):
             while pending:
                 try:
                     events = inbox.take(seconds_left(end))
-                except InboxLost:  # who called did something else for long
+                except InboxLost:  # the caller did something else for long
                     inbox.watch(pending)
                     continue
                 if not events:
@@ -76,8 +76,8 @@ class TaskResults(TaskHandle[Data]):
     def inbox(self, lease: float = DEFAULT_LEASE, takes: bool = True) -> TaskInbox:
         """Make an inbox: it gets an event when one of its tasks is taken, and when one ends.
 
-        Its tasks are those that are put with it (``put(inbox=)``), and those that its ``watch`` is
-        told.
+        It gets the events of the tasks that are put with it (``put(inbox=)``), and of the tasks
+        that its ``watch`` is told.
 
         :param lease: seconds after its last use when the inbox is removed, with the results that
             were kept for it alone.

@@ -138,7 +138,7 @@ class TaskTaker(TaskHandle[Data]):
         :param result: the task's result, see :meth:`result`; else the task's attribute ``result``.
             It is encoded and stored only if the task was put with ``result_ttl`` or an inbox.
 
-        Never waits. Raises NotTaken when nobody has taken the task, NotOwner when another process
+        Never waits. Raises NotTaken when no process has the task, NotOwner when another process
         or a later take has it, TaskNotFound, EncodingError, QueueDoesNotExistError, ArgumentError,
         ArgumentTypeError, BrokerUnavailable. It also works after the handle was closed.
 

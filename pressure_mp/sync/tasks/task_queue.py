@@ -50,7 +50,7 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         """Attach to the queue called ``name``, or create it if it does not exist.
 
         ``ttr``, ``ttl``, ``zombie``, ``keep``, ``max_deliveries``, ``id`` and ``per_key`` are
-        stored with the queue. For an existing queue they may be left out; those that are stated
+        stored with the queue. For an existing queue they may be left out; stated options
         must be the queue's own. Times are in seconds.
 
         :param name: the queue's name. Without one: an anonymous queue, which exists until the last
@@ -59,7 +59,7 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
             means no limit.
         :param ttl: time to live: a task that has been ready for this time, and was not taken, is
             removed. The time starts again whenever the task becomes ready. None means no limit.
-        :param zombie: for how long an acknowledged task stays as a zombie. True: until somebody
+        :param zombie: for how long an acknowledged task stays as a zombie. True: until a client
             removes it, unless ``ack(delay=)`` states a time. None: it is removed at once.
         :param keep: with True, an acknowledged task stays as done. Excludes ``zombie``.
         :param max_deliveries: how often a task is taken at most. After that it is buried, with the
@@ -67,7 +67,7 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         :param id: how new tasks get their ids: ``"time64"``, the broker's time in microseconds;
             ``"auto_increment"``, 1, 2, and so on; ``"uuid"``; ``"required"``, each put states one;
             or a callable without arguments that returns an int or a str. If the handle is pickled,
-            the callable must be one that can be pickled.
+            it must be possible to pickle the callable.
         :param per_key: how many tasks of one key may be taken at the same time, by all processes
             together; see ``put(key=)``. A task is no longer counted when it is acknowledged,
             released or buried, when its ``ttr`` is over, or when its worker is known to be dead.

@@ -30,7 +30,7 @@ from ...states import TAKEN
 from .overdue import Work
 from .task import Task
 
-#: What runs on a task. What it returns is the task's result, if somebody asked for that.
+#: Runs on a task. Its value is the task's result, if the result is to be kept.
 Handler = Callable[[Any], object]
 
 #: Seconds between two looks at the event that stops a run.
@@ -91,7 +91,7 @@ class WorkerPool:
         self._stop = stop
         self._ending = threading.Event()
         self._is_told = False  # to end, by a signal
-        self._is_over = False  # nobody waits for the tasks in hand any more
+        self._is_over = False  # the run waits for the tasks in hand no longer
         # Of the threads that ended (None), and signals. A signal's handler may put into it, even
         # while the thread that it interrupts gets from it.
         self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
@@ -114,7 +114,7 @@ class WorkerPool:
                     interrupts.start(thread)
                 self._watch(len(threads))
                 self._give_back()
-            except BaseException:  # nobody waits for the threads any more: they finish and end
+            except BaseException:  # the run no longer waits for the threads: they finish and end
                 self._is_told = True
                 raise
         if self._error is not None:
@@ -145,7 +145,7 @@ class WorkerPool:
         return self._is_told or self._ending.is_set() or self._stop.is_set()
 
     def _give_back(self) -> None:
-        """Release what is still in hand. Its handler goes on, and is told when it says so next."""
+        """Release the tasks in hand. Their handlers go on; their next call for the task fails."""
         self._is_over = True
         for task in [work.task for work in self._in_hand.values()]:
             if task.state != TAKEN:  # it was acknowledged, and its thread waits for the next one
@@ -195,8 +195,8 @@ class WorkerPool:
             self._news.put(None)
 
     def _take(self, job: Job, done: Task[Any] | None) -> Task[Any] | None:
-        """The next task; None when there was one that nobody can decode, or when the one that is
-        ``done`` was no longer ours."""
+        """Take the next task. None if it could not be decoded, or if this process no longer had
+        the task that is ``done``."""
         me = threading.get_ident()
         try:
             with self._until_the_end:
@@ -230,7 +230,7 @@ class WorkerPool:
             self._bury(done, error)
 
     def _bury(self, done: Task[Any], error: EncodingError) -> None:
-        """What a handler returned cannot be told to those who asked for it, nor could it later."""
+        """Bury a task whose result cannot be encoded, now or later."""
         say_unsaid(done.id, self._source.name, error)
         try:
             done.bury(error=error)
@@ -270,7 +270,7 @@ class WorkerPool:
 
 
 def _handlers() -> dict[signal.Signals, Any]:
-    """Those of the signals that end a run, where they are not ignored."""
+    """The handlers of the signals that end a run, where they are not ignored."""
     found = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     return {number: handler for number, handler in found.items() if handler != signal.SIG_IGN}
 
