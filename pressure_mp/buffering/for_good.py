@@ -1,4 +1,4 @@
-"""What was fetched ahead from a queue whose items are dealt with when they are handed out."""
+"""Fetches ahead from a queue whose items are done when they are handed out."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Fetch = Callable[[], Operation[list[bytes] | None]]
 
 
 class _Other(NamedTuple):
-    """The handle's other reader, whose items come next."""
+    """The handle's other reader: its items come next."""
 
     name: str = ""
-    #: Its last call, and how many items of that the broker does not know to be handed out.
+    #: Its last call, and how many items of that were handed out, which the broker does not know.
     call: int = 0
     untold: int = 0
-    #: What that call fetched, in full, if it is not yet the turn of these items.
+    #: The items of that call, all of them, if it is not yet their turn.
     items: list[bytes] = []  # noqa: RUF012  # nobody changes it
 
 
 class _Asked(NamedTuple):
-    """A call of the other reader that was sent, and whose reply nobody has read."""
+    """A call of the other reader that was sent, and whose reply is unread."""
 
     session: Session
     name: str
@@ -44,13 +44,12 @@ class _Asked(NamedTuple):
 
 
 class IncomingForGood(Incoming):
-    """Of a queue whose items are dealt with when they are handed out.
+    """Fetches from a queue whose items are done when they are handed out.
 
-    The broker is told so by the reader's next fetch, and until then by this process's presence.
+    The reader's next call tells the broker so, and until then this process's presence.
 
-    While the items of one fetch are handed out, the next ones may be on their way. What was handed
-    out of the first is not told by that fetch: so it is one of another reader, and the two take
-    turns.
+    While the items of one call are handed out, the next ones may be on their way. Their call does
+    not tell what was handed out of the first: so another reader makes it, and the two take turns.
     """
 
     def get(self, queue: ObjectAttachment, block: bool, timeout: float | None) -> Any:
@@ -68,13 +67,13 @@ class IncomingForGood(Incoming):
         block: bool,
         timeout: float | None,
     ) -> bool:
-        """Give all that is here to ``write``, which returns how many of the first ones it has dealt
-        with: these are handed out, the others are here still. Fetches when there is none. For one
-        thread. False when the next one is not to be fetched ahead. Raises as ``get`` does.
+        """Give all items that are here to ``write``, which returns how many of the first ones are
+        done: these are handed out, the others stay. Fetches when there is none. For one thread.
+        Returns False if the next item is not to be fetched ahead. Raises as ``get`` does.
         """
         if not self._ahead:
             queue.check_open()
-            if self._make_ready(queue, block, deadline(block, timeout)) is not None:
+            if not self._make_ready(queue, block, deadline(block, timeout)):
                 return False
         for _ in range(write(list(self._ahead))):
             del self._ahead[0]
@@ -98,7 +97,7 @@ class IncomingForGood(Incoming):
         return self._is_doubtful or not is_told or self._asked is not None
 
     def before_look(self, queue: ObjectAttachment) -> None:
-        """As of :class:`~.direct.DirectGet`: what was asked for is counted beside that, too."""
+        """Hear the reply to what was asked for: its items are counted beside the broker's."""
         if self._asked is None:
             return
         for held in interrupts.attempts(self._lock, self.patience):
@@ -160,7 +159,7 @@ class IncomingForGood(Incoming):
     def _have(
         self, queue: ObjectAttachment, name: str, call: int, items: list[bytes], other: _Other
     ) -> None:
-        """What a reader's call fetched is handed out from now on."""
+        """Hand out the items of a reader's call from now on."""
         objects = decoded(queue, items)
         ready = [] if objects is None else objects
         raw = [Delivery(0, item) for item in items] if objects is None else []
@@ -172,7 +171,7 @@ class IncomingForGood(Incoming):
         self._raw += raw
 
     def _end_call(self) -> None:
-        """The broker keeps nothing of it."""
+        """Note that the broker keeps nothing of the call."""
         self._call += 1
         self._fetched = self._told = 0
         self._is_doubtful = False
@@ -222,7 +221,7 @@ class IncomingForGood(Incoming):
         items: list[bytes],
     ) -> None:
         """Ask for the next items, if there may be as many again as these, which are handed out
-        meanwhile. The ``reader``, whose last call that is, has handed out all."""
+        meanwhile. The ``reader``, a name and its last call, has handed out all of that call."""
         number = min(self._size - len(items), MOST_ITEMS)
         is_full = len(items) == MOST_ITEMS or sum(map(len, items)) > MOST_BYTES / 2
         if not is_full or number < len(items):
@@ -236,7 +235,8 @@ class IncomingForGood(Incoming):
             session.end()
 
     def _hear(self) -> None:
-        """Have what was asked for, if anything was. After an error the next call asks again."""
+        """Read the reply to what was asked for, if anything was. After an error the next call asks
+        again."""
         asked = self._asked
         if asked is None or self._other.items:
             return
@@ -247,8 +247,8 @@ class IncomingForGood(Incoming):
         self._other, self._asked = _Other(asked.name, asked.call, 0, items), None
 
     def _settle_other(self, run: Run[bool], presence: Presence) -> None:
-        """Tell the broker what was handed out of the other reader's items. What was given to others
-        meanwhile is no longer here."""
+        """Tell the broker what was handed out of the other reader's items. Drop the items that
+        other consumers were given meanwhile."""
         name, call, untold, items = self._other
         if not (items or untold):
             return

@@ -1,4 +1,4 @@
-"""What was fetched ahead from a queue through one handle, and not yet handed out."""
+"""Fetches items ahead through one handle (``prefetch=N``), and keeps them until a get."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
     from ..background.presence import Presence, Run
     from ..handles.objects import ObjectAttachment
 
-#: Seconds for which one that cannot wait waits for another thread's words with the broker.
+#: Seconds for which a get that cannot wait waits for another thread's request to the broker.
 _MOMENT = 0.01
 
 _readers = itertools.count(1)
 
 
 class Incoming(DirectGet, ABC):
-    """Up to ``size`` items, decoded, in the order of the queue. The broker keeps them too, in
+    """Has up to ``size`` items, decoded, in the order of the queue. The broker keeps them too, in
     flight, until they are handed out.
 
-    One thread fetches at a time, when there is none left. Items one of which cannot be decoded are
-    kept as they came.
+    One thread fetches at a time, when no item is left. If one item of a fetch cannot be decoded,
+    all of them are kept as they came.
     """
 
     def __init__(self, queue: ObjectAttachment) -> None:
@@ -44,7 +44,7 @@ class Incoming(DirectGet, ABC):
         self.reset()
 
     def reset(self) -> None:
-        """A reader that never fetched: a new one, or that of a forked child."""
+        """Begin as a reader that never fetched: a new one, or in a forked child."""
         self._ahead: deque[Any] = deque()
         self._pops = interrupts.pops(self._ahead)
         self._raw: deque[Delivery] = deque()
@@ -61,48 +61,46 @@ class Incoming(DirectGet, ABC):
 
     @property
     def _number_ready(self) -> int:
-        """How many can be handed out at once."""
+        """How many items can be handed out at once."""
         return len(self._ahead) + len(self._raw)
 
     @property
     @abstractmethod
     def holds(self) -> bool:
-        """Whether the broker keeps anything for this reader."""
+        """Whether the broker keeps any items for this reader."""
 
     @abstractmethod
     def _fetch(
         self, queue: ObjectAttachment, presence: Presence, block: bool, end: float | None
     ) -> bool:
-        """Have at least one item here; waits for it, and raises, as ``get`` does.
-
-        False when the next item is not to be fetched ahead.
-        """
+        """Have at least one item here; wait for it, and raise, as ``get`` does. Returns False if
+        the next item is not to be fetched ahead."""
 
     @abstractmethod
     def _hand_out(self) -> Any:
-        """The next decoded item. Raises IndexError."""
+        """Return the next decoded item. Raises IndexError."""
 
     @abstractmethod
     def _decode_next(self, queue: ObjectAttachment) -> None:
-        """Decode the first of the items that were not. Raises what decoding it does."""
+        """Decode the first item that was not. Raises what decoding it raises."""
 
     def _undo(self, item: Any) -> Any:
-        """What was kept of the item that the calling thread was handed last."""
+        """Return what is kept of the item that the calling thread was handed last."""
         return item
 
     @abstractmethod
     def _report(self, presence: Presence) -> None:
-        """Tell the broker what was handed out, and that this reader goes on. What was given to
-        others meanwhile is no longer here."""
+        """Tell the broker what was handed out, and that this reader goes on. Drop the items that
+        other consumers were given meanwhile."""
 
     @abstractmethod
     def _return(self, presence: Presence, run: Run[bool]) -> None:
-        """Put back what is here; what fails is tried again at the next call."""
+        """Put back what is here. What fails is tried again at the next call."""
 
     # Getting
 
     def get(self, queue: ObjectAttachment, block: bool, timeout: float | None) -> Any:
-        """The next item; fetches when there is none here."""
+        """Get the next item; fetch when there is none here."""
         try:
             return self._hand_out()
         except IndexError:
@@ -116,7 +114,8 @@ class Incoming(DirectGet, ABC):
         timeout: float | None,
         look: Callable[[], None] | None = None,
     ) -> list[Any]:
-        """The next item, and up to so many in all of those that are here then; and a ``look``."""
+        """Get the next item, and then the items that are here, up to ``number`` in all; then call
+        ``look``."""
         found: list[Any] = []
         try:
             found += (self.get(queue, block, timeout),)
@@ -133,74 +132,58 @@ class Incoming(DirectGet, ABC):
         except BaseException:
             interrupts.abandoned += [(self, found)]
             interrupts.settle()
-            if look is not None:  # what is only here, or in doubt, the look at the queue cannot see
+            if look is not None:  # the look at the queue cannot see what is only here, or in doubt
                 self.give_back(queue)
             raise
 
     def _give_up(self, found: list[Any]) -> None:
-        """Items that were handed out do not come through: they are the next ones again."""
+        """Make the items of an interrupted call the next ones again."""
         while found:
             self._ahead += (self._undo(found[-1]),)
             del found[-1]
             self._ahead.rotate(1)
 
     def _get_with_care(self, queue: ObjectAttachment, block: bool, end: float | None) -> Any:
-        """The same as :meth:`get`. What is fetched is handed out when no lock is held any more:
-        to release it is a call, behind which the item could be lost to an interrupt."""
+        """Do :meth:`get`. What is fetched is handed out when no lock is held any more: to release
+        it is a call, behind which the item could be lost to an interrupt."""
+
+        def receive(claim: Any) -> Any:
+            # A content is read when no lock is held: other threads go on meanwhile.
+            return queue.accept(self._receive(queue, claim), claim)
+
         while True:
             queue.check_open()
             queue.settle(end)
-            receive = self._make_ready(queue, block, end)
+            is_ready = self._make_ready(queue, block, end)
             try:
-                if receive is None:
-                    return self._hand_out()
-                return queue.hand_out(self._accepting(queue, receive))
+                return self._hand_out() if is_ready else queue.hand_out(receive)
             except IndexError:  # other threads were faster
                 continue
 
-    @staticmethod
-    def _accepting(queue: ObjectAttachment, receive: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        # A content is read when no lock is held: others go on meanwhile.
-        return lambda claim: queue.accept(receive(claim), claim)
-
-    def _make_ready(
-        self, queue: ObjectAttachment, block: bool, end: float | None
-    ) -> Callable[[Any], Any] | None:
-        """Have an item here; else return what gets one that is not fetched ahead."""
+    def _make_ready(self, queue: ObjectAttachment, block: bool, end: float | None) -> bool:
+        """Have an item here; False when one is to be received that is not fetched ahead."""
         first = () if not block else (-1.0 if end is None else max(end - monotonic(), 0.0),)
         for held in interrupts.attempts(self._lock, *first, more=_MOMENT):
             if held:
                 try:
                     if not self._number_ready and not self._fill(queue, block, end):
-                        return self._receive_alone
+                        return False
                     if self._raw:
                         self._decode_next(queue)
-                    return None
+                    return True
                 finally:
                     self._waits = False
                     self._lock.release()
                     if queue.is_closed:
                         self.give_back(queue)
             if self._waits:
-                return self._receive_beside
+                return False
         raise AssertionError("attempts end only with the lock")
 
-    def _receive_beside(self, claim: Any) -> Any:
-        """An item, while another thread waits for one. Raises IndexError when it does no more."""
-        queue = self._queue()
-        assert queue is not None  # it calls this
-        with self._passing:
-            if not self._waits:
-                raise IndexError
-            return queue.receive(claim)
-
-    def _receive_alone(self, claim: Any) -> Any:
-        """An item whose content is in chunks. Raises IndexError when it is no longer the next."""
-        queue = self._queue()
-        assert queue is not None
-        for held in interrupts.attempts(self._lock, more=_MOMENT):
-            if not held and self._waits:
-                break
+    def _receive(self, queue: ObjectAttachment, claim: Any) -> Any:
+        """Receive an item whose content is in chunks, or while another thread waits for one. Raises
+        IndexError when neither is so any more."""
+        for held in interrupts.attempts(self._lock, 0.0, more=_MOMENT):
             if held:
                 try:
                     if not self:
@@ -210,6 +193,10 @@ class Incoming(DirectGet, ABC):
                     break
                 finally:
                     self._lock.release()
+            if self._waits:
+                with self._passing:
+                    if self._waits:
+                        return queue.receive(claim)
         raise IndexError
 
     def _fill(self, queue: ObjectAttachment, block: bool, end: float | None) -> bool:
@@ -235,21 +222,21 @@ class Incoming(DirectGet, ABC):
     # Giving back
 
     def give_back(self, queue: ObjectAttachment, patience: float = 0.0) -> None:
-        """Put back to the front what is here, in order. Waits so long for a thread that is at it,
-        which does it itself if the handle was closed. What fails now is done by this process's
-        presence."""
+        """Put back to the front what is here, in order. Waits ``patience`` seconds for a thread
+        that fetches, which does it itself if the handle was closed. What fails now is done by this
+        process's presence."""
         if self._name:
             self._returns = True
             self._look(queue.here, queue.run_at_once, patience)
 
     def look(self, presence: Presence) -> None:
-        """What is to be done now and then: to tell what was handed out, or to put back."""
+        """Tell the broker what was handed out, or put back: called now and then."""
         if self._queue() is None:
             self._returns = True
         self._look(presence, presence.lease.run_now)
 
     def leave(self, presence: Presence) -> None:
-        """The process ends."""
+        """Put back what is here: the process ends."""
         self._returns = True
         self._look(presence, presence.lease.run_now)
 
@@ -271,10 +258,10 @@ class Incoming(DirectGet, ABC):
 
     @abstractmethod
     def _forget(self) -> None:
-        """The broker no longer keeps anything for this reader."""
+        """Note that the broker keeps no items for this reader."""
 
     def _drain(self) -> None:
-        """Take all out, the last one first: what another thread takes meanwhile is the first."""
+        """Take all items out, the last one first: another thread takes the first meanwhile."""
         for found in (self._raw, self._ahead):
             try:
                 for item in map(deque.pop, repeat(found)):
@@ -284,8 +271,7 @@ class Incoming(DirectGet, ABC):
 
 
 def decoded(queue: ObjectAttachment, items: list[bytes]) -> list[Any] | None:
-    """The objects in what was fetched; None if one of them cannot be used, which is not the others'
-    fault."""
+    """Return the objects in the items that were fetched; None if one of them cannot be used."""
     try:
         found = queue.codec.decode_many(items)
         queue.operations.tell_received(items)

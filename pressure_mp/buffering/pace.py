@@ -7,7 +7,7 @@ from time import monotonic
 
 from ..engines.contract.items import MOST_ITEMS
 
-#: Seconds for which the only reader of a queue with a bound waits for the next item before it
+#: Seconds for which the only consumer of a queue with a bound waits for the next item before it
 #: stands in line.
 WATCH = 0.05
 #: Seconds in which what is read is to be handed out.
@@ -16,18 +16,19 @@ _WINDOW = 0.01
 _LONGEST_GAP = 0.05
 #: After a call that found no more than one item, so many get one by one; then twice as many.
 _FEWEST, _MOST_SINGLE = 8, 1024
-#: Seconds of getting one by one when it was seen that others take items too, or count them; then
-#: twice as many; and seconds after which that is forgotten.
+#: Seconds of getting one by one after another client took items, or counted them; then twice as
+#: many; and seconds after which that is forgotten.
 _SHORTEST, _LONGEST, _FORGOTTEN = 0.5, 8.0, 60.0
 
 
 def may_watch(end: float | None) -> bool:
-    """Whether a get that stops waiting then may wait for longer than it takes to watch."""
+    """Return whether a get that waits until ``end`` has time to watch the queue before."""
     return end is None or end - monotonic() > 4 * WATCH
 
 
 class Pace:
-    """Twice as many as before, and no more than will soon be needed."""
+    """Decides how many items to ask for: twice as many as before, and no more than the consumer
+    will soon need."""
 
     def __init__(self) -> None:
         self._visited = -math.inf
@@ -42,8 +43,8 @@ class Pace:
         self._paused_until, self._pause = -math.inf, _SHORTEST
 
     def next_number(self, handed: int) -> int:
-        """For a call that is made now; so many of those that were read ahead were ever handed
-        out."""
+        """Return how many items to ask for now, when ``handed`` of the items that were read ahead
+        were ever handed out."""
         now = monotonic()
         passed, self._visited = now - self._visited, now
         if now < self._paused_until:
@@ -60,17 +61,17 @@ class Pace:
         return self._number
 
     def takes(self, number: int) -> float:
-        """In how many seconds so many are handed out, if it goes on like this."""
+        """Return the seconds in which so many items are handed out, at the present pace."""
         return number * self._gap
 
     def note(self, found: int) -> None:
-        """A call for several found so many."""
+        """Note how many items a request for several found."""
         if found > 1:
             self._singles, self._has_missed = _FEWEST, False
             self._number = min(self._number, found * 2)
             return
         if not self._has_missed:
-            # Who puts may have filled the queue, and goes on now.
+            # The producer may have filled the queue, and goes on now.
             self._single, self._has_missed = 1, True
             return
         # To reserve takes longer than to get.
@@ -78,7 +79,7 @@ class Pace:
         self._singles = min(self._singles * 2, _MOST_SINGLE)
 
     def share(self) -> None:
-        """Others take items too, or somebody counts them."""
+        """Note that another client takes items too, or counts them."""
         now = monotonic()
         if now > self._paused_until + _FORGOTTEN:
             self._pause = _SHORTEST

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 #: Seconds to wait for another thread's request to the broker, and then again.
 _MOMENT = 0.01
-#: Seconds until the lease of the reserved items is renewed, while an item is being decoded.
-_RENEWED = 0.05
 #: Seconds between two looks at whether another thread decodes an item.
 _PAUSE = 0.002
 
@@ -335,7 +333,9 @@ class Reserving(DirectGet):
         if not self.window.holds:
             self._hand_outs.end()
 
-    def _try_to_end(self, run: Run[Any], patience: float = 0.0) -> None:
+    def _try_to_end(self, run: Run[Any], patience: float = 0.0, renews: bool = False) -> None:
+        """End the reservation, ``patience`` seconds later if another thread decodes an item, which
+        may yet come back; or then renew it. What fails now is tried again by a thread."""
         if interrupts.is_held(self._lock):  # as in _make_ready
             patience = -1.0
         for held in interrupts.attempts(self._lock, patience):
@@ -344,7 +344,10 @@ class Reserving(DirectGet):
                     end = monotonic() + patience
                     while self._others_decode and monotonic() < end:
                         sleep(_PAUSE)
-                    self._end(run)
+                    if renews and self._others_decode:
+                        run(self.window.renew())
+                    else:
+                        self._end(run)
                 except PressureError:
                     self.window.due = monotonic() + RETRY
                 finally:
@@ -362,33 +365,12 @@ class Reserving(DirectGet):
 
     @property
     def _others_decode(self) -> bool:
-        """Whether another thread decodes an item, which may yet come back."""
+        """Whether another thread decodes an item."""
         return self._in_hand > interrupts.calls_of(self._hand_out)
 
     def _come_due(self) -> None:
-        """End the reservation, which was kept for as long as it may be; or keep it while an item is
-        being decoded."""
-        presence = self._presence
-        if presence is None:
-            return
-        if self._others_decode:
-            self._renew(presence)
-        else:
-            self._try_to_end(presence.lease.run_now)
-
-    def _renew(self, presence: Presence) -> None:
-        window = self.window
-        for held in interrupts.attempts(self._lock, 0.0):
-            if held:
-                try:
-                    if window.holds:
-                        again = window.last._replace(limit=0)
-                        presence.lease.run_now(presence.operations.reserve(*again))
-                except PressureError:
-                    pass
-                finally:
-                    self._lock.release()
-        window.due = monotonic() + _RENEWED
+        if self._presence is not None:
+            self._try_to_end(self._presence.lease.run_now, renews=True)
 
 
 def _try_once(queue: ObjectAttachment, operation: Operation[T]) -> T:

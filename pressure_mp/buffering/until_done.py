@@ -1,4 +1,4 @@
-"""What was fetched ahead from a JoinableQueue: it stays in flight until ``task_done()``."""
+"""Fetches ahead from a JoinableQueue, whose items stay in flight until ``task_done()``."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 
 
 class _Pair(tuple[Any, int]):
-    """An item and its number, where an item may be anything."""
+    """An item and its number: told from an item, which may be any tuple."""
 
     __slots__ = ()
 
 
 class IncomingUntilDone(Incoming):
-    """Of a JoinableQueue: an item that is handed out stays in flight until ``task_done()``."""
+    """Fetches from a JoinableQueue: an item that is handed out stays in flight until
+    ``task_done()``."""
 
     _in_flight: InFlight
     _presence: Presence

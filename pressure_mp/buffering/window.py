@@ -27,6 +27,8 @@ from .pace import Pace
 
 #: Seconds after which items that were not handed out are for other consumers again.
 KEPT = 0.02
+#: Seconds after which to renew the lease of the items, while one of them is being decoded.
+_RENEWED = 0.05
 #: Seconds after which to try again to end a reservation.
 RETRY = 0.5
 #: Seconds in which the first half of the items of a queue with a bound is handed out by a consumer
@@ -213,6 +215,12 @@ class Window(Generic[T]):
     def was_slow(self, now: float) -> bool:
         """Whether handing out the first half took long."""
         return now - self._read_at > _SLOW
+
+    def renew(self) -> Operation[None]:
+        """Have the broker keep the items for another lease."""
+        if self.holds:
+            yield self.last._replace(limit=0)
+        self.due = monotonic() + _RENEWED
 
     # Ending the reservation
 
