@@ -1,37 +1,17 @@
-"""What one handle has on this side of the wire in one event loop."""
+"""The items of one handle of asyncio in one event loop."""
 
 from __future__ import annotations
 
+from ..handles.objects import ObjectAttachment
 from .buffered_put import DirectPut
-from .incoming import Reserving
+from .incoming import DirectGet, Reserving, Run
 
 
 class Buffers:
-    """What was put through it and is not yet sent, and what it read ahead; if anything."""
+    """How a handle puts and gets in this loop: at once, or from a buffer."""
 
     __slots__ = ("incoming", "outgoing")
 
-    def __init__(self) -> None:
+    def __init__(self, run: Run, queue: ObjectAttachment) -> None:
         self.outgoing = DirectPut()
-        self.incoming: Reserving | None = None
-
-    def __len__(self) -> int:
-        """How many items were put and are not at the broker."""
-        return len(self.outgoing)
-
-    async def settle(self) -> None:
-        """Wait until the broker has what was put, as far as there is space."""
-        await self.outgoing.settle()
-
-    async def flush(self) -> None:
-        """Wait until the broker has it. Raises what went wrong with that."""
-        await self.outgoing.flush()
-
-    def discard(self) -> None:
-        """What was put and is not on its way is not sent any more."""
-        self.outgoing.discard()
-
-    async def give_back(self) -> None:
-        """Return the items that are reserved here."""
-        if self.incoming is not None:
-            await self.incoming.give_back()
+        self.incoming = Reserving(run, queue) if queue.buffering.reserves else DirectGet()

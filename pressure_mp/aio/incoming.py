@@ -29,7 +29,23 @@ from ..identity.hand_outs import HandOuts
 Run = Callable[[Operation[Any]], Coroutine[Any, Any, Any]]
 
 
-class Reserving:
+class DirectGet:
+    """Where nothing is read ahead in an event loop."""
+
+    def take(self) -> bytes | None:
+        """The next item that is here, if one may be handed out."""
+        return None
+
+    async def next(self) -> bytes | None:
+        """The next item; reads ahead if there is none here. None when the broker is to be asked for
+        one: then nothing is reserved here."""
+        return None
+
+    async def give_back(self) -> None:
+        """Let this process's next request see all queued items: what is here is for anybody."""
+
+
+class Reserving(DirectGet):
     """Hands out the items that are reserved for one handle in one event loop."""
 
     def __init__(self, run: Run, queue: ObjectAttachment) -> None:
@@ -37,14 +53,12 @@ class Reserving:
         self._run = run
         self._queue = queue
         self.window: Window[bytes] = Window()
-        self.take = self.window.take
+        self.take = self.window.take  # type: ignore[method-assign]
         self._lock = asyncio.Lock()
         self._hand_outs: HandOuts | None = None
         self._watcher: asyncio.Task[None] | None = None
 
     async def next(self) -> bytes | None:
-        """The next item; reads ahead if there is none here. None when the broker is to be asked for
-        one: then nothing is reserved here."""
         window = self.window
         while (item := window.take()) is None:
             while window.left:
@@ -97,7 +111,6 @@ class Reserving:
     # Ending the reservation
 
     async def give_back(self) -> None:
-        """Let this process's next request see all queued items: what is here is for anybody."""
         if self.window.holds:
             self.window.pace.share()
             async with self._lock:

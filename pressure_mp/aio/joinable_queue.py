@@ -78,7 +78,7 @@ class JoinableQueue(Queue[Item]):
         await self.open()
         here, claim = self._at.here, Claim(mark_of(asyncio.current_task()))
         taking = self._at.taking(claim, limit, block, timeout)
-        await self._here.settle()
+        await self._here.outgoing.settle()
         try:
             return await self._run_at_once(taking, self._at.while_open)
         except PressureError:

@@ -33,7 +33,6 @@ from ..sync.absent import Absent, refuse_hooks
 from .administered import AdministeredQueue
 from .buffered_put import BufferedPut
 from .buffers import Buffers
-from .incoming import Reserving
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -105,13 +104,13 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         if found is None:
             for other in [other for other in self._buffers if other.is_closed()]:
                 del self._buffers[other]
-            found = self._buffers[loop] = Buffers()
+            found = self._buffers[loop] = Buffers(self._run_at_once, self._at)
         return found
 
     async def _run_behind(self, operation: AnyOperation[T]) -> T:
         """Run an operation that looks at the queued items, when the broker has all items that this
         loop put before, and nothing is reserved here."""
-        await self._here.give_back()
+        await self._here.incoming.give_back()
         return await self._run(operation)
 
     # Putting
@@ -212,7 +211,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
         Raises what :meth:`pressure_mp.Queue.flush` raises.
         """
-        await self._here.flush()
+        await self._here.outgoing.flush()
 
     # Getting
 
@@ -231,7 +230,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         """Take the next items, 1 to ``max_items``; as :meth:`pressure_mp.Queue.get_many`."""
         max_items = integer("max_items", max_items, 1)
         seconds = self._may_get(block, timeout)
-        await self._here.give_back()
+        await self._here.incoming.give_back()
         found, problem = await self._get_some(max_items, bool(block), seconds)
         if problem is not None:
             warn_caller(str(problem), RejectedItemWarning)
@@ -253,13 +252,10 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     async def _reserved(self) -> bytes | None:
         """An item that is reserved for this handle, if there is one."""
         here = self._here
-        if here.incoming is None:
-            await self.open()
-            here.incoming = here.incoming or Reserving(self._run_at_once, self._at)
         item = here.incoming.take()
         if item is not None:
             return item
-        await self._here.settle()
+        await self._here.outgoing.settle()
         return await here.incoming.next()
 
     async def _accept(self, item: bytes) -> Item:
@@ -280,7 +276,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def _getting(self, operation: AnyOperation[T]) -> T:
         queue = self._at
-        await self._here.settle()
+        await self._here.outgoing.settle()
         if queue.eof:
             with queue.here:
                 return await self._run_at_once(operation, queue.while_open)
@@ -300,7 +296,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def qsize(self) -> int:
         """How many items are queued; as :meth:`pressure_mp.Queue.qsize`."""
-        return await self._run_behind(self._at.operations.length()) + len(self._here)
+        return await self._run_behind(self._at.operations.length()) + len(self._here.outgoing)
 
     async def empty(self) -> bool:
         """Whether no item is queued, at one moment."""
@@ -309,7 +305,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     async def full(self) -> bool:
         """Whether a put would have to wait for space, at one moment."""
         stats = await self._run_behind(self._at.operations.stats())
-        return 0 < stats.maxsize <= stats.length + len(self._here)
+        return 0 < stats.maxsize <= stats.length + len(self._here.outgoing)
 
     async def maxsize(self) -> int:
         """The queue's bound, 0 for none."""
@@ -345,10 +341,10 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
     async def shutdown(self, immediate: bool = False) -> None:
         """Shut the queue down for all clients; as :meth:`pressure_mp.Queue.shutdown`."""
         if immediate:
-            self._here.discard()
-        await self._here.settle()
+            self._here.outgoing.discard()
+        await self._here.outgoing.settle()
         if immediate:
-            await self._here.give_back()
+            await self._here.incoming.give_back()
         closing = self._at.operations.close(True, None, once=False, immediate=bool(immediate))
         await self._run(closing)
         self._was_shut_down = True
@@ -360,7 +356,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             return
         try:
             await self.flush()
-            await self._here.give_back()
+            await self._here.incoming.give_back()
         finally:
             if queue.eof:
                 await off_loop(queue.here.stop_producing, queue.token)
@@ -368,8 +364,8 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     async def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and all its items; as :meth:`pressure_mp.Queue.delete`."""
-        self._here.discard()
-        await self._here.give_back()
+        self._here.outgoing.discard()
+        await self._here.incoming.give_back()
         await self._delete(True, timeout)
 
     async def __aenter__(self) -> Self:

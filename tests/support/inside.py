@@ -167,7 +167,7 @@ def incoming_in_loop(handle: Any) -> Any:
 def reserved_in_loop(handle: Any) -> int:
     """How many items are reserved for a handle of asyncio in the running event loop, and here."""
     incoming = incoming_in_loop(handle)
-    return 0 if incoming is None else len(incoming.window.ahead)
+    return len(incoming.window.ahead) if hasattr(incoming, "window") else 0
 
 
 def senders_in_loop() -> list[Any]:
