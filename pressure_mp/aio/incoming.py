@@ -19,13 +19,12 @@ from ..buffering.window import RETRY, Window
 from ..drivers import ending
 from ..effects import Operation
 from ..engines.contract.items import Reserved
-from ..engines.contract.session import ONE_TRY, Options
+from ..engines.contract.session import ONE_TRY
 from ..exceptions import BrokerUnavailable, PressureError
 from ..handles.objects import ObjectAttachment
 from ..identity.client import reader
 from ..identity.hand_outs import HandOuts
 
-#: Runs an operation on a handle's queue.
 Run = Callable[[Operation[Any]], Coroutine[Any, Any, Any]]
 
 
@@ -33,12 +32,12 @@ class DirectGet:
     """Where nothing is read ahead in an event loop."""
 
     def take(self) -> bytes | None:
-        """The next item that is here, if one may be handed out."""
+        """Take the next item that is here, if one may be handed out."""
         return None
 
     async def next(self) -> bytes | None:
-        """The next item; reads ahead if there is none here. None when the broker is to be asked for
-        one: then nothing is reserved here."""
+        """Take the next item; read ahead if there is none here. Returns None when the broker is to
+        be asked for one: then nothing is reserved here."""
         return None
 
     async def give_back(self) -> None:
@@ -49,7 +48,7 @@ class Reserving(DirectGet):
     """Hands out the items that are reserved for one handle in one event loop."""
 
     def __init__(self, run: Run, queue: ObjectAttachment) -> None:
-        """The handle is open, and the event loop runs."""
+        """``run`` runs an operation on the queue. The handle is open, and the event loop runs."""
         self._run = run
         self._queue = queue
         self.window: Window[bytes] = Window()
@@ -144,15 +143,11 @@ class Reserving(DirectGet):
             raise
 
     def leave(self) -> None:
-        """The process ends."""
+        """End the reservation with the process."""
         lease, window = self._queue.here.lease, self.window
         if window.holds:
-
-            def say(options: Options) -> None:
-                lease.run_within(options, window.end())
-
             try:
-                at_exit.say(lease.engine, say)
+                at_exit.say(lease.engine, lambda options: lease.run_within(options, window.end()))
             except PressureError:
                 pass  # others see that this process has ended
         if not window.holds and self._hand_outs is not None:

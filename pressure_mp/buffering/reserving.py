@@ -18,7 +18,7 @@ from ..drivers import ending
 from ..effects import Operation, T
 from ..encoding.signing import Checked
 from ..encoding.unsigned_items import Private
-from ..engines.contract.items import Reserved, ReserveReply
+from ..engines.contract.items import Reserve, Reserved, ReserveReply
 from ..engines.contract.replies import NoItem
 from ..engines.contract.session import ONE_TRY, Session
 from ..exceptions import BrokerUnavailable, PressureError
@@ -122,8 +122,9 @@ class Reserving(DirectGet):
                     return item
 
     def _hand_out(self, queue: ObjectAttachment, is_left: bool = False) -> Any:
-        """The next item; with ``is_left`` of those that interrupted calls left. _NOTHING if there
-        is none. It is not :meth:`Window.take`: behind that call the item could be lost."""
+        """Take the next item out and decode it; with ``is_left`` the next one that an interrupted
+        call left. Returns _NOTHING if there is none. This does not call :meth:`Window.take`: behind
+        a call the item could be lost to a signal handler."""
         window = self.window
         pops: Iterator[Any] = map(window.left.pop, repeat(0)) if is_left else window.pops
         taken, found = None, None
@@ -159,7 +160,8 @@ class Reserving(DirectGet):
         raise AssertionError("a deque is empty, or it is not")
 
     def _counts(self, queue: ObjectAttachment, place: int) -> bool:
-        """Whether the item at a place, which was taken out too late, counts as handed out."""
+        """End the reservation; return whether the item at a place, which was taken out too late,
+        counts as handed out."""
         for held in interrupts.attempts(self._lock, more=_MOMENT):
             if held:
                 try:
@@ -208,9 +210,9 @@ class Reserving(DirectGet):
     # Reading
 
     def _make_ready(self, queue: ObjectAttachment, end: float | None, waits: bool) -> bool:
-        """Have items here, if any are to be read ahead; ``waits`` for a moment, when there is none
-        in a queue with a bound. Else nothing is reserved, unless another thread still makes its
-        request when ``end`` comes."""
+        """Have items here, if any are to be read ahead; with ``waits``, wait a moment when a queue
+        with a bound has none. Else nothing is reserved, unless another thread still makes its
+        request at ``end``. Returns whether there are items."""
         window = self.window
         number = 1 if lifecycle.is_ending() else window.pace.next_number(window.place)
         if number == 1 and not window.holds:
@@ -234,8 +236,8 @@ class Reserving(DirectGet):
         raise AssertionError("attempts end only with the lock")
 
     def _prepare(self, queue: ObjectAttachment) -> None:
-        """Have all that is needed. It takes locks, which another thread may have whose signal
-        handler wants this one's: so it is done before."""
+        """Name the reader. This takes locks, which another thread may have whose signal handler
+        wants this handle's lock: so it comes before that."""
         if self._hand_outs is not None:
             return
         lifecycle.begin_use()
@@ -275,7 +277,7 @@ class Reserving(DirectGet):
             pass
         return False
 
-    def _ask(self, queue: ObjectAttachment, number: int) -> Any:
+    def _ask(self, queue: ObjectAttachment, number: int) -> Reserve:
         request = self.window.next_request(number, queue.had_bound)
         self._due_thread.see_to(self.window, self._come_due)
         return request
@@ -288,7 +290,7 @@ class Reserving(DirectGet):
         session.send_ahead(request, later, WATCH)
 
     def _hear(self, queue: ObjectAttachment, run: Run[Any]) -> ReserveReply:
-        """The reply to the last request."""
+        """Make the last request, or read its reply if it was sent ahead."""
         asked, self._asked = self._asked, None
         asking = queue.operations.reserve(*self.window.last)
         if asked is None:
@@ -374,7 +376,7 @@ class Reserving(DirectGet):
 
 
 def _try_once(queue: ObjectAttachment, operation: Operation[T]) -> T:
-    """Nothing is lost when the broker cannot be asked."""
+    """Run an operation that loses nothing if the broker cannot be asked."""
     return queue.run_at_once(ending(operation, ONE_TRY))
 
 
@@ -383,8 +385,7 @@ def _loads_nothing(checked: bytes) -> Any:
 
 
 def _check(queue: ObjectAttachment, items: list[bytes]) -> Sequence[Checked | None]:
-    """What can be decoded of each; None, if one of them is refused, which is not the others'
-    fault."""
+    """Return what can be decoded of each item; None for each if one of them is refused."""
     try:
         return queue.codec.check_many(items)
     except Exception as error:

@@ -31,8 +31,8 @@ KEPT = 0.02
 _RENEWED = 0.05
 #: Seconds after which to try again to end a reservation.
 RETRY = 0.5
-#: Seconds in which the first half of the items of a queue with a bound is handed out by a consumer
-#: so slow that the producers are told of its space before the second half is handed out.
+#: If it takes more seconds than this to hand out the first half of the items of a queue with a
+#: bound, the producers are told of its space before the second half is handed out.
 _SLOW = 0.0003
 #: Fewer items, handed out in fewer seconds, are not worth a request ahead of their need.
 _LEAST_AHEAD, _LONG = 32, 0.005
