@@ -356,8 +356,9 @@ class BufferedPut(DirectPut):
 
     def before_get(self, end: float | None) -> None:
         """Wait until this process can get what it put, as far as there is space."""
-        self._home.calm()
-        self.settle(end=end)
+        if self.pending.items:
+            self._home.calm()
+            self.settle(end=end)
 
     def before_bound(self, queue: ObjectAttachment) -> None:
         self.settle()
