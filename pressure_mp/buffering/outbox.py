@@ -110,6 +110,9 @@ class Pending:
     def _go(self, event: Event) -> None:
         self.flow = _AFTER.get((self.flow, event), self.flow)
         self.intake = _AFTER.get((self.intake, event), self.intake)
+        self._set_limit()
+
+    def _set_limit(self) -> None:
         # What waits here has its place in the queue already.
         is_open = self.intake is Intake.OPEN
         self.limit = int(min(self._size, self._room)) if is_open else 0
@@ -192,7 +195,9 @@ class Pending:
         if self._bytes:
             self._bytes -= sum(len(item) for item in items[:number] if len(item) >= SMALL)
         self.number_sent += number
-        self._go(Event.SENT)
+        if self.flow is Flow.STUCK:
+            self._go(Event.SENT)
+        self._set_limit()
         del items[:number]
         if not items:
             self._bytes = 0  # one that was counted may have been interrupted then
