@@ -99,13 +99,7 @@ class BufferedPut(DirectPut):
         pending.items.append(encoded)
         self._home.unsent[self] = None
         if pending.outbox.last is not pending:
-            self._sender.line_up(self)
-
-    @property
-    def _sender(self) -> LoopSender:
-        found = self.pending.outbox
-        assert isinstance(found, LoopSender)
-        return found
+            pending.outbox.line_up(self)
 
     # Waiting
 
@@ -113,7 +107,7 @@ class BufferedPut(DirectPut):
         pending = self.pending
         number = pending.number_put
         while pending.number_sent < number and not pending.is_stuck:
-            self._sender.attend()
+            pending.outbox.attend()
             await self._change()
 
     async def drain(self, end: float | None = None) -> bool:
@@ -125,7 +119,7 @@ class BufferedPut(DirectPut):
             left = seconds_left(end)
             if left == 0:
                 return False
-            self._sender.attend()
+            pending.outbox.attend()
             await self._change(left)
         return True
 

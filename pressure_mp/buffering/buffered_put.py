@@ -105,7 +105,7 @@ class BufferedPut(DirectPut):
                 if size < SMALL or (size < THRESHOLD and self._may_add(size)):
                     items.append(encoded)
                     if pending.outbox.last is not pending:
-                        self._line_up(queue)
+                        pending.outbox.line_up(self, queue)
                     return
                 if size >= THRESHOLD:
                     del encoded  # not two copies at a time
@@ -119,22 +119,10 @@ class BufferedPut(DirectPut):
         else:
             self._put_with_care(queue, encoded, block, end)
 
-    def _line_up(self, queue: ObjectAttachment) -> None:
-        self._sender.line_up(self, queue)
-
-    @property
-    def _sender(self) -> sender.Sender:
-        """The thread that sends the items, of this broker or of this queue alone."""
-        found = self.pending.outbox
-        assert isinstance(found, sender.Sender)
-        return found
-
     def _puts_here(self, queue: ObjectAttachment, item: bytes) -> bool:
         """Whether an item was added at once to a queue in the memory of this host."""
         pending = self.pending
-        if pending.items or pending.is_off or pending.has_failed:
-            return False
-        if not self._sender.puts_here(queue, item):
+        if pending.items or not pending.outbox.puts_here(queue, item):
             return False
         with self._lock:
             pending.number_sent += 1
@@ -165,7 +153,7 @@ class BufferedPut(DirectPut):
             has_room = pending.has_room and self._may_add(len(item))
             if has_room or (self._home.is_inside and not pending.is_off):
                 pending.items.append(item)
-                self._line_up(queue)
+                pending.outbox.line_up(self, queue)
                 return
             if pending.may_have_room:
                 self._wait_for_room(len(item), block, end)
@@ -252,7 +240,7 @@ class BufferedPut(DirectPut):
         """Line up the items of a put that was interrupted before it did so."""
         pending, owner = self.pending, self._owner()
         if pending.items and pending.outbox.last is not pending and owner is not None:
-            self._line_up(owner)
+            pending.outbox.line_up(self, owner)
 
     def begin(self, queue: ObjectAttachment) -> Begun | None:
         """Prepare to send the first item, if there is one. Does no I/O."""

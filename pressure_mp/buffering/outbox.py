@@ -90,7 +90,7 @@ class Pending:
     def __init__(self, queue: str, size: int, outbox: Outbox) -> None:
         self.queue = queue
         self._size = size
-        self.home = outbox
+        self.home: Any = outbox  # with the methods of its driver
         self.reset()
 
     def reset(self) -> None:
