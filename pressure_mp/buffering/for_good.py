@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .. import interrupts
 from ..deadlines import deadline, seconds_left
@@ -23,24 +23,29 @@ if TYPE_CHECKING:
 Fetch = Callable[[], Operation[list[bytes] | None]]
 
 
-class _Other(NamedTuple):
-    """The handle's other reader: its items come next."""
+class _Reader:
+    """One of a handle's two readers, and the items of its last call that was answered."""
 
-    name: str = ""
-    #: Its last call, and how many items of that were handed out, which the broker does not know.
-    call: int = 0
-    untold: int = 0
-    #: The items of that call, all of them, if it is not yet their turn.
-    items: list[bytes] = []  # noqa: RUF012  # nobody changes it
+    def __init__(self) -> None:
+        self.name = ""
+        self.call = 0
+        self.number = self.told = 0  # of the items; and how many of them were told as handed out
+        self.items: list[bytes] = []  # all of them, until it is their turn
+        self.asks = False  # the next call may have been made
+        self.asked: tuple[Session, Fetch] | None = None  # then: its reply is still to be read
 
+    @property
+    def holds(self) -> bool:
+        """Whether the broker may keep any items for it."""
+        return self.asks or self.told < self.number
 
-class _Asked(NamedTuple):
-    """A call of the other reader that was sent, and whose reply is unread."""
-
-    session: Session
-    name: str
-    call: int
-    fetch: Fetch
+    def answer(self, items: list[bytes]) -> None:
+        """Note the items of the next call."""
+        number = len(items)
+        # All of it, or nothing: there is no call.
+        self.call += 1
+        self.items, self.number, self.told = items, number, 0
+        self.asks, self.asked = False, None
 
 
 class IncomingForGood(Incoming):
@@ -81,24 +86,19 @@ class IncomingForGood(Incoming):
 
     def reset(self) -> None:
         super().reset()
-        self._fetched = 0  # by that call
-        self._told = 0  # of these, how many the broker knows to be handed out
+        self._turn, self._next = _Reader(), _Reader()
         self._out: int | None = None  # how many stay out of a call that goes back
-        self._is_doubtful = False  # the next call may have been answered, and nobody heard it
-        self._other = _Other()
-        self._asked: _Asked | None = None
 
     def __len__(self) -> int:
-        return self._number_ready + len(self._other.items)
+        return self._number_ready + len(self._turn.items) + len(self._next.items)
 
     @property
     def holds(self) -> bool:
-        is_told = self._told == self._fetched and not (self._other.items or self._other.untold)
-        return self._is_doubtful or not is_told or self._asked is not None
+        return self._turn.holds or self._next.holds
 
     def before_look(self, queue: ObjectAttachment) -> None:
         """Hear the reply to what was asked for: its items are counted beside the broker's."""
-        if self._asked is None:
+        if self._next.asked is None:
             return
         for held in interrupts.attempts(self._lock, self.patience):
             if not held:
@@ -122,135 +122,121 @@ class IncomingForGood(Incoming):
         self._ahead += (item,)
         del self._raw[0]
 
+    # Fetching
+
     def _fetch(
         self, queue: ObjectAttachment, presence: Presence, block: bool, end: float | None
     ) -> bool:
+        if not self._turn.name:
+            self._turn.name, self._next.name = self._name, f"{self._name}.2"
         self._hear()
-        if self._other.items:
-            if self._asked is None:  # first: to decode them takes time
-                self._ask_ahead(queue, presence, (self._name, self._call), self._other.items)
-            untold = self._fetched if self._asked is None else 0
-            last = _Other(self._name, self._call, untold)
-            self._have(queue, self._other.name, self._other.call, self._other.items, last)
-            return True
-        self._settle_other(queue.run_at_once, presence)  # this one may wait for long
-        call, number = self._call + 1, min(self._size, MOST_ITEMS)
-        fetch = presence.operations.prefetch(
-            self._name, call, number, block, seconds_left(end), queue.eof
-        )
-        try:
-            with presence:
-                items = queue.run_at_once(noting(fetch, self._note), queue.while_open)
-            if items is None:
-                self._end_call()
-                return False
-            self._have(queue, self._name, call, items, self._other)
-        except (Empty, ShutDown, QueueDoesNotExistError):
-            self._end_call()
-            raise
-        except BaseException:
-            if self._call != call:
-                self._is_doubtful = self._returns = True
-            raise
-        other = self._other.name or f"{self._name}.2", self._other.call
-        self._ask_ahead(queue, presence, other, items)
-        return True
-
-    def _have(
-        self, queue: ObjectAttachment, name: str, call: int, items: list[bytes], other: _Other
-    ) -> None:
-        """Hand out the items of a reader's call from now on."""
+        if not self._turn.items:  # else a call was interrupted before it could hand them out
+            if self._next.items:
+                self._turn, self._next = self._next, self._turn
+            else:
+                self._tell(self._next, presence, queue.run_at_once)  # this one may wait for long
+                if not self._fetch_now(queue, presence, block, end):
+                    return False
+        self._ask_ahead(queue, presence)  # first: to decode the items takes time
+        items = self._turn.items
         objects = decoded(queue, items)
         ready = [] if objects is None else objects
         raw = [Delivery(0, item) for item in items] if objects is None else []
-        fetched = len(items)
         # All of it, or nothing: there is no call.
-        self._other, self._name, self._call = other, name, call
-        self._fetched, self._told, self._is_doubtful = fetched, 0, False
+        self._turn.items = []
         self._ahead += ready
         self._raw += raw
+        return True
 
-    def _end_call(self) -> None:
-        """Note that the broker keeps nothing of the call."""
-        self._call += 1
-        self._fetched = self._told = 0
-        self._is_doubtful = False
+    def _fetch_now(
+        self, queue: ObjectAttachment, presence: Presence, block: bool, end: float | None
+    ) -> bool:
+        reader, number = self._turn, min(self._size, MOST_ITEMS)
+        fetch = presence.operations.prefetch(
+            reader.name, reader.call + 1, number, block, seconds_left(end), queue.eof
+        )
+        try:
+            reader.asks = True
+            with presence:
+                items = queue.run_at_once(noting(fetch, self._note), queue.while_open)
+            reader.answer(items or [])
+            return items is not None
+        except (Empty, ShutDown, QueueDoesNotExistError):
+            reader.answer([])
+            raise
+        except BaseException:
+            self._returns = self._returns or reader.asks
+            raise
 
-    def _forget(self) -> None:
-        self._end_call()
-        self._returns = False
-        self._out, self._back = None, []
-        self._asked, self._other = None, _Other(self._other.name, self._other.call)
-
-    def _report(self, presence: Presence) -> None:
-        if self._told < self._fetched:
-            out = self._fetched - self._number_ready
-            if presence.lease.run_now(presence.operations.handed(self._name, self._call, out)):
-                self._told = out
-            else:
-                self._drain()
-                self._back = []
-                self._fetched = self._told = 0
-        self._settle_other(presence.lease.run_now, presence)
-
-    def _return(self, presence: Presence, run: Run[bool]) -> None:
-        if self._out is None:
-            self._drain()
-            self._out = self._fetched - len(self._back)
-        run(presence.operations.put_back(self._name, self._call, self._out))
-        is_doubtful, asked, other = self._is_doubtful, self._asked, self._other
-        if is_doubtful:
-            run(presence.operations.put_back(self._name, self._call + 1, 0, unheard=True))
-        if other.items or other.untold:
-            run(presence.operations.put_back(other.name, other.call, other.untold))
-        if asked is not None:
-            asked.session.interrupted()
-            run(presence.operations.put_back(asked.name, asked.call, 0, unheard=True))
-        self._forget()
-        if is_doubtful or asked is not None:
-            # The broker knows these as long as those calls may come.
-            self._name, self._other = "", _Other()
-
-    # The other reader
-
-    def _ask_ahead(
-        self,
-        queue: ObjectAttachment,
-        presence: Presence,
-        reader: tuple[str, int],
-        items: list[bytes],
-    ) -> None:
-        """Ask for the next items, if there may be as many again as these, which are handed out
-        meanwhile. The ``reader``, a name and its last call, has handed out all of that call."""
+    def _ask_ahead(self, queue: ObjectAttachment, presence: Presence) -> None:
+        """Have the next reader ask for as many items as those that are handed out meanwhile, if
+        there may be so many. All items of its last call were handed out."""
+        reader, items = self._next, self._turn.items
         number = min(self._size - len(items), MOST_ITEMS)
         is_full = len(items) == MOST_ITEMS or sum(map(len, items)) > MOST_BYTES / 2
-        if not is_full or number < len(items):
+        if not is_full or number < len(items) or reader.asks:
             return
-        name, call = reader[0], reader[1] + 1
+        name, call = reader.name, reader.call + 1
         fetch = partial(presence.operations.prefetch, name, call, number, False, None, queue.eof)
         session: Any = queue.session()
-        self._asked = _Asked(session, name, call, fetch)
+        asked = session, fetch
+        reader.asks, reader.asked = True, asked
         if not session.send_ahead(next(fetch())):
-            self._asked = None
+            reader.asks, reader.asked = False, None
             session.end()
 
     def _hear(self) -> None:
         """Read the reply to what was asked for, if anything was. After an error the next call asks
         again."""
-        asked = self._asked
-        if asked is None or self._other.items:
+        if self._next.asked is None:
             return
+        session, fetch = self._next.asked
         try:
-            items = drive(asked.fetch(), asked.session) or []
+            items = drive(fetch(), session) or []
         except (Empty, ShutDown, QueueDoesNotExistError):
             items = []
-        self._other, self._asked = _Other(asked.name, asked.call, 0, items), None
+        self._next.answer(items)
 
-    def _settle_other(self, run: Run[bool], presence: Presence) -> None:
-        """Tell the broker what was handed out of the other reader's items. Drop the items that
-        other consumers were given meanwhile."""
-        name, call, untold, items = self._other
-        if not (items or untold):
+    # Telling what was handed out
+
+    def _tell(self, reader: _Reader, presence: Presence, run: Run[bool]) -> None:
+        """Tell the broker what was handed out of a reader's items. Drop the items that other
+        consumers were given meanwhile."""
+        if reader.asks or reader.told == reader.number:
             return
-        is_kept = run(presence.operations.handed(name, call, untold))
-        self._other = _Other(name, call, 0, items if is_kept else [])
+        here = self._number_ready if reader is self._turn else 0
+        out = reader.number - len(reader.items) - here
+        if run(presence.operations.handed(reader.name, reader.call, out)):
+            reader.told = out
+            return
+        if here:
+            self._drain()
+            self._back = []
+        reader.items, reader.number, reader.told = [], 0, 0
+
+    def _report(self, presence: Presence) -> None:
+        for reader in (self._turn, self._next):
+            self._tell(reader, presence, presence.lease.run_now)
+
+    def _return(self, presence: Presence, run: Run[bool]) -> None:
+        put_back, turn, other = presence.operations.put_back, self._turn, self._next
+        if self._out is None:
+            self._drain()
+            self._out = turn.number - len(turn.items) - len(self._back)
+        run(put_back(turn.name, turn.call, self._out))
+        if other.told < other.number and not other.asks:
+            run(put_back(other.name, other.call, other.number - len(other.items)))
+        asking = [reader for reader in (turn, other) if reader.asks]
+        for reader in asking:
+            if reader.asked is not None:
+                reader.asked[0].interrupted()
+            run(put_back(reader.name, reader.call + 1, 0, unheard=True))
+        self._forget()
+        if asking:
+            # The broker knows these as long as those calls may come.
+            self._name, self._turn, self._next = "", _Reader(), _Reader()
+
+    def _forget(self) -> None:
+        self._turn.answer([])
+        self._next.answer([])
+        self._returns, self._out, self._back = False, None, []

@@ -52,7 +52,6 @@ class Incoming(DirectGet, ABC):
         self._waits = False  # the thread that fetches waits for an item
         self._passing = threading.Lock()  # it goes on to wait while another one gets an item
         self._name = ""
-        self._call = 0  # the last one that is known to be answered
         self._returns = False  # what is here goes back, and has not yet gone
         self._back: list[Any] = []  # what was taken out to go back
 

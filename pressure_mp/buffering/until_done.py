@@ -33,6 +33,10 @@ class IncomingUntilDone(Incoming):
     _in_flight: InFlight
     _presence: Presence
 
+    def reset(self) -> None:
+        super().reset()
+        self._call = 0  # the last one that is known to be answered
+
     @property
     def holds(self) -> bool:
         return bool(self._ahead or self._raw or self._back)
