@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import math
 import time
 import weakref
 from collections.abc import Callable, Coroutine
@@ -73,7 +74,7 @@ class BufferedPut(DirectPut):
         self._queue = queue
         self._home = sender_of(registry.engine(queue.address))
         self.pending = Pending(queue.name, queue.buffering.puts, self._home)
-        self.pending.looked(float("inf"))
+        self.pending.looked(math.inf)
         self._changed: list[asyncio.Future[None]] = []
 
     def __len__(self) -> int:
@@ -161,7 +162,7 @@ class BufferedPut(DirectPut):
         self._home.failed.pop(self, None)
         error, failed = self.pending.take_failure()
         if error is not None:
-            self.pending.looked(float("inf"))
+            self.pending.looked(math.inf)
             error.rest = [self._queue.codec.decode(item) for item in failed]
             raise error
 
@@ -178,6 +179,7 @@ class BufferedPut(DirectPut):
 
     def discard(self) -> None:
         self.pending.discard()
+        self.pending.looked(math.inf)
         self._home.failed.pop(self, None)
         self.tell()
 
@@ -288,7 +290,7 @@ class LoopSender(Outbox):
             self._under_way = None
         puts.sent(items, number)
         is_full = number < len(batch) and items is run.pending.items
-        if is_full and not self.is_apart and self._cancelled is None:
+        if is_full and not self.is_apart:
             apart = LoopSender(self.engine, is_apart=True)
             self.set_apart(run.pending, apart)
             apart.line_up(puts)

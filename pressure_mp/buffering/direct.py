@@ -35,7 +35,6 @@ class DirectPut:
         queue.check_open()
         if queue.options.shares_memory and not events.listeners:
             encoded = queue.codec.encode(item)
-            queue.was_put_to = True
             if queue.put_in_memory(encoded):
                 return
             putting = queue.operations.put(encoded, bool(block), timeout)

@@ -104,6 +104,7 @@ class ObjectAttachment(ItemAttachment):
         or while an item that this process put before is unsent."""
         if unsent.senders or type(item) is not bytes:
             return False
+        self.was_put_to = True
         binding = self.binding
         return is_local(binding) and binding.put_here(item)
 

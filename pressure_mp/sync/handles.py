@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -73,6 +74,12 @@ class Handle:
         state = self.__dict__.copy()
         state.pop("__orig_class__", None)  # of Queue[int](): what it names may not be picklable
         return state
+
+    def __copy__(self) -> Self:
+        """Make another handle to the queue, as a pickle does."""
+        copied = type(self).__new__(type(self))
+        copied.__setstate__({**self.__getstate__(), "_at": copy.copy(self._at)})
+        return copied
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)

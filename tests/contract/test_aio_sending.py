@@ -24,7 +24,7 @@ def make(url, name):
     made = []
 
     def make(which, kind=aio.Queue, **options):
-        q = kind(name=f"{name}-{which}", url=url, buffering=1000, **options)
+        q = kind(name=f"{name}-{which}", url=url, **{"buffering": 1000, **options})
         made.append(q)
         return q
 
@@ -172,6 +172,49 @@ def test_a_queue_that_stays_full_does_not_keep_the_loop_from_ending(make, url):
     q = Queue.attach(make("queue").name, url=url)
     assert q.get_nowait() == "first"
     assert q.empty()
+
+
+def test_a_full_queue_keeps_back_no_other_when_the_loop_ends(make, url):
+    """Items of two queues wait to be sent when the loop ends, and the first queue has no space."""
+
+    async def main():
+        full, other = make("full"), make("other")
+        for q in (full, other):
+            await q.put("first")
+            await q.flush()
+        Queue.attach(full.name, url=url).maxsize = 1
+        await full.put("there is no space")
+        await other.put("second")
+
+    loops.run(main)
+    assert list(everything_of(Queue.attach(f"{make('other').name}", url=url))) == [
+        "first",
+        "second",
+    ]
+
+
+def test_items_wait_in_a_bounded_number_after_an_error_was_dropped(make, monkeypatch):
+    def fail(*args):
+        raise MemoryError("there is none")
+
+    async def main():
+        q = make("queue", buffering=3)
+        await q.put("opens it")
+        await q.flush()
+        (puts,) = inside.outgoing_in_loops(q)
+        with monkeypatch.context() as patch:
+            patch.setattr(ItemOperations, "put_batch", fail)
+            await q.put("not sent")
+            await loops.until(lambda: puts.pending.has_failed)
+        puts.discard()
+        assert puts.pending.limit == 3
+
+    loops.run(main)
+
+
+def everything_of(q):
+    while not q.empty():
+        yield q.get_nowait()
 
 
 def test_any_error_of_what_sends_is_raised_with_the_items(make, monkeypatch):

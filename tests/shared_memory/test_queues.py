@@ -280,6 +280,9 @@ def test_a_copy_of_a_handle_is_a_handle_to_the_same_items(make):
     queue.put("item")
     other = copy.copy(queue)
     assert other.get(timeout=LIMIT) == "item"
+    queue.close()
+    other.put("after the first handle was closed")
+    assert other.get(timeout=LIMIT) == "after the first handle was closed"
     other.close()
 
 
