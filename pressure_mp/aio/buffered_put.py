@@ -214,7 +214,7 @@ class BufferedPut(DirectPut):
 
 
 class LoopSender(Outbox):
-    """Sends what is in an outbox, in a task of one event loop."""
+    """Sends the items of an outbox, in a task of one event loop."""
 
     def __init__(self, engine: Engine, is_apart: bool = False) -> None:
         super().__init__(is_apart)
@@ -230,7 +230,7 @@ class LoopSender(Outbox):
         self.failed: dict[BufferedPut, None] = {}
 
     def line_up(self, puts: BufferedPut) -> None:
-        """Send the items that were appended to those of a handle, after all that was put before."""
+        """Send the items that a handle appended, after all items that were put before."""
         self.add_run(puts.pending, puts)
         self.last = puts.pending
         self.attend()

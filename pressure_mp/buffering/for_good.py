@@ -65,7 +65,7 @@ class IncomingForGood(Incoming):
             pass
         return self._get_with_care(queue, block, deadline(block, timeout))
 
-    def pass_on(
+    def forward(
         self,
         queue: ObjectAttachment,
         write: Callable[[list[Any]], int],

@@ -94,7 +94,7 @@ class Incoming(DirectGet, ABC):
 
     @abstractmethod
     def _return(self, presence: Presence, run: Run[bool]) -> None:
-        """Put back what is here. What fails is tried again at the next call."""
+        """Put the items here back. The next call tries again if this fails."""
 
     # Getting
 
@@ -235,7 +235,7 @@ class Incoming(DirectGet, ABC):
         self._look(presence, presence.lease.run_now)
 
     def leave(self, presence: Presence) -> None:
-        """Put back what is here: the process ends."""
+        """Put the items here back: the process ends."""
         self._returns = True
         self._look(presence, presence.lease.run_now)
 

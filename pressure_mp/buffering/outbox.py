@@ -98,7 +98,7 @@ class Pending:
         self.items: list[bytes] = []
         self.limit = 0
         self.intake, self.flow = Intake.LOOK, Flow.MOVING
-        #: The one that sends these items; another one while the queue is full.
+        #: Sends these items; another outbox while the queue is full.
         self.outbox = self.home
         #: How many items are no longer here.
         self.number_sent = 0
@@ -200,7 +200,7 @@ class Pending:
         self._set_limit()
         del items[:number]
         if not items:
-            self._bytes = 0  # one that was counted may have been interrupted then
+            self._bytes = 0  # a put may have been interrupted after it counted its item
 
     def note_waiting(self, waits: bool) -> None:
         """Note that the next item waits for space in the queue, or does so no longer."""
@@ -338,7 +338,7 @@ class Outbox:
         if self.has_more:
             return False
         last, self.last = self.last, None
-        # What is put after this begins a run.
+        # The next put begins a run.
         if self.has_more:
             self.last = last
             return False

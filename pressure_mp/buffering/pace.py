@@ -10,7 +10,7 @@ from ..engines.contract.items import MOST_ITEMS
 #: Seconds for which the only consumer of a queue with a bound waits for the next item before it
 #: stands in line.
 WATCH = 0.05
-#: Seconds in which what is read is to be handed out.
+#: Seconds in which the items of one request are to be handed out.
 _WINDOW = 0.01
 #: A gap counts as one of so many seconds at most.
 _LONGEST_GAP = 0.05

@@ -321,8 +321,8 @@ class Reserving(DirectGet):
         self._try_to_end(partial(_try_once, queue), patience)
 
     def leave(self) -> None:
-        """End with the process. Nobody need see how many items were handed out, unless something
-        is reserved."""
+        """End with the process. Unless something is reserved, no other process need see how many
+        items were handed out."""
         presence = self._presence
         if presence is None or self._hand_outs is None:
             return

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Seconds for which the thread waits for more to send before it ends.
 _LINGER = 1.0
 #: Puts of which more than so many come within so many seconds behind each other are sent together;
-#: and so many more, where somebody waited for what was put.
+#: and so many more, where a get waited for the items.
 _MANY, _SOON, _PATIENT = 3, 2e-5, 100
 #: Seconds until an ending process first asks whether the broker answers.
 _FIRST_LOOK = 0.05
@@ -58,7 +58,7 @@ class Owner(NamedTuple):
 
 
 class Sender(Outbox):
-    """Sends what is in an outbox, in a thread.
+    """Sends the items of an outbox, in a thread.
 
     There is one for each broker, :func:`of`; and one for each queue that it found full, which is
     waited for there.
@@ -80,7 +80,7 @@ class Sender(Outbox):
         self._rests = True
         self._awake: SimpleQueue[None] = SimpleQueue()
         #: When a put last did without the thread, on the monotonic clock, and how many came soon
-        #: after one that did.
+        #: after such a put.
         self._put_here = -math.inf
         self._hasty = 0
 
@@ -100,11 +100,11 @@ class Sender(Outbox):
         return is_done
 
     def calm(self) -> None:
-        """Somebody waits for what was put: the next puts are not sent together."""
+        """Send the next puts one by one: a get waits for them."""
         self._hasty = -_PATIENT
 
     def line_up(self, puts: Puts, queue: ObjectAttachment) -> None:
-        """Send the items that were appended to those of a handle, after all that was put before."""
+        """Send the items that a handle appended, after all items that were put before."""
         pending = puts.pending
         with self.lock:
             if self.last is pending:
@@ -128,7 +128,7 @@ class Sender(Outbox):
     @property
     def is_inside(self) -> bool:
         """Whether the calling thread sends, or is in the midst of a put: as a signal handler, or a
-        finalizer, that cannot wait for what is to be sent."""
+        finalizer, that cannot wait for the items to be sent."""
         return threading.get_ident() in self._at_work or interrupts.is_held(self.lock)
 
     def _send_all(self) -> None:
@@ -231,7 +231,7 @@ _senders: weakref.WeakKeyDictionary[Engine, Sender] = weakref.WeakKeyDictionary(
 
 
 def of(engine: Engine) -> Sender:
-    """The one that sends to a broker what this process puts."""
+    """The sender of this process to a broker."""
     found = _senders.get(engine)
     if found is None:
         found = _senders.setdefault(engine, Sender(engine))

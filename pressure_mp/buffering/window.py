@@ -45,7 +45,7 @@ class WindowState(Enum):
 
     #: Nothing.
     EMPTY = "empty"
-    #: The items of a request whose reply is not known, and those that are here.
+    #: The items of a request whose reply is not known, and the items here.
     ASKED = "asked"
     #: The items that are here.
     OPEN = "open"
@@ -83,8 +83,8 @@ Taken = tuple[T, int, int]
 
 
 class Window(Generic[T]):
-    """The items, in the order of the queue. They are queued, too, and reserved: nobody else gets
-    them before the broker is told how many were handed out."""
+    """The items, in the order of the queue. They are queued, too, and reserved: no other consumer
+    gets them before the broker is told how many were handed out."""
 
     def __init__(self) -> None:
         self.state = EMPTY
@@ -148,7 +148,7 @@ class Window(Generic[T]):
 
     def must_end(self, now: float, hears: bool = False) -> bool:
         """Whether the reservation is to be ended before the next request: other consumers may have
-        ended it, or nobody ``hears`` the reply to the last request."""
+        ended it, or no call ``hears`` the reply to the last request."""
         return self.holds and (now >= self.until or (self.state is ASKED and not hears))
 
     def next_request(self, number: int, whole: bool = False) -> Reserve:
@@ -171,7 +171,7 @@ class Window(Generic[T]):
         size: int | None = 0
         while left > 0 and rest:
             (items, of_batch), rest = rest[0], rest[1:]
-            if items > left:  # nobody knows the bytes of a part of a batch
+            if items > left:  # the bytes of a part of a batch are unknown
                 items, of_batch, rest = left, None, [(items - left, None), *rest]
             left -= items
             size = None if size is None or of_batch is None else size + of_batch

@@ -16,7 +16,7 @@ from ..encoding.display import content_of
 from ..exceptions import PressureError, QueueDoesNotExistError
 from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
-from ..sync.passing import NextIsLarge, Passing
+from ..sync.forwarding import Forwarder, NextIsLarge
 from . import statuses
 from .broker import Broker, Named, broker_options
 from .completion import queue_name
@@ -201,17 +201,17 @@ def get(
     end = b"" if raw else b"\0" if null else b"\n"
     with reader_of_output() as reader:
         queue = _wait_for(broker, name, timeout)
-        with Passing(queue.name, queue.items.discipline, broker.options) as source:
+        with Forwarder(queue.name, queue.items.discipline, broker.options) as source:
             _write_items(source, _Writer(source, end, reader), limit, timeout)
 
 
 def _write_items(
-    source: Passing, writer: _Writer, limit: int | None, timeout: float | None
+    source: Forwarder, writer: _Writer, limit: int | None, timeout: float | None
 ) -> None:
     try:
         while limit is None or writer.number < limit:
             left = None if limit is None else limit - writer.number
-            source.pass_on(writer.write, left, timeout)
+            source.forward(writer.write, left, timeout)
             writer.check()
     except ShutDown:
         pass
@@ -239,7 +239,7 @@ def _wait_for(broker: Broker, name: str, timeout: float | None) -> Named:
 class _Writer:
     """Writes items to the standard output, and counts them."""
 
-    def __init__(self, source: Passing, end: bytes, reader: Reader) -> None:
+    def __init__(self, source: Forwarder, end: bytes, reader: Reader) -> None:
         self._source = source
         self._end = end
         self._reader = reader

@@ -19,7 +19,7 @@ from ..engines.contract.queues import How
 from ..exceptions import Empty, PressureError, ShutDown
 from ..operations.control import FIFO
 from ..operations.large import fetch
-from ..sync.passing import NextIsLarge, Passing
+from ..sync.forwarding import Forwarder, NextIsLarge
 from .broker import Broker, Named
 
 #: Disciplines in which an item goes to the end.
@@ -202,15 +202,15 @@ def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
     """Move the queued items, at most ``limit``: each leaves its queue when it is in the other one.
     The items that a killed move had in flight are moved first."""
     return_lost(queue)
-    with Passing(queue.name, queue.discipline, queue.broker.options) as passing:
-        mover = _Mover(queue, passing, loader)
+    with Forwarder(queue.name, queue.discipline, queue.broker.options) as forwarder:
+        mover = _Mover(queue, forwarder, loader)
         try:
             while limit is None or loader.number < limit:
                 left = None if limit is None else limit - loader.number
                 try:
-                    passing.pass_on(mover.load, left, 0)
+                    forwarder.forward(mover.load, left, 0)
                 except NextIsLarge:
-                    passing.pass_on_one(mover.load, 0)
+                    forwarder.forward_one(mover.load, 0)
                 mover.check()
         except (Empty, ShutDown):
             pass
@@ -219,9 +219,9 @@ def move_all(queue: Named, loader: Loader, limit: int | None) -> None:
 class _Mover:
     """Puts the items that are passed on."""
 
-    def __init__(self, queue: Named, passing: Passing, loader: Loader) -> None:
+    def __init__(self, queue: Named, forwarder: Forwarder, loader: Loader) -> None:
         self._queue = queue
-        self._passing = passing
+        self._forwarder = forwarder
         self._loader = loader
         self._problem: BaseException | None = None
         #: The next items and where they belong, in a discipline that needs to know.
@@ -257,7 +257,7 @@ class _Mover:
         self._next.clear()
 
     def _carried(self, item: bytes, sort_key: bytes) -> Carried:
-        content = self._passing.fetch(item) if is_manifest(item) else None
+        content = self._forwarder.fetch(item) if is_manifest(item) else None
         return Carried(item, content, sort_key)
 
     def check(self) -> None:

@@ -33,7 +33,7 @@ from ..polling import new_poll
 from ..sync.tasks.task import Task
 from . import calls
 from .call_queue import CallQueue
-from .hand import Hand
+from .taken_calls import TakenCalls
 
 #: The messages between a worker process and its starter, the process that started it.
 READY, FAILED, STOP = "ready", "failed", "stop"
@@ -168,7 +168,7 @@ def serve(
 
     ``note`` is told which call begins, and with None that it has ended.
     """
-    hand = Hand(queue, tube)
+    taken = TakenCalls(queue, tube)
     number = 0
 
     def is_told_before_waiting() -> bool:
@@ -180,7 +180,7 @@ def serve(
     while number != max_calls and not is_told():
         try:
             with until_told:
-                hand.take(None if max_calls is None else max_calls - number)
+                taken.take(None if max_calls is None else max_calls - number)
         except (WaitEnded, ShutDown, QueueDoesNotExistError):
             return
         except WrongServerError:
@@ -189,21 +189,21 @@ def serve(
             _log.warning("a worker of executor %r waits for the broker: %s", queue.name, error)
         except (DecodingError, AuthenticationError):
             _log.exception("a call of executor %r was buried", queue.name)
-        while (task := hand.begin()) is not None:
+        while (task := taken.begin()) is not None:
             if not isinstance(task.data, bytes):
-                hand.set_aside(task)
+                taken.set_aside(task)
                 continue
             number += 1
             note(task)
             with task.processing():
                 outcome = calls.run(task.data)
             note(None)
-            hand.end(task, outcome)
-            if hand.has_others and is_told():
-                hand.give_back()
+            taken.end(task, outcome)
+            if taken.has_others and is_told():
+                taken.give_back()
         del task
     try:
-        hand.finish()
+        taken.finish()
     except QueueDoesNotExistError:
         pass  # the queue is gone, and no process waits for outcomes
 

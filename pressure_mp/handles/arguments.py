@@ -83,7 +83,7 @@ def check_level(who: str, level: Level, address: Address) -> None:
 
 
 def check_durable(options: Options, address: Address) -> None:
-    """Raise ArgumentError if a put is to be confirmed where nobody can; or not, where the server
+    """Raise ArgumentError if a put is to be confirmed where no server can; or not, where the server
     alone decides that."""
     if options.durability and not address.capabilities.durable:
         raise ArgumentError(

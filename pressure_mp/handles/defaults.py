@@ -6,8 +6,8 @@ from typing import Any
 
 
 class Default:
-    """Stands for an option that was not stated: a queue is created with its ``value``, and one that
-    exists may have any other."""
+    """Stands for an option that was not stated: a queue is created with its ``value``, and an
+    existing queue may have any other."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

@@ -26,7 +26,7 @@ _PATIENCE = 0.005
 _log = logging.getLogger("pressure_mp")
 
 
-class Hand:
+class TakenCalls:
     """What one worker has. One thread takes the calls and runs them; while it has several, another
     sees to it that none waits for a long one."""
 
@@ -187,7 +187,9 @@ class Hand:
 
     def _have_help(self) -> None:
         if self._helper is None:
-            self._helper = threading.Thread(target=self._help, name="hand", daemon=True)
+            self._helper = threading.Thread(
+                target=self._help, name="pressure_mp taken calls", daemon=True
+            )
             self._helper.start()
         self._has_several.set()
 

@@ -1,4 +1,4 @@
-"""Items that are passed on to somewhere else: each leaves its queue when it has arrived there."""
+"""Forward items to a file, a pipe or another queue: each leaves its queue when it arrived there."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SIZE = 1000
 
 
 class NextIsLarge(PressureError):
-    """The content of the next item is kept apart: it is not passed on in one piece."""
+    """The content of the next item is kept apart: it is not forwarded in one piece."""
 
 
 class _AnyQueue(Queue[bytes]):
@@ -48,9 +48,9 @@ class _AnyQueue(Queue[bytes]):
         return super()._traits()._replace(make_operations=make, is_fifo=self._discipline == FIFO)
 
 
-class Passing:
-    """One queue, from which one thread passes items on. As a context manager: what was not passed
-    on goes back when the block ends, and is never elsewhere than at the broker."""
+class Forwarder:
+    """Forwards the items of one queue, in one thread. As a context manager: items that were not
+    forwarded go back when the block ends; they were never elsewhere than at the broker."""
 
     def __init__(self, name: str, discipline: str, options: dict[str, Any]) -> None:
         if discipline == FIFO:
@@ -74,7 +74,7 @@ class Passing:
             raise NextIsLarge(_TOO_LARGE)
         return self._codec.prepare().check(item)  # type: ignore[no-any-return]
 
-    def pass_on(
+    def forward(
         self, write: Callable[[list[bytes]], int], limit: int | None, timeout: float | None
     ) -> None:
         """Give ``write`` the next items, up to ``limit``, which returns how many it has dealt with,
@@ -85,8 +85,8 @@ class Passing:
         """
         gets: Any = self._gets
         if not self._queue.buffering.gets:
-            self.pass_on_one(write, timeout)
-        elif not gets.pass_on(self._queue, partial(_up_to, limit, write), True, timeout):
+            self.forward_one(write, timeout)
+        elif not gets.forward(self._queue, partial(_up_to, limit, write), True, timeout):
             raise NextIsLarge(_TOO_LARGE)
 
     def fetch(self, item: bytes) -> list[bytearray]:
@@ -96,7 +96,7 @@ class Passing:
             raise NextIsLarge("the content of the next item is gone; drop the item")
         return content
 
-    def pass_on_one(self, write: Callable[[list[bytes]], int], timeout: float | None) -> None:
+    def forward_one(self, write: Callable[[list[bytes]], int], timeout: float | None) -> None:
         """The same with one item, however large, of which nothing is fetched ahead."""
 
         taken: list[bytes] = []
