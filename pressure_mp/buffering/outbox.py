@@ -8,39 +8,40 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from enum import Enum, auto
-from typing import Any, NamedTuple
+from enum import Enum
+from typing import Any
 
 from ..exceptions import Full, PressureError
 from ..operations.batches import next_batch
+from ..states import Transition
 
 #: Only items of so many bytes are counted in bytes; and so many bytes, or one item, may wait.
 SMALL = 1 << 13
 MOST_BYTES = 1 << 24
 
 
-class Intake(Enum):
+class Intake(str, Enum):
     """What the next put does with its item."""
 
     #: Look first how much space the queue has.
-    LOOK = auto()
+    LOOK = "look"
     #: Add it, if there is room.
-    OPEN = auto()
+    OPEN = "open"
     #: Send it to the broker at once, and say what the broker says.
-    OFF = auto()
+    OFF = "off"
 
 
-class Flow(Enum):
+class Flow(str, Enum):
     """What becomes of the items that wait."""
 
-    MOVING = auto()
+    MOVING = "moving"
     #: The queue has no space for the next item.
-    STUCK = auto()
+    STUCK = "stuck"
     #: An item was refused, of which no call was told. None waits.
-    FAILED = auto()
+    FAILED = "failed"
 
 
-class Event(Enum):
+class Event(str, Enum):
     """What happens to a handle's items."""
 
     LOOKED = "the queue's space is known"
@@ -52,29 +53,21 @@ class Event(Enum):
     TURNED_OFF = "the handle was closed, the queue shut down, or the process ends"
 
 
-class Transition(NamedTuple):
-    """One way from a state to another."""
-
-    before: Intake | Flow
-    event: Event
-    after: Intake | Flow
-
-
 #: Every way there is. An event that is missing for a state does not change it.
 TRANSITIONS = (
-    Transition(Intake.LOOK, Event.LOOKED, Intake.OPEN),
-    Transition(Intake.OPEN, Event.FORGOT, Intake.LOOK),
-    Transition(Intake.OPEN, Event.REFUSED, Intake.LOOK),
-    Transition(Intake.LOOK, Event.TURNED_OFF, Intake.OFF),
-    Transition(Intake.OPEN, Event.TURNED_OFF, Intake.OFF),
-    Transition(Flow.MOVING, Event.FULL, Flow.STUCK),
-    Transition(Flow.STUCK, Event.SENT, Flow.MOVING),
-    Transition(Flow.MOVING, Event.REFUSED, Flow.FAILED),
-    Transition(Flow.STUCK, Event.REFUSED, Flow.FAILED),
-    Transition(Flow.FAILED, Event.TOLD, Flow.MOVING),
+    Transition(Intake.LOOK, Intake.OPEN, Event.LOOKED),
+    Transition(Intake.OPEN, Intake.LOOK, Event.FORGOT),
+    Transition(Intake.OPEN, Intake.LOOK, Event.REFUSED),
+    Transition(Intake.LOOK, Intake.OFF, Event.TURNED_OFF),
+    Transition(Intake.OPEN, Intake.OFF, Event.TURNED_OFF),
+    Transition(Flow.MOVING, Flow.STUCK, Event.FULL),
+    Transition(Flow.STUCK, Flow.MOVING, Event.SENT),
+    Transition(Flow.MOVING, Flow.FAILED, Event.REFUSED),
+    Transition(Flow.STUCK, Flow.FAILED, Event.REFUSED),
+    Transition(Flow.FAILED, Flow.MOVING, Event.TOLD),
 )
-_AFTER: dict[tuple[Intake | Flow, Event], Any] = {
-    (before, event): after for before, event, after in TRANSITIONS
+_AFTER: dict[tuple[str, str], Any] = {
+    (before, event): after for before, after, event, _ in TRANSITIONS
 }
 
 

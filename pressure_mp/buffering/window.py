@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from itertools import repeat
 from time import monotonic
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from .. import interrupts
 from ..effects import Operation
@@ -23,6 +23,7 @@ from ..engines.contract.items import (
     Reserved,
     ReserveReply,
 )
+from ..states import Transition
 from .pace import Pace
 
 #: Seconds after which items that were not handed out are for other consumers again.
@@ -40,7 +41,7 @@ _LEAST_AHEAD, _LONG = 32, 0.005
 T = TypeVar("T")
 
 
-class WindowState(Enum):
+class WindowState(str, Enum):
     """What the broker may keep for the reader."""
 
     #: Nothing.
@@ -54,15 +55,6 @@ class WindowState(Enum):
 
 
 EMPTY, ASKED, OPEN, CLOSING = WindowState
-
-
-class Transition(NamedTuple):
-    """One way from a state to another; ``when`` says on what condition, if on any."""
-
-    before: WindowState
-    after: WindowState
-    method: str
-    when: str = ""
 
 
 #: Every way there is. No other transition ever happens.

@@ -20,7 +20,7 @@ from pressure_mp.engines.contract.items import HandedOut, Reserved
 from pressure_mp.engines.contract.replies import Outcome
 
 HOUR = 3_600_000
-METHODS = {row.method for row in TRANSITIONS}
+METHODS = {row.operation for row in TRANSITIONS}
 
 
 class Noting(Window[bytes]):

@@ -76,7 +76,7 @@ ROOMS = {
     ),
     "buffering": (
         "background deadlines drivers effects encoding engines engines.contract "
-        "exceptions handles identity in_flight interrupts lifecycle operations events"
+        "exceptions handles identity in_flight interrupts lifecycle operations states events"
     ),
     "sync": (
         "buffering caller_warnings deadlines drivers effects encoding engines engines.contract "

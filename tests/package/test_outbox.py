@@ -58,11 +58,11 @@ def books():
 
 
 def test_the_table_has_each_way_once_and_leads_out_of_each_state_that_does_not_last():
-    ways = [(one.before, one.event) for one in TRANSITIONS]
+    ways = [(one.before, one.operation) for one in TRANSITIONS]
     assert len(set(ways)) == len(ways)
     assert {before for before, _ in ways} == {*Intake, *Flow} - {Intake.OFF}
     assert {event for _, event in ways} == set(Event)
-    for before, _, after in TRANSITIONS:
+    for before, after, _, _ in TRANSITIONS:
         assert type(before) is type(after)
         assert before is not after
 
