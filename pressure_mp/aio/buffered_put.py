@@ -107,7 +107,7 @@ class BufferedPut(DirectPut):
     async def settle(self) -> None:
         pending = self.pending
         number = pending.number_put
-        while pending.number_sent < number and not pending.is_stuck:
+        while (pending.number_sent < number or self._is_under_way) and not pending.is_stuck:
             pending.outbox.attend()
             await self._change()
 
@@ -116,13 +116,19 @@ class BufferedPut(DirectPut):
         they have."""
         pending = self.pending
         number = pending.number_put
-        while pending.number_sent < number:
+        while pending.number_sent < number or self._is_under_way:
             left = seconds_left(end)
             if left == 0:
                 return False
             pending.outbox.attend()
             await self._change(left)
         return True
+
+    @property
+    def _is_under_way(self) -> bool:
+        """Whether a batch was sent whose reply did not come yet; also if it was discarded since."""
+        under_way = self.pending.outbox.under_way
+        return under_way is not None and under_way[0] is self
 
     async def flush(self) -> None:
         await self.drain()
@@ -146,7 +152,7 @@ class BufferedPut(DirectPut):
 
     def tell(self) -> None:
         """Wake the tasks that wait for a change."""
-        if not len(self):
+        if not len(self) and not self._is_under_way:
             self._home.unsent.pop(self, None)
         changed, self._changed = self._changed, []
         for one in changed:
@@ -171,7 +177,6 @@ class BufferedPut(DirectPut):
         if self.pending.fail(items, error):
             self._home.failed[self] = None
             busy.add(self._home)
-            self.tell()
 
     def tell_failure(self) -> None:
         """Say in an ending process what no call was told."""
@@ -223,7 +228,7 @@ class LoopSender(Outbox):
         self._cancelled: asyncio.CancelledError | None = None
         self._gives_up = False  # it was cancelled once more, or for too long
         #: The batch that was sent, and of which nothing is known.
-        self._under_way: tuple[BufferedPut, list[bytes], int] | None = None
+        self.under_way: tuple[BufferedPut, list[bytes], int] | None = None
         #: The handles that have something to send, also where it waits for space.
         self.unsent: dict[BufferedPut, None] = {}
         #: The handles with an error of which no call was told.
@@ -272,7 +277,7 @@ class LoopSender(Outbox):
         """Send the next batch; whether any item of it has left."""
         puts: BufferedPut = run.owner
         items, batch = run.pending.items, run.next_batch()
-        self._under_way = puts, items, len(batch)
+        self.under_way = puts, items, len(batch)
         try:
             number = await puts.send(batch, self.is_apart and self._cancelled is None)
         except asyncio.CancelledError as error:  # the loop ends: what was put is sent first
@@ -287,7 +292,8 @@ class LoopSender(Outbox):
             puts.fail(items, error)
             return True
         finally:
-            self._under_way = None
+            self.under_way = None
+            puts.tell()
         puts.sent(items, number)
         is_full = number < len(batch) and items is run.pending.items
         if is_full and not self.is_apart:
@@ -305,8 +311,8 @@ class LoopSender(Outbox):
         task, unknown = self._task, 0
         if task is not None:
             at_exit.say(self.engine, partial(_go_on, task))
-        if self._under_way is not None:
-            puts, items, unknown = self._under_way
+        if self.under_way is not None:
+            puts, items, unknown = self.under_way
             puts.sent(items, unknown)
         if task is None or not task.get_loop().is_running():
             self._send_at_end()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..handles.objects import ObjectAttachment
 from .buffered_put import DirectPut
-from .incoming import DirectGet, Reserving, Run
+from .handles import run_open
+from .incoming import DirectGet, Reserving
 
 
 class Buffers:
@@ -12,6 +15,8 @@ class Buffers:
 
     __slots__ = ("incoming", "outgoing")
 
-    def __init__(self, run: Run, queue: ObjectAttachment) -> None:
+    def __init__(self, queue: ObjectAttachment) -> None:
         self.outgoing = DirectPut()
-        self.incoming = Reserving(run, queue) if queue.buffering.reserves else DirectGet()
+        self.incoming = DirectGet()
+        if queue.buffering.reserves:
+            self.incoming = Reserving(partial(run_open, queue), queue)

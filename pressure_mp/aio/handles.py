@@ -168,14 +168,7 @@ class Handle:
     async def _run_on(
         self, session: AsyncSession, operation: AnyOperation[T], watch: Watch | None = None
     ) -> T:
-        try:
-            return await adrive(operation, session, watch)
-        except QueueDoesNotExistError:
-            if self._at.is_anonymous:
-                self._at.check_open()  # closed, and no other process had it
-            raise
-        except PressureError as error:
-            raise_as_of_asyncio(error)
+        return await run_on(self._at, session, operation, watch)
 
     async def _give_up(self, lease: Lease, claim: Claim, error: BaseException) -> None:
         """A call was ended by this, mostly a cancellation: what it took, if anything, goes back."""
@@ -245,6 +238,28 @@ class ItemHandle(Handle):
 
     async def _delete(self, block: bool, timeout: float | None) -> None:
         await self._run(self._at.deleting(block, timeout))
+
+
+async def run_on(
+    queue: Attachment, session: AsyncSession, operation: AnyOperation[T], watch: Watch | None = None
+) -> T:
+    """Run an operation on a session, which ends with it."""
+    try:
+        return await adrive(operation, session, watch)
+    except QueueDoesNotExistError:
+        if queue.is_anonymous:
+            queue.check_open()  # closed, and no other process had it
+        raise
+    except PressureError as error:
+        raise_as_of_asyncio(error)
+
+
+async def run_open(queue: Attachment, operation: AnyOperation[T]) -> T:
+    """Run an operation on a queue that is open, also while items wait to be sent. It refers to no
+    handle: so the buffers of a handle do not keep it alive."""
+    binding = queue.binding
+    assert binding is not None, "its first use opened it"
+    return await run_on(queue, binding.asession(), operation)
 
 
 #: Runs an operation on the queue of a handle.

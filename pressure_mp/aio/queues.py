@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -33,6 +34,7 @@ from ..sync.absent import Absent, refuse_hooks
 from .administered import AdministeredQueue
 from .buffered_put import BufferedPut
 from .buffers import Buffers
+from .handles import run_open
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -104,7 +106,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         if found is None:
             for other in [other for other in self._buffers if other.is_closed()]:
                 del self._buffers[other]
-            found = self._buffers[loop] = Buffers(self._run_at_once, self._at)
+            found = self._buffers[loop] = Buffers(self._at)
         return found
 
     async def _run_behind(self, operation: AnyOperation[T]) -> T:
@@ -164,7 +166,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
                 self._at.buffering = self._at.buffering._replace(puts=0)
                 return False
             if not isinstance(here.outgoing, BufferedPut):
-                here.outgoing = BufferedPut(self._run_at_once, self._at)
+                here.outgoing = BufferedPut(partial(run_open, self._at), self._at)
         return True
 
     async def _putting(self, operation: AnyOperation[T], connection: object | None) -> T:
@@ -255,7 +257,8 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         item = here.incoming.take()
         if item is not None:
             return item
-        await self._here.outgoing.settle()
+        await self.open()
+        await here.outgoing.settle()
         return await here.incoming.next()
 
     async def _accept(self, item: bytes) -> Item:

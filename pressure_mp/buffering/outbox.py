@@ -201,17 +201,18 @@ class Pending:
 
     def fail(self, items: list[bytes], error: Exception) -> bool:
         """Send none of these ``items``: the next call raises the error. False if they were
-        discarded meanwhile."""
+        discarded meanwhile. An item that a thread adds at this moment is sent in its turn."""
         if items is not self.items:
             return False
         if not isinstance(error, PressureError):
             raised, error = error, PressureError(f"queue {self.queue!r}: {error!r}")
             error.__cause__ = raised
         self._failure = self._failure or error
-        self._failed += items
-        self.number_sent += len(items)
-        self._go(Event.REFUSED)
-        items.clear()
+        self._go(Event.REFUSED)  # from here on a put takes another way, but some are under way
+        number = len(items)
+        self._failed += items[:number]
+        self.number_sent += number
+        del items[:number]
         self._bytes = 0
         return True
 
@@ -335,8 +336,9 @@ class Outbox:
         if self.has_more:
             self.last = last
             return False
-        if self.is_apart and last is not None:
-            last.outbox = last.home
+        if self.is_apart:
+            for run in self._runs:
+                run.pending.outbox = run.pending.home
         self._runs.clear()
         return True
 

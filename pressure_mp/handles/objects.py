@@ -138,7 +138,8 @@ class ObjectAttachment(ItemAttachment):
         return self.hand_out(receive if look is None else self._looking(receive, look))
 
     def take_kept(self) -> list[Any]:
-        """Take the first item of an interrupted call, if there is one."""
+        """Take the first item of an interrupted call, if there is one. Raises HandleClosedError."""
+        self.check_open()
         try:
             for item in interrupts.pops(self.kept):
                 return [item]

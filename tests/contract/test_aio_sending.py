@@ -212,6 +212,38 @@ def test_items_wait_in_a_bounded_number_after_an_error_was_dropped(make, monkeyp
     loops.run(main)
 
 
+@pytest.mark.parametrize("how", ["delete", "shutdown"])
+def test_a_batch_on_its_way_is_waited_for_before_the_queue_ends(make, url, monkeypatch, how):
+    """Else it could come to another queue of that name."""
+    arrived = []
+
+    async def main():
+        q = make("queue")
+        await q.put("opens it")
+        await q.flush()
+        (puts,) = inside.outgoing_in_loops(q)
+        send, begins, may_go_on = puts.send, asyncio.Event(), asyncio.Event()
+
+        async def send_late(batch, waits):
+            begins.set()
+            await may_go_on.wait()
+            number = await send(batch, waits)
+            arrived.append(number)
+            return number
+
+        monkeypatch.setattr(puts, "send", send_late)
+        await q.put("on its way")
+        await begins.wait()
+        ending = asyncio.ensure_future(q.delete() if how == "delete" else q.shutdown(True))
+        await asyncio.sleep(0.05)
+        assert not ending.done()
+        may_go_on.set()
+        await ending
+        assert arrived == [1]
+
+    loops.run(main)
+
+
 def everything_of(q):
     while not q.empty():
         yield q.get_nowait()

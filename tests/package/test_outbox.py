@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from pressure_mp.buffering.outbox import (
@@ -183,6 +185,30 @@ def test_after_an_error_nothing_is_sent_until_a_call_was_told(books):
     assert one.take_failure() == (error, [b"1", b"2"])
     assert one.take_failure() == (None, [])
     assert not one.has_failed
+
+
+def test_an_item_that_a_thread_adds_while_others_fail_is_not_lost(books):
+    """A put that has found room appends its item without a lock, at any moment."""
+    for moment in range(40):
+        one = books.handle("one")
+        books.put(one, b"1", b"2")
+        steps = 0
+
+        def add(frame, event, argument, one=one, moment=moment):
+            nonlocal steps
+            steps += 1
+            if steps == moment:
+                one.items.append(b"3")
+
+        sys.setprofile(add)
+        try:
+            one.fail(one.items, ShutDown("it is shut down"))
+        finally:
+            sys.setprofile(None)
+        _, failed = one.take_failure()
+        expected = [b"1", b"2", b"3"] if steps >= moment > 0 else [b"1", b"2"]
+        assert failed + one.items == expected
+        assert one.number_put == len(expected)
 
 
 def test_an_error_that_is_none_of_ours_says_for_which_queue(books):
