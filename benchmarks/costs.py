@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pressure_mp import JoinableQueue, Queue
@@ -111,8 +112,7 @@ class _Untold(ObjectOperations):
 
 
 class _UntoldQueue(Queue):
-    def _make_operations(self) -> ObjectOperations:
-        return _Untold(self._name, FIFO)
+    _make_operations = staticmethod(partial(_Untold, discipline=FIFO))
 
 
 def in_flight(site: Site, rounds: int) -> None:

@@ -166,7 +166,8 @@ class BufferedPut(DirectPut):
     def _put_directly(
         self, queue: ObjectAttachment, item: bytes, block: bool, end: float | None
     ) -> None:
-        if not queue.put_in_memory(item):
+        # When modules are taken apart, only what the broker needs is still there.
+        if lifecycle.is_ending() or not queue.put_in_memory(item):
             self.run_put(queue, queue.operations.put(item, block, seconds_left(end)))
         self._forget_space()  # other clients may have put and got meanwhile
 
