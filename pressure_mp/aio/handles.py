@@ -1,4 +1,4 @@
-"""What all handles of asyncio share: the handle for threads that each one is made of."""
+"""What all handles of asyncio share: an attachment, and the handle for threads that has it too."""
 
 from __future__ import annotations
 

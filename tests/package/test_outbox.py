@@ -192,12 +192,11 @@ def test_an_item_that_a_thread_adds_while_others_fail_is_not_lost(books):
     for moment in range(40):
         one = books.handle("one")
         books.put(one, b"1", b"2")
-        steps = 0
+        steps: list[str] = []
 
-        def add(frame, event, argument, one=one, moment=moment):
-            nonlocal steps
-            steps += 1
-            if steps == moment:
+        def add(frame, event, argument, one=one, moment=moment, steps=steps):
+            steps.append(event)
+            if len(steps) == moment:
                 one.items.append(b"3")
 
         sys.setprofile(add)
@@ -206,7 +205,7 @@ def test_an_item_that_a_thread_adds_while_others_fail_is_not_lost(books):
         finally:
             sys.setprofile(None)
         _, failed = one.take_failure()
-        expected = [b"1", b"2", b"3"] if steps >= moment > 0 else [b"1", b"2"]
+        expected = [b"1", b"2", b"3"] if len(steps) >= moment > 0 else [b"1", b"2"]
         assert failed + one.items == expected
         assert one.number_put == len(expected)
 
