@@ -42,7 +42,7 @@ class Call(Coroutine[Any, Any, T]):
         return self._coroutine.__await__()
 
     def send(self, value: Any) -> Any:
-        """As a coroutine does; so do the next two."""
+        """Resume the coroutine (``Coroutine.send``)."""
         return self._coroutine.send(value)
 
     def throw(self, *error: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What all handles of asyncio share: an attachment, and the handle for threads that has it too."""
+"""Run the operations of an attachment in asyncio: the base of all handles of asyncio."""
 
 from __future__ import annotations
 
@@ -267,5 +267,5 @@ Run = Callable[[Operation[Any]], Coroutine[Any, Any, Any]]
 
 
 def runner_of(handle: Handle) -> Run:
-    """What runs operations on the queue of a handle, in the order of this loop's puts."""
+    """Return the function that runs operations on a handle's queue, after this loop's puts."""
     return handle._run

@@ -48,7 +48,7 @@ class Reserving(DirectGet):
     """Hands out the items that are reserved for one handle in one event loop."""
 
     def __init__(self, run: Run, queue: ObjectAttachment) -> None:
-        """``run`` runs an operation on the queue. The handle is open, and the event loop runs."""
+        """``run`` runs an operation on the queue, which is open when :meth:`next` is called."""
         self._run = run
         self._queue = queue
         self.window: Window[bytes] = Window()

@@ -30,7 +30,7 @@ class PressureQueue(ItemHandle):
 
     @classmethod
     def of(cls, handle: sync.PressureQueue) -> Self:
-        """As :meth:`Handle.of`: for a queue with the protocol."""
+        """Make a handle for asyncio to the queue of a handle for threads; see :meth:`Handle.of`."""
         return super().of(handle)
 
     async def create(self, bound: int = 0) -> None:

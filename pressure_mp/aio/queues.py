@@ -88,7 +88,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     @classmethod
     def of(cls, handle: sync.Queue[Item]) -> Self:
-        """As :meth:`Handle.of`: for items of the same type."""
+        """Make a handle for asyncio to the queue of a handle for threads; see :meth:`Handle.of`."""
         return super().of(handle)
 
     #: Whether it was, through this handle: then each put asks the broker, which says so.

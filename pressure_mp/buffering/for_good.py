@@ -169,8 +169,8 @@ class IncomingForGood(Incoming):
             raise
 
     def _ask_ahead(self, queue: ObjectAttachment, presence: Presence) -> None:
-        """Have the next reader ask for as many items as those that are handed out meanwhile, if
-        there may be so many. All items of its last call were handed out."""
+        """Let the next reader request as many items as this reader hands out meanwhile, if the
+        queue may have so many. All items of the next reader's last call were handed out."""
         reader, items = self._next, self._turn.items
         number = min(self._size - len(items), MOST_ITEMS)
         is_full = len(items) == MOST_ITEMS or sum(map(len, items)) > MOST_BYTES / 2

@@ -21,7 +21,7 @@ MOST_BYTES = 1 << 24
 
 
 class Intake(str, Enum):
-    """What the next put does with its item."""
+    """Tell where the next put sends its item."""
 
     #: Look first how much space the queue has.
     LOOK = "look"
@@ -32,7 +32,7 @@ class Intake(str, Enum):
 
 
 class Flow(str, Enum):
-    """What becomes of the items that wait."""
+    """Tell whether the waiting items can be sent."""
 
     MOVING = "moving"
     #: The queue has no space for the next item.
@@ -42,7 +42,7 @@ class Flow(str, Enum):
 
 
 class Event(str, Enum):
-    """What happens to a handle's items."""
+    """Name an event in the life of a handle's items."""
 
     LOOKED = "the queue's space is known"
     FORGOT = "the queue's space may have changed"
@@ -239,7 +239,7 @@ class Pending:
         )
 
     def left_behind(self, why: str | None = None) -> str:
-        """What an ending process says of the items; ``why`` they were not sent, or the error."""
+        """Word the message of an ending process: ``why`` the items were not sent, or the error."""
         number = len(self._failed) if why is None else len(self.items)
         return (
             f"{number} items that were put on queue {self.queue!r} were not sent, or it is not "
@@ -350,5 +350,5 @@ class Outbox:
 
     @property
     def owners(self) -> list[Any]:
-        """What sends the items that are here, in the order of the runs."""
+        """List the owners of the runs, in order, each once."""
         return list(dict.fromkeys(run.owner for run in self._runs))

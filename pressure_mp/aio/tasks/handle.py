@@ -24,7 +24,7 @@ class TaskHandle(Handle, Generic[Data]):
 
     @classmethod
     def of(cls, handle: sync.TaskQueue[Data]) -> Self:
-        """As :meth:`Handle.of`: for tasks with data of the same type."""
+        """Make a handle for asyncio to the queue of a handle for threads; see :meth:`Handle.of`."""
         return super().of(handle)
 
     async def _opened(self) -> TaskAttachment:
