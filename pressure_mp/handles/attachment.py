@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from .. import lifecycle
 from ..background import at_exit, lifetimes
@@ -87,6 +87,12 @@ class Attachment:
 
     operations: Any  # the operations of the queue's discipline
     traits: Traits
+
+    #: The attributes that are no part of a pickle: :meth:`begin` makes them.
+    of_one_process: ClassVar[tuple[str, ...]] = (
+        *("traits", "operations", "opening", "opens_later", "how", "binding", "hold", "is_closed"),
+        *("_presence", "token"),
+    )
 
     def __init__(
         self,
@@ -338,16 +344,10 @@ class Attachment:
         if self.is_anonymous and self.binding:
             lifetimes.escape(self.name, registry.engine(self.address))
         state = {**self.__dict__, "options": options}
-        for local in _OF_ONE_PROCESS:
+        for local in self.of_one_process:
             state.pop(local, None)
         return state
 
-
-#: The attributes that are no part of a pickle: :meth:`Attachment.begin` makes them.
-_OF_ONE_PROCESS = (
-    *("traits", "operations", "opening", "opens_later", "how", "binding", "hold", "is_closed"),
-    *("_presence", "token"),
-)
 
 #: The attachments that have something here that a forked child must not have too.
 inheritable: weakref.WeakSet[Attachment] = weakref.WeakSet()

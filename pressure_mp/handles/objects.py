@@ -54,6 +54,8 @@ class ObjectAttachment(ItemAttachment):
     #: Whether the queue had a bound when this handle was made.
     had_bound = False
 
+    of_one_process = (*ItemAttachment.of_one_process, "kept", "readable", "before_get")
+
     def begin(self, traits: Traits) -> None:
         super().begin(traits)
         self.was_put_to = False
@@ -209,11 +211,6 @@ class ObjectAttachment(ItemAttachment):
     def accept(self, received: Any, claim: Any) -> Any:
         """The object in what :meth:`receive` returned."""
         return drive_on(self.operations.accept(received), claim)
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        del state["kept"], state["readable"], state["before_get"]
-        return state
 
 
 class UntilDone(ObjectAttachment):

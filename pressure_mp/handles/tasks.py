@@ -46,16 +46,13 @@ class TaskAttachment(Attachment):
     #: Makes ids, in a queue whose ids a callable makes.
     make_id: Callable[[], int | str] | None
 
+    of_one_process = (*Attachment.of_one_process, "_stats")
+
     def begin(self, traits: Traits) -> None:
         super().begin(traits)
         self._stats: TaskStats | None = None
         if "settings" in self.__dict__:  # it was unpickled
             self.equip()
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = super().__getstate__()
-        del state["_stats"]
-        return state
 
     def learn(self, settings: TaskSettings) -> None:
         """Note the settings of the queue, which is open now."""
