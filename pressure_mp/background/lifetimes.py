@@ -45,6 +45,8 @@ _GATHER = 0.05
 #: How many queues of one broker a call handles, and the seconds that the broker has for it.
 _LOT = 100
 _PATIENCE = 2.0
+#: How often the thread tries: a machine that stands still for so long is no broker that is away.
+_TRIES = 2
 
 #: A queue of an engine.
 _Key = tuple[int, str]
@@ -263,9 +265,10 @@ def _dismiss_dropped() -> None:
     with _lock:
         _in_hand.update(_uses.pop(key) for key in _take_dropped())
     try:
-        for engine, uses in _by_engine(_in_hand):
-            with suppress(PressureError):
-                _dismiss_in_lots(engine, uses)
+        for _ in range(_TRIES):
+            for engine, uses in _by_engine(_in_hand):
+                with suppress(PressureError):
+                    _dismiss_in_lots(engine, uses)
     finally:  # the process's end tries again, or the next thread
         with _lock:
             for use in _in_hand:

@@ -21,7 +21,7 @@ from programs import lifetimes as programs
 from waiting import HOURS, LIMIT, lasting, until
 
 import pressure_mp
-from pressure_mp import Queue, aio
+from pressure_mp import BrokerUnavailable, Queue, aio
 from pressure_mp.background import lifetimes
 from pressure_mp.identity import processes
 
@@ -217,6 +217,24 @@ def test_a_queue_that_was_dropped_while_its_broker_was_away_goes_with_the_next(o
     gc.collect()
     with own_server.client() as client:
         until(lambda: lasting(client, f"{name}*") == [])
+
+
+def test_a_broker_that_answers_too_late_once_is_asked_again_at_once(broker, monkeypatch):
+    """Nothing else may be dropped for long."""
+    dismiss, asked = lifetimes._dismiss_at_once, []
+
+    def late_once(engine, uses, options):
+        asked.append(len(uses))
+        if len(asked) == 1:
+            raise BrokerUnavailable("no answer in time")
+        dismiss(engine, uses, options)
+
+    monkeypatch.setattr(lifetimes, "_dismiss_at_once", late_once)
+    queues = [Queue() for _ in range(3)]
+    queues.clear()
+    gc.collect()
+    until(lambda: broker.left() == [])
+    assert asked == [3, 3]
 
 
 def test_a_queue_lives_as_long_as_one_of_its_users(broker):
