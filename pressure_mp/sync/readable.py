@@ -54,6 +54,7 @@ class Readable:
         """Begin: a new descriptor, or the descriptor of a forked child."""
         self._lock = threading.Lock()
         self._ends: tuple[Descriptor, Descriptor] | None = None
+        self._left: list[Descriptor] = []  # the ends of pipes of which the program closed one
         self._has_byte = False
         self._is_closed = False
         self._looks = 0
@@ -100,8 +101,10 @@ class Readable:
     def _has_ends(self) -> bool:
         if self._ends is None:
             return False
-        if not all(end.is_open for end in self._ends):  # the program closed all descriptors
-            self.drop()
+        if not all(end.is_open for end in self._ends):
+            # The program closes all descriptors, and may close the other end at this moment.
+            self._left += self._ends
+            self._ends = None
             return False
         return True
 
@@ -170,8 +173,9 @@ class Readable:
 
     def drop(self) -> None:
         """Let go of the pipe."""
-        ends, self._ends = self._ends, None
-        for end in ends or ():
+        ends, self._ends = [*self._left, *(self._ends or ())], None
+        self._left = []
+        for end in ends:
             end.close()
 
     def __del__(self) -> None:

@@ -285,6 +285,50 @@ def test_a_program_that_closes_it_has_its_own_file_left_alone(url, name, tmp_pat
         os.close(number)
 
 
+def test_a_program_that_closes_both_ends_during_a_look_has_its_own_file_left_alone(
+    url, name, tmp_path, monkeypatch
+):
+    """The look finds one end closed, and the program takes the other number at that moment."""
+    with Queue(name=name, url=url) as q, open(tmp_path / "own", "w+b") as own:
+        q.fileno()
+        descriptor = q._at.readable
+        with descriptor._lock:  # no other look comes in between
+            read, write = (end.number for end in descriptor._ends)
+            os.dup2(own.fileno(), read)
+            close, taken = os.close, []
+
+            def take_first(number):
+                if number == write:
+                    taken.append(os.dup2(own.fileno(), write))
+                close(number)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "close", take_first)
+                assert not descriptor._has_ends()
+            if not taken:
+                os.dup2(own.fileno(), write)
+        q.put(1)
+        assert wait([q._reader], LIMIT)
+        q.delete()
+    for number in (read, write):
+        assert os.path.samestat(os.fstat(number), os.stat(tmp_path / "own"))
+        os.close(number)
+
+
+def test_a_program_that_closes_one_end_leaves_no_other_open(url, name):
+    with Queue(name=name, url=url) as q:
+        q.fileno()
+        read, write = (end.number for end in q._at.readable._ends)
+        os.close(read)
+        q._at.readable.look()
+        q.fileno()
+        new = [end.number for end in q._at.readable._ends]
+        q.delete()
+    for number in {read, write, *new}:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(number)
+
+
 def test_a_program_that_closes_it_while_the_broker_is_asked_has_its_own_file_left_alone(
     url, name, tmp_path, monkeypatch
 ):
