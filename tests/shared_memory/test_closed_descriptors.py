@@ -55,8 +55,8 @@ def test_a_daemon_uses_a_queue_and_its_own_files_stay_as_they_are(server, start,
         assert queue.get() == 0
         daemon = start(closing.be_a_daemon, queue, str(tmp_path))
         daemon.join(LIMIT)
-        assert daemon.exitcode == 0
         assert json.loads((tmp_path / "faults").read_text()) == []
+        assert daemon.exitcode == 0
         left = [*range(1, 20), "from the daemon", *range(100, 110)]
         assert queue.get_many(100) == left[4:]
 

@@ -8,11 +8,11 @@ import gc
 import json
 import os
 import struct
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pressure_mp import PressureError
 from pressure_mp.engines.shared import ring_files
 from pressure_mp.engines.shared.locks import BUSY
 
@@ -50,10 +50,10 @@ class OwnFiles:
                     faults.append(f"after {after}: {path} is another file")
                 if Path(path).read_bytes() != b"own":
                     faults.append(f"after {after}: {path} has other content")
+                # The look has closed the file, and so released the locks.
+                fcntl.lockf(descriptor, fcntl.LOCK_EX, 3, 0)
             except OSError as error:
-                faults.append(f"after {after}: {path}: {error}")
-            # The look has closed the file, and so released the locks.
-            fcntl.lockf(descriptor, fcntl.LOCK_EX, 3, 0)
+                faults.append(f"after {after}: {path} ({descriptor}): {error}")
 
     def check_locks(self, faults: list[str], after: str) -> None:
         """The same of the locks, which only another process sees."""
@@ -100,8 +100,8 @@ def be_a_daemon(queue: Any, folder: str) -> None:
     for name, call in CALLS.items():
         try:
             call(queue)
-        except PressureError as error:
-            faults.append(f"{name} raised {type(error).__name__}: {error}")
+        except Exception:  # standard error is closed
+            faults.append(f"{name} raised {traceback.format_exc()}")
         check(name)
     queue.close()
     del queue
