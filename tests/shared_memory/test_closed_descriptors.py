@@ -33,6 +33,9 @@ def start():
     started = []
 
     def start(program, *arguments):
+        # A connection that an earlier test dropped would be collected in the child, and close a
+        # file of the child's.
+        gc.collect()
         process = forking.Process(target=program, args=arguments, daemon=True)
         process.start()
         started.append(process)
