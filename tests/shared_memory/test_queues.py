@@ -37,6 +37,7 @@ from pressure_mp import (
 )
 from pressure_mp.engines.contract.session import is_local
 from pressure_mp.engines.shared import header, linux, ring_files
+from pressure_mp.engines.shared import ring as rings
 from pressure_mp.engines.shared.locks import BUSY
 from pressure_mp.engines.shared.reading import Ring
 from pressure_mp.identity import hand_outs, shared_folder
@@ -301,9 +302,21 @@ def test_items_are_signed_when_they_leave_the_memory_and_only_then(make):
     assert queue.get(timeout=LIMIT) == "signed"
 
 
-def test_what_needs_more_room_than_the_memory_has_goes_to_the_broker_in_order(make, monkeypatch):
+def test_a_producer_far_ahead_of_its_consumer_stays_in_memory(make):
     queue = make()
-    items = [bytes([number % 256]) * 100_000 for number in range(700)]
+    items = [bytes([number % 256]) * 100_000 for number in range(1500)]
+    for item in items:
+        queue.put(item)
+    queue.flush()
+    assert is_here(queue)
+    assert [queue.get(timeout=LIMIT) for _ in items] == items
+    assert is_here(queue)
+
+
+def test_what_needs_more_room_than_the_memory_has_goes_to_the_broker_in_order(make, monkeypatch):
+    monkeypatch.setattr(rings, "_UNITS", 1 << 20)
+    queue = make()
+    items = [bytes([number % 256]) * 100_000 for number in range(100)]
     for item in items:
         queue.put(item)
     queue.flush()

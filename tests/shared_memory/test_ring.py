@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import random
+import tempfile
 import uuid
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,7 @@ from pressure_mp.engines.shared import header
 from pressure_mp.engines.shared import ring as rings
 from pressure_mp.engines.shared.reading import Ring
 
-_SIZES = st.one_of(st.integers(0, 40), st.integers(200, 900))
+_SIZES = st.one_of(st.integers(0, 40), st.integers(1000, 6000))
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.lists(_SIZES, min_size=1, max_size=6)),
@@ -34,17 +37,23 @@ class Taking:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("rings")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
 def make(folder, monkeypatch):
-    """Rings of 4 KB behind 256 bytes, which begin again there when they are empty behind 512."""
-    monkeypatch.setattr(rings, "_SIZE", 4096 + 256)
-    monkeypatch.setattr(rings, "_UNITS", 512 + 32)
-    monkeypatch.setattr(rings, "_BEGIN", 32)
-    monkeypatch.setattr(rings, "_NEAR", 32 + 64)
+    """Rings of 16 pages behind one page, which begin again there when they are empty. Takes free
+    all pages but one."""
+    monkeypatch.setattr(rings, "_SIZE", 17 * header.PAGE)
+    monkeypatch.setattr(rings, "_UNITS", 17 * 512)
+    monkeypatch.setattr(rings, "_BEGIN", 512)
+    monkeypatch.setattr(rings, "_HOT", 512 * 6)
+    monkeypatch.setattr(rings, "_NEAR", 512 + 64)
+    monkeypatch.setattr(rings, "_PART", header.PAGE)
+    monkeypatch.setattr(rings, "_MOST_TAKEN", 1024)
+    monkeypatch.setattr(rings, "_LEFT", 512)
     return lambda bound=0: Ring(str(folder / uuid.uuid4().hex), bound)
 
 
@@ -60,7 +69,7 @@ def test_it_is_a_queue_whatever_is_done(make, bound):
                 added = ring.append(items)
                 room = bound - len(model) if bound else len(items)
                 assert added == -1 or added <= max(room, 0)
-                assert added != -1 or sum(map(len, model)) + len(items[0]) > 1400
+                assert added != -1 or sum(map(len, model)) + len(items[0]) > 16_000
                 model += items[: max(added, 0)]
             elif step == "take":
                 taker = Taking()
@@ -87,10 +96,69 @@ def test_it_is_a_queue_whatever_is_done(make, bound):
     check()
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_it_is_a_queue_at_every_length_and_writes_only_where_memory_is_allocated(
+    make, monkeypatch, seed
+):
+    chance, calls, allocate = random.Random(seed), [], os.posix_fallocate
+    monkeypatch.setattr(rings, "_SIZE", 40 * header.PAGE)
+    monkeypatch.setattr(rings, "_UNITS", 40 * 512)
+    monkeypatch.setattr(os, "posix_fallocate", lambda *where: calls.append(allocate(*where)))
+    ring, model, taken, seen = make(), deque(), [], set()
+    for number in range(3000):
+        if number % 40 == 0:
+            wanted = chance.choice([0, 1, 3, 8, 15, 30, 50, 100])
+            size = chance.choice([10, 500, 4000])
+        calls.clear()
+        before = os.stat(ring.path).st_blocks
+        if taken and chance.random() < 0.1:
+            given = list(taken)
+            if ring.give_back(given):
+                model.extendleft(reversed(taken))
+            taken = []
+        elif len(model) < wanted or chance.random() < 0.3:
+            item = number.to_bytes(4, "little") * chance.randint(1, size)
+            added = ring.append([item])
+            model += [item] * (added == 1)
+        else:
+            taker = Taking()
+            assert ring.take(chance.randint(1, 3), taker) == bool(model)
+            taken = taker.taken_here
+            assert taken == [model.popleft() for _ in taken]
+        assert os.stat(ring.path).st_blocks <= before or calls
+        assert ring.length == len(model)
+        top, tail = ring._cells[header.TOP], ring._cells[header.TAIL] & header.PLACE
+        seen.add((top > 0) + (0 < top <= tail))
+    assert ring.read(0, 1000) == list(model)
+    assert seen == {0, 1, 2}  # all states of the ring
+
+
+def test_memory_is_allocated_for_the_queued_items_only(make, monkeypatch):
+    monkeypatch.setattr(rings, "_SIZE", 1 << 24)
+    monkeypatch.setattr(rings, "_UNITS", 1 << 21)
+    ring = make()
+    item = bytes(header.PAGE)
+
+    def pages():
+        return os.stat(ring.path).st_blocks * 512 // header.PAGE
+
+    for _ in range(1000):
+        assert ring.append([item]) == 1
+    assert pages() > 1000
+    for left in reversed(range(1000)):
+        assert ring.take(1, Taking())
+        assert pages() < left + 16
+    assert ring.append([item]) == 1
+    for _ in range(5000):  # a queue that is never empty goes round in the file
+        assert ring.append([item, item]) == 2
+        assert ring.take(2, Taking())
+        assert pages() < 16
+
+
 def test_what_is_larger_than_the_ring_finds_no_room(make):
     ring = make()
-    assert ring.append([bytes(5000)]) == -1
-    assert ring.append([b"x", bytes(5000)]) == 1
+    assert ring.append([bytes(70_000)]) == -1
+    assert ring.append([b"x", bytes(70_000)]) == 1
     assert ring.read(0, 10) == [b"x"]
 
 

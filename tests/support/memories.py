@@ -122,6 +122,7 @@ BINDING = {
 RING = {
     "_address": MADE,
     "_cells": MADE,
+    "_frees": MADE,  # of a thread: no in a child
     "_file": MADE,  # opened again where the program has closed it
     "_lengths": MADE,
     "_map": MADE,

@@ -43,9 +43,11 @@ _LINE = 8  # numbers in a cache line
     TAKER,
     SIGNED,
     NEXT_ENDED,
-) = range(0, 20 * _LINE, _LINE)
+    FREED,
+    TOP,
+) = range(0, 22 * _LINE, _LINE)
 #: The index of the numbers of readers whose reservations others ended, two for each reader.
-ENDED, MOST_ENDED = 20 * _LINE, 64
+ENDED, MOST_ENDED = 22 * _LINE, 64
 #: The offsets of the names of the clients that put last and took last.
 _PUTTER, _LAST_TAKER, _NAME_SIZE = 2560, 2816, 256
 #: The offset of the name of the reader that reserved items: its length, and then the name.
@@ -198,10 +200,16 @@ class Header:
         memory."""
         self._cells[STATE] = state
         if state == MOVED:
-            begin = max(PAGE, mmap.PAGESIZE)
-            with suppress(OSError):  # some file systems cannot do so
-                self._map.madvise(mmap.MADV_REMOVE, begin, PAGE + self._size - begin)
+            self.remove(0, self._size)
         self.tell_all()
+
+    def remove(self, begin: int, end: int) -> None:
+        """Give the memory of a part of the ring back to the system, as far as it is whole pages."""
+        first = -(-(PAGE + begin) // mmap.PAGESIZE) * mmap.PAGESIZE
+        size = (PAGE + end - first) // mmap.PAGESIZE * mmap.PAGESIZE
+        if size > 0:
+            with suppress(OSError):  # some file systems cannot do so
+                self._map.madvise(mmap.MADV_REMOVE, first, size)
 
     # Waiting
 

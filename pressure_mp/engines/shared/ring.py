@@ -8,6 +8,16 @@ takes: each holds a lock of the file (fcntl(2)), which the kernel releases when 
 The end, and the beginning, are one number each: how many records ever came before it, and in the
 lower 28 bits its position in the ring, in units of eight bytes.
 
+The next record may be at another position: then a mark is in place of its length. The file system
+allocates the file as far as puts need it. The first part stays allocated, and a short queue goes
+round in it. A longer queue goes on behind it, where takes give the memory back to the system:
+
+- The last records are behind the first: no :data:`~.header.TOP`. At the end of the first part, puts
+  go to the beginning if more is free there than is queued.
+- They are at the beginning, before :data:`~.header.FREED`: if there is no more room, puts go on
+  behind the records that were there before, at TOP.
+- They are behind TOP, until takes have come there too.
+
 The steps that a signal handler must not interrupt have no call in them (see :mod:`~...interrupts`):
 a handler may put and take too, in the midst of any of these functions, as it has the same locks.
 """
@@ -27,25 +37,34 @@ from .header import (
     BYTES_IN,
     BYTES_OUT,
     COUNT,
+    FREED,
     HEAD,
     PAGE,
     PLACE,
     SIGNED,
     TAIL,
     TAKER,
+    TOP,
     Header,
 )
 
 #: Bytes of the ring, most of which the file system never allocates: a short queue stays near the
 #: beginning.
-_SIZE = 1 << 26
+_SIZE = 1 << 30
 _UNITS = _SIZE >> 3
 #: The position at which an empty ring begins, in units: before it there is room for items that are
 #: put in front.
 _BEGIN = 1 << 18
+#: The position up to which the file stays allocated.
+_HOT = 1 << 23
 #: An empty ring begins there again when it is behind this position.
 _NEAR = _BEGIN + (1 << 13)
-#: In place of a length: the next record is at the position where an empty ring begins.
+#: How many bytes are allocated at a time, at most.
+_PART = 1 << 22
+#: The most units before the first item that are not freed, and how many a take leaves there: a
+#: signal handler that takes in the midst of a take frees nothing that the take still reads.
+_MOST_TAKEN, _LEFT = 1 << 20, 1 << 19
+#: In place of a length, and added to a position: the next record is there.
 _SKIP = 1 << 63
 _FIRST = PAGE + 8
 
@@ -68,6 +87,13 @@ class Records(Header):
         """``bound``: make the file, for a queue with that bound; None opens an existing file."""
         super().__init__(path, bound, _SIZE, 8 * _BEGIN)
         self._lengths = memoryview(self._map)[PAGE:].cast("Q")
+        self._frees = False  # a thread gives memory back
+        if bound is not None:
+            self._cells[FREED] = _BEGIN
+
+    def after_fork(self) -> None:
+        super().after_fork()
+        self._frees = False
 
     # Putting, with the lock for puts
 
@@ -87,13 +113,16 @@ class Records(Header):
             # A take of the last record may have gone back to the beginning.
             at = first if tail >> 28 == head >> 28 else tail & PLACE
             while True:
-                place, skips = self._find_place(at, first, len(blob) >> 3)
+                place = self._find_place(at, len(blob) >> 3)
                 if place >= 0 or number == 1:
                     break
                 number //= 2
                 blob, size = _encode(items[:number])
+            goes_round = 0 <= place < at
+            if goes_round:
+                cells[ALLOCATED] = min(cells[ALLOCATED], 8 * _HOT)
             behind = (place << 3) + len(blob) + 8
-            if place < 0 or (behind > cells[ALLOCATED] and not self._allocate(behind)):
+            if place < 0 or (behind > cells[ALLOCATED] and not self._allocate(place << 3, behind)):
                 return -1
             begin = PAGE + (place << 3)
             stop, end = begin + len(blob), place + (len(blob) >> 3)
@@ -104,33 +133,39 @@ class Records(Header):
                 continue
             if now >> 28 < head >> 28:  # items were put in front, into the free part
                 continue
-            if skips:
-                self._lengths[at] = _SKIP
+            if place != at:
+                self._lengths[at] = _SKIP + place
+            if goes_round:
+                cells[TOP] = at + 1
             self._map[begin:stop] = blob
             cells[BYTES_IN] += size
             cells[TAIL] = came << 28 | end
             return number
 
-    @staticmethod
-    def _find_place(at: int, first: int, units: int) -> tuple[int, bool]:
-        """Find the position for so many units, and whether they skip the rest of the ring; -1 when
-        there is no room. One unit stays free, to tell a full ring from an empty one."""
-        if at >= first:
-            if at + units < _UNITS:
-                return at, False
-            return (_BEGIN, True) if _BEGIN + units < first else (-1, False)
-        return (at, False) if at + units < first else (-1, False)
+    def _find_place(self, at: int, units: int) -> int:
+        """Find the position for so many units behind ``at``; -1 when there is no room."""
+        freed, top = self._cells[FREED], self._cells[TOP]
+        if at < freed:
+            place = at if at + units < freed else top
+            return place if place + units < _UNITS else -1
+        may_go_round = not top and _BEGIN + units < freed
+        if may_go_round and at + units >= _HOT and at - freed < freed - _BEGIN:
+            return _BEGIN
+        if at + units < _UNITS:
+            return at
+        return _BEGIN if may_go_round else -1
 
-    def _allocate(self, end: int) -> bool:
-        """Have the file system allocate the file up to ``end``; return whether it did. A write to a
-        part that is not allocated would end the process when there is no more memory."""
-        has = self._cells[ALLOCATED]
-        grown = 2 * (has - 8 * _BEGIN) + 8 * _BEGIN
-        wanted = min(max(-(-end // PAGE) * PAGE, grown), _SIZE)
-        if not self._reserve(has, wanted):
-            return False
-        self._cells[ALLOCATED] = max(wanted, self._cells[ALLOCATED])
-        return True
+    def _allocate(self, begin: int, end: int) -> bool:
+        """Have the file system allocate the file from ``begin`` to ``end``; return whether it did.
+        A write to a part that is not allocated would end the process when there is no more
+        memory."""
+        has = max(self._cells[ALLOCATED], begin // PAGE * PAGE)
+        least = -(-end // PAGE) * PAGE
+        for wanted in (min(has + min(has - 8 * _BEGIN, _PART), _SIZE), least):
+            if wanted >= least and self._reserve(has, wanted):
+                self._cells[ALLOCATED] = max(wanted, self._cells[ALLOCATED])
+                return True
+        return False
 
     def _reserve(self, begin: int, end: int) -> bool:
         try:
@@ -160,6 +195,8 @@ class Records(Header):
             cells[HEAD] = begins << 28 | place
             cells[TAKER] = self.process
             taker.taken_here = items
+            if not 0 <= place - cells[FREED] <= _MOST_TAKEN:
+                self._free_taken()
             if place > _NEAR and cells[TAIL] >> 28 == begins:
                 self.putting.run(self._rewind, 0.0)
             return True
@@ -167,11 +204,47 @@ class Records(Header):
     def _rewind(self) -> None:
         """Let an empty ring begin at its beginning again, so that it stays small; with both
         locks."""
-        tail, head = self._cells[TAIL], self._cells[HEAD]
-        if tail >> 28 == head >> 28:
+        cells = self._cells
+        tail, head = cells[TAIL], cells[HEAD]
+        if tail >> 28 == head >> 28 and self._free(_HOT, _UNITS, _BEGIN):
             # In this order: the beginning says where the next record of an empty ring is written.
-            self._cells[TAIL] = tail - (tail & PLACE) + _BEGIN
-            self._cells[HEAD] = head - (head & PLACE) + _BEGIN
+            cells[TAIL] = tail - (tail & PLACE) + _BEGIN
+            cells[HEAD] = head - (head & PLACE) + _BEGIN
+
+    def _free_taken(self) -> None:
+        """Let puts use the room of taken items, and give memory back to the system."""
+        first, freed = self._cells[HEAD] & PLACE, self._cells[FREED]
+        if first < freed:  # it is at the beginning
+            if self._cells[TAIL] & PLACE < freed:
+                self.putting.run(self._end_round, 0.0)
+        elif first - freed > _MOST_TAKEN:
+            end = (first - _LEFT) * 8 // PAGE * PAGE >> 3
+            self._free(freed, end, end)
+
+    def _end_round(self) -> None:
+        """Note that all records are at the beginning, if so; with both locks."""
+        freed = self._cells[FREED]
+        if self._cells[HEAD] & PLACE < freed and self._cells[TAIL] & PLACE < freed:
+            self._free(freed, _UNITS, _BEGIN)
+
+    def _free(self, begin: int, end: int, freed: int) -> bool:
+        """Give memory back to the system, and then let puts use all up to ``freed``. Returns False
+        in a signal handler that comes in the midst of this."""
+        cells = self._cells
+        if self._frees:
+            return False
+        self._frees = True
+        try:
+            if max(cells[ALLOCATED], 8 * cells[TOP]) > 8 * _HOT:
+                self.remove(8 * max(begin, _HOT), 8 * end)
+            if cells[HEAD] & PLACE >= cells[TOP] or freed == _BEGIN:
+                cells[TOP] = 0
+            if freed == _BEGIN:
+                cells[ALLOCATED] = min(cells[ALLOCATED], 8 * _HOT)
+            cells[FREED] = freed
+        finally:
+            self._frees = False
+        return True
 
     def give_back(self, items: list[bytes]) -> bool:
         """Put taken items in front, and empty the list; with the lock for puts, too. Returns False
@@ -182,11 +255,11 @@ class Records(Header):
         while True:
             tail, head = cells[TAIL], cells[HEAD]
             first = head & PLACE
-            at = first if tail >> 28 == head >> 28 else tail & PLACE
             place = first - units
-            if place < 0 or (at < first and place <= at):
+            goes_round = cells[TOP] > 0
+            if place < 0 or (goes_round and place < cells[FREED] <= first):
                 return False
-            if place < _BEGIN and not self._reserve(8 * place, 8 * min(first, _BEGIN)):
+            if not self._reserve(8 * place, 8 * first):
                 return False
             begin = PAGE + (place << 3)
             stop = begin + len(blob)
@@ -196,6 +269,8 @@ class Records(Header):
                 continue
             self._map[begin:stop] = blob
             cells[BYTES_OUT] -= size
+            if place < cells[FREED] and not goes_round:
+                cells[FREED] = place
             if tail >> 28 == head >> 28:
                 cells[TAIL] = tail - (tail & PLACE) + first
             cells[HEAD] = begins << 28 | place
@@ -220,8 +295,9 @@ class Records(Header):
         size, add = 0, items.append
         for _ in range(number):
             length = lengths[place]
-            if length == _SKIP:
-                place, length = _BEGIN, lengths[_BEGIN]
+            if length >= _SKIP:
+                place = length - _SKIP
+                length = lengths[place]
             at = _FIRST + (place << 3)
             add(found[at : at + length])
             size += length
@@ -240,14 +316,17 @@ class Records(Header):
                 return
             for _ in range(number):
                 length = lengths[place]
-                if length == _SKIP:
-                    place, length = _BEGIN, lengths[_BEGIN]
+                if length >= _SKIP:
+                    place = length - _SKIP
+                    length = lengths[place]
                 size += length
                 place += length + 15 >> 3
             # From here on there is no call.
             if cells[HEAD] == head:
                 cells[BYTES_OUT] += size
                 cells[HEAD] = (first & COUNT) << 28 | place
+                if not 0 <= place - cells[FREED] <= _MOST_TAKEN:
+                    self._free_taken()
                 if place > _NEAR and cells[TAIL] >> 28 == first & COUNT:
                     self.putting.run(self._rewind, 0.0)
                 return
