@@ -11,7 +11,16 @@ from pressure_mp.engines.contract.items import Acknowledge, Added, Hold, Put, Ta
 from pressure_mp.engines.contract.queues import CountDone, GetLength, GetStats, How, Open
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import ONE_TRY
-from pressure_mp.engines.contract.tasks import OpenTasks, PutTasks
+from pressure_mp.engines.contract.tasks import (
+    Acknowledged,
+    AckTasks,
+    CountReady,
+    OpenTasks,
+    PutTasks,
+    RequeueTasks,
+    TakeTasks,
+)
+from pressure_mp.engines.postgres.pool import Pool
 from pressure_mp.exceptions import BrokerUnavailable
 from pressure_mp.sync.tasks import settings
 
@@ -100,15 +109,6 @@ def test_what_counts_is_counted_once(session, binding, monkeypatch):
     assert session.call(CountDone()) is Outcome.DONE
     assert not breaking.left
     assert ask(binding, GetStats()).unfinished == 0
-
-
-def test_tasks_are_put_once(postgres, name, monkeypatch):
-    tasks = bind(postgres.limited_url, name, "tasks")
-    chosen = {"ttr": 60, "ttl": None, "zombie": None, "keep": False, "max_deliveries": None}
-    ask(tasks, OpenTasks(How.CREATE, settings.make(**chosen, id="auto_increment")))
-    Breaking(monkeypatch, 1)
-    assert ask(tasks, PutTasks([(b"", b"data")], "auto_increment")) == [b"1"]
-    assert ask(tasks, PutTasks([(b"", b"data")], "auto_increment")) == [b"2"]
 
 
 def test_a_call_that_arrives_after_its_repeat_does_nothing(binding, monkeypatch):
@@ -277,3 +277,82 @@ def test_what_was_taken_goes_back_to_its_place_once(binding):
     session.end()
     assert ask(binding, Take(3)) == Taken([b"1", b"2", b"3"])
     assert ask(binding, GetStats()).consumed_messages == 3
+
+
+@pytest.fixture
+def tasks(postgres, name):
+    found = bind(postgres.limited_url, name, "tasks")
+    chosen = {"ttr": 60, "ttl": None, "zombie": None, "keep": False, "max_deliveries": None}
+    ask(found, OpenTasks(How.CREATE, settings.make(**chosen, id="auto_increment")))
+    return found
+
+
+def put(tasks, number):
+    return ask(tasks, PutTasks([(b"", b"%d" % at) for at in range(number)], "auto_increment"))
+
+
+def test_tasks_are_taken_once_and_those_of_the_repeated_take_are_the_same(tasks, monkeypatch):
+    put(tasks, 5)
+    Breaking(monkeypatch, 1)
+    taken = ask(tasks, TakeTasks(OWNER, 1, 3))
+    assert [(task.id, task.data, task.record.state) for task in taken.tasks] == [
+        (b"1", b"0", "T"),
+        (b"2", b"1", "T"),
+        (b"3", b"2", "T"),
+    ]
+    assert taken.acknowledged is None
+    assert ask(tasks, CountReady()) == 2
+
+
+def test_a_repeated_take_tells_what_it_acknowledged(tasks, monkeypatch):
+    put(tasks, 3)
+    (first,) = ask(tasks, TakeTasks(OWNER, 1)).tasks
+    breaking = Breaking(monkeypatch, 1)
+    taken = ask(tasks, TakeTasks(OWNER, 2, 2, ack=Acknowledged(first.id, first.record)))
+    assert ([task.id for task in taken.tasks], taken.acknowledged.state) == ([b"2", b"3"], "X")
+    (second, _) = taken.tasks
+    breaking.left = 1
+    taken = ask(tasks, TakeTasks(OWNER, 3, ack=Acknowledged(second.id, second.record)))
+    assert (taken.tasks, taken.acknowledged.state) == ([], "X")
+
+
+def test_a_repeated_take_has_no_tasks_that_went_back_meanwhile(tasks, monkeypatch):
+    put(tasks, 2)
+    back = []
+
+    async def go_back(this, seconds):  # between the two tries
+        back.append(ask(tasks, RequeueTasks(OWNER, "", 1, call=1)))
+
+    monkeypatch.setattr(Pool, "sleep", go_back)
+    Breaking(monkeypatch, 1)
+    taken = ask(tasks, TakeTasks(OWNER, 1, 2))
+    assert back == [1]
+    assert [task.id for task in taken.tasks] == [b"2"]
+
+
+def test_tasks_are_acknowledged_once(tasks, monkeypatch):
+    put(tasks, 2)
+    ask(tasks, TakeTasks(OWNER, 1, 2))
+    Breaking(monkeypatch, 1)
+    assert ask(tasks, AckTasks(OWNER, [(b"1", 1), (b"2", 1)])) == {}
+
+
+def test_the_reply_to_a_take_is_not_kept_beside_the_tasks(postgres, tasks):
+    ask(tasks, PutTasks([(b"", b"x" * 1000)] * 10, "auto_increment"))
+    before = postgres.execute("SELECT count(*) FROM pressure_mp.calls WHERE status = 'taken'")
+    taken = ask(tasks, TakeTasks(OWNER, 1, 10))
+    assert len(taken.tasks) == 10
+    kept = "sum(octet_length(v.items::text)), sum(octet_length(v.info::text))"
+    kept = f"SELECT count(*), {kept} FROM pressure_mp.calls v WHERE status = 'taken'"
+    after, *sizes = postgres.execute(kept)[0]
+    assert after == before[0][0] + 1
+    assert all((size or 0) < 1000 for size in sizes)
+
+
+def test_tasks_are_put_once(tasks, monkeypatch):
+    breaking = Breaking(monkeypatch, 1)
+    assert put(tasks, 1) == [b"1"]
+    breaking.left = 1
+    assert put(tasks, 3) == [b"2", b"3", b"4"]
+    assert put(tasks, 1) == [b"5"]
+    assert ask(tasks, CountReady()) == 5

@@ -217,6 +217,29 @@ class Histories(RuleBasedStateMachine):
         self.ask(AwaitTask(id, waits=False))
 
     @precondition(lambda self: self.created)
+    @rule(
+        owner=OWNERS,
+        inbox=INBOX,
+        asked=ASKED,
+        key=KEYS,
+        priority=PRIORITIES,
+        said=st.lists(st.tuples(st.integers(0, 2), SAID), max_size=3, unique_by=lambda one: one[0]),
+    )
+    def batch_with_results(self, owner, inbox, asked, key, priority, said):
+        """Tasks are put together, taken together and acknowledged together."""
+        call = next(self.calls)
+        self.ask(OpenInbox(inbox, LATE))
+        tasks = [(b"", b"%d" % number) for number in range(3)]
+        self.put_both(tasks, 0, None, priority, "batch", *asked, key)
+        taken = self.ask(TakeTasks(owner, call, 3, "batch", waits=False))
+        if not isinstance(taken, list):
+            return
+        told = [(place, one) for place, one in said if place < len(taken)]
+        self.ask(AckTasks(owner, [(id, call) for id, *_ in taken], told))
+        for id, *_ in taken:
+            self.ask(AwaitTask(id, waits=False))
+
+    @precondition(lambda self: self.created)
     @rule(ids=st.lists(NUMBERS, min_size=1, max_size=4), owner=OWNERS)
     def ack_many(self, ids, owner):
         named = [self.named(id) for id in ids]

@@ -24,10 +24,9 @@ def decode(text: bytes) -> str:
 
 def _tasks(reply: Reply) -> list[StoredTask]:
     found = []
-    parts = iter(reply.items)
-    for told, id, tube, key, error, data in zip(
-        reply.info["tasks"], parts, parts, parts, parts, parts, strict=True
-    ):
+    n = len(reply.info["tasks"])
+    parts = [reply.items[start : start + n] for start in range(0, 5 * n, n)] if n else [[]] * 5
+    for told, id, tube, key, error, data in zip(reply.info["tasks"], *parts, strict=True):
         state, priority, created, since, due, deliveries, call, owner, result_ttl = told
         record = Record(
             state,
@@ -81,9 +80,12 @@ def _ask_put(request: t.PutTasks | t.PutAwaited, discipline: str) -> Asked:
     args = {"ids": put.ids, "delay": put.delay, "priority": repr(put.priority)}
     args["result_ttl"] = put.result_ttl
     args |= given(ttl=put.ttl, inbox=put.inbox or None) | flags(awaited=is_awaited)
+    ids, data = zip(*put.tasks, strict=True)
     parts = [encode(put.tube), encode(put.key)]
-    for pair in put.tasks:
-        parts += pair
+    if any(ids):
+        args["chosen"] = True
+        parts += ids
+    parts += data
     return Asked("put", args, parts)
 
 
@@ -111,8 +113,10 @@ def _read_take(request: t.TakeTasks, reply: Reply) -> Any:
     match reply.status:
         case "taken":
             tasks = _tasks(reply)
-            done = tasks.pop().record if "acknowledged" in reply.info else None
-            return t.TakenTasks(tasks, done)
+            if "acknowledged" not in reply.info:
+                return t.TakenTasks(tasks)
+            (done,) = _tasks(Reply("", {"tasks": reply.info["acknowledged"]}, reply.items[-5:]))
+            return t.TakenTasks(tasks, done.record)
         case "no_task":
             return NoTask(request.tube, reply.info["due"])
     return _refusal(request, reply)
@@ -152,12 +156,9 @@ def _ask_ack_many(request: t.AckTasks, discipline: str) -> Asked:
     args: dict[str, Any] = {"owner": request.owner, "calls": calls}
     parts = [id for id, _ in request.tasks]
     if request.results:
-        results = request.results
-        args["results"] = {
-            place: [len(parts) + at, result.token or None]
-            for at, (place, result) in enumerate(results, 1)
-        }
-        parts += [result.data for _, result in results]
+        results = dict(request.results)
+        args["tokens"] = {place: one.token for place, one in results.items() if one.token}
+        parts += [results.get(place, NO_RESULT).data for place in range(len(calls))]
     return Asked("ack_many", args, parts)
 
 

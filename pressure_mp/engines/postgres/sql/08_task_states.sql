@@ -29,6 +29,18 @@ BEGIN
     RETURN pressure_mp.count_one(a_queue, way, n);
 END $$;
 
+-- Count the transition of these tasks, as they are before or after it.
+CREATE OR REPLACE FUNCTION pressure_mp.count_ways(a_queue bigint, a_before text, a_after text,
+    tasks pressure_mp.tasks[]) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    way bytea := convert_to(a_before || '-' || a_after, 'UTF8');
+BEGIN
+    PERFORM pressure_mp.count_one(a_queue, way || decode('20', 'hex') || k.tube, k.n)
+        FROM (SELECT t.tube, count(*) AS n FROM unnest(tasks) t WHERE t.tube <> ''
+            GROUP BY t.tube) k;
+    PERFORM pressure_mp.count_one(a_queue, way, cardinality(tasks));
+END $$;
+
 CREATE OR REPLACE FUNCTION pressure_mp.count_in_tube(a_queue bigint, a_before text, a_after text,
     a_tube bytea) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -128,13 +140,19 @@ BEGIN
     END IF;
 END $$;
 
--- Note that the task in line for a key was taken: its group is the last in line from now on.
-CREATE OR REPLACE FUNCTION pressure_mp.begin_group(a_slot bigint, t pressure_mp.tasks, number bigint)
-RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+-- Note that a task was taken: if it was in line for a key, its group is the last in line from now on.
+-- Returns the number of the last arrival.
+CREATE OR REPLACE FUNCTION pressure_mp.begin_group(a_slot bigint, t pressure_mp.tasks,
+    arrival bigint, moment bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    UPDATE pressure_mp.groups v SET last = number, first = NULL
+    IF t.key = '' THEN
+        RETURN arrival;
+    END IF;
+    arrival := greatest(arrival + 1, moment * 1000);
+    UPDATE pressure_mp.groups v SET last = arrival, first = NULL
         WHERE v.queue = t.queue AND v.tube = t.tube AND v.key = t.key;
     PERFORM pressure_mp.settle_group(a_slot, t.queue, t.tube, t.key);
+    RETURN arrival;
 END $$;
 
 -- Note that a transition of a task is due then, perhaps before all others.
@@ -315,22 +333,30 @@ BEGIN
     RETURN n > 0;
 END $$;
 
--- Make tasks for a reply: for each its id, tube, key, error and data, and the numbers beside these.
+-- Make tasks for a reply: the ids, tubes, keys, errors and data of all, and the numbers beside these.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_tasks(a_status text, tasks pressure_mp.tasks[],
     whole boolean,
     more jsonb DEFAULT '{}') RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     t pressure_mp.tasks;
-    told jsonb := '[]';
-    parts bytea[] := '{}';
+    told jsonb;
+    parts bytea[];
 BEGIN
-    FOREACH t IN ARRAY tasks LOOP
-        told := told || jsonb_build_array(jsonb_build_array(t.state, t.priority::text, t.created,
-            t.since, t.due, t.deliveries, t.call, t.owner, t.result_ttl));
-        parts := parts || ARRAY[t.id, t.tube, t.key, t.error,
-            CASE WHEN whole THEN t.data ELSE '' END];
-    END LOOP;
-    RETURN pressure_mp.told(a_status, more || jsonb_build_object('tasks', told), parts, NULL);
+    IF cardinality(tasks) = 1 THEN
+        t := tasks[1];
+        told := jsonb_build_array(jsonb_build_array(t.state, t.priority::text, t.created, t.since,
+            t.due, t.deliveries, t.call, t.owner, t.result_ttl));
+        parts := ARRAY[t.id, t.tube, t.key, t.error, CASE WHEN whole THEN t.data ELSE '' END];
+    ELSE
+        SELECT coalesce(jsonb_agg(jsonb_build_array(e.state, e.priority::text, e.created, e.since,
+                e.due, e.deliveries, e.call, e.owner, e.result_ttl)), '[]'),
+            array_agg(e.id) || array_agg(e.tube) || array_agg(e.key) || array_agg(e.error)
+                || array_agg(CASE WHEN whole THEN e.data ELSE '' END)
+            INTO told, parts
+            FROM (SELECT * FROM unnest(tasks) WITH ORDINALITY u ORDER BY u.ordinality) e;
+    END IF;
+    RETURN pressure_mp.told(a_status, more || jsonb_build_object('tasks', told),
+        coalesce(parts, '{}'), NULL);
 END $$;
 
 -- Whether tasks with a key are ready, in line or not; in one tube unless that is ''.

@@ -25,11 +25,15 @@ BEGIN
     IF a_again THEN
         UPDATE pressure_mp.queues v SET version = v.version + 1
             WHERE v.slot = a_slot
-                AND v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name;
+                AND v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
+            RETURNING * INTO q;
     END IF;
     IF a_again AND a_lane IS NOT NULL THEN
         r := pressure_mp.find_call(a_lane, a_number);
         IF r.status IS NOT NULL THEN
+            IF a_op = 'take' AND r.status = 'taken' THEN
+                r := pressure_mp.repeat_take(q.id, args, r);
+            END IF;
             status := r.status; info := r.info; items := r.items;
             woken := pressure_mp.woken_of(a_slot, a_listener);
             RETURN;
@@ -68,7 +72,10 @@ BEGIN
     IF a_lane IS NOT NULL AND (a_again
         OR r.status NOT IN ('no_task', 'unprocessed', 'missing'))
     THEN
-        PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, r);
+        PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, CASE
+            WHEN a_op <> 'take' OR r.status <> 'taken' THEN r
+            WHEN args ? 'ack' THEN pressure_mp.shorten_take(r)
+            ELSE pressure_mp.said('taken') END);
     END IF;
     PERFORM FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't'
         AND v.place > coalesce(q.passed, 0) LIMIT 1;

@@ -34,6 +34,32 @@ BEGIN
     RETURN i.number + 1;
 END $$;
 
+-- Tell an inbox of those of the tasks that it is to be told of, as tell_inbox does. Returns the number
+-- before their notices', NULL if it is not told.
+CREATE OR REPLACE FUNCTION pressure_mp.tell_inbox_of(a_name text, tasks pressure_mp.tasks[],
+    a_event text) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    i pressure_mp.inboxes;
+    n bigint;
+BEGIN
+    SELECT * INTO i FROM pressure_mp.inboxes v
+        WHERE v.queue = tasks[1].queue AND v.name = a_name;
+    IF NOT FOUND OR (a_event = 'taken' AND NOT i.takes) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO pressure_mp.notices
+        SELECT t.queue, a_name, i.number + row_number() OVER (ORDER BY t.ordinality), t.id, a_event,
+            t.deliveries, t.error
+        FROM unnest(tasks) WITH ORDINALITY t WHERE a_name = ANY (t.inboxes);
+    GET DIAGNOSTICS n = ROW_COUNT;
+    UPDATE pressure_mp.inboxes v SET number = i.number + n, session = NULL, listener = NULL
+        WHERE v.queue = i.queue AND v.name = a_name;
+    IF i.session IS NOT NULL THEN
+        PERFORM pressure_mp.tell(i.listener, i.session, NULL);
+    END IF;
+    RETURN i.number;
+END $$;
+
 -- Tell all inboxes of a task. Returns the number of the notice in the first one.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_inboxes(t pressure_mp.tasks, a_event text)
 RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$

@@ -109,18 +109,18 @@ CREATE OR REPLACE FUNCTION pressure_mp.foresee_tasks(q pressure_mp.queues, a_op 
 DECLARE
     t pressure_mp.tasks;
     r pressure_mp.reply;
-    ids bytea[] := '{}';
-    problems jsonb := '{}';
+    ids bytea[];
 BEGIN
     CASE a_op
     WHEN 'put' THEN
-        FOR at IN 1 .. (cardinality(parts) - 2) / 2 LOOP
-            t := pressure_mp.get_task(q.id, parts[2 * at + 1]);
-            IF t.id IS NOT NULL THEN
-                RETURN pressure_mp.told('there', to_jsonb(t.state), ARRAY[t.id], NULL);
-            END IF;
-            ids := ids || parts[2 * at + 1];
-        END LOOP;
+        ids := parts[3:2 + (cardinality(parts) - 2) / 2];
+        SELECT u.id, f.state INTO t.id, t.state
+            FROM unnest(ids) WITH ORDINALITY u (id, o), LATERAL (SELECT v.state
+                FROM pressure_mp.tasks v WHERE v.queue = q.id AND v.id = u.id OFFSET 0) f
+            ORDER BY u.o LIMIT 1;
+        IF FOUND THEN
+            RETURN pressure_mp.told('there', to_jsonb(t.state), ARRAY[t.id], NULL);
+        END IF;
         RETURN pressure_mp.told('ids', NULL, ids, NULL);
     WHEN 'ack' THEN
         t := pressure_mp.get_task(q.id, parts[1]);
@@ -132,15 +132,9 @@ BEGIN
         END IF;
         RETURN pressure_mp.tell_tasks('task', ARRAY[t], args ? 'whole');
     WHEN 'ack_many' THEN
-        FOR at IN 1 .. jsonb_array_length(args->'calls') LOOP
-            t := pressure_mp.get_task(q.id, parts[at]);
-            r := pressure_mp.not_held(t, args->>'owner', (args->'calls'->>(at - 1))::bigint);
-            IF r.status IS NOT NULL THEN
-                problems := problems || jsonb_build_object(at - 1, jsonb_build_array(r.status,
-                    CASE r.status WHEN 'other_state' THEN r.info ELSE '""' END));
-            END IF;
-        END LOOP;
-        RETURN pressure_mp.said('problems', problems);
+        RETURN pressure_mp.said('problems', (
+            SELECT coalesce(jsonb_object_agg(f.o - 1, pressure_mp.problem(q, f.t, f.problem)), '{}')
+            FROM pressure_mp.find_held(q, args, parts) f WHERE f.problem IS NOT NULL));
     END CASE;
 END $$;
 
@@ -149,15 +143,12 @@ END $$;
 CREATE OR REPLACE FUNCTION pressure_mp.make_ids(q pressure_mp.queues, moment bigint, args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    ids bytea[] := '{}';
     counts boolean := args->>'ids' = 'auto_increment';
-    last bigint := CASE WHEN counts THEN q.counter ELSE greatest(moment * 1000 - 1, q.arrival) END;
+    n bigint := (args->>'number')::bigint;
+    ids bytea[] := pressure_mp.free_ids(q.id,
+        CASE WHEN counts THEN q.counter + 1 ELSE greatest(moment * 1000, q.arrival + 1) END, n);
+    last bigint := convert_from(ids[n], 'UTF8')::bigint;
 BEGIN
-    WHILE cardinality(ids) < (args->>'number')::bigint LOOP
-        last := last + 1;
-        CONTINUE WHEN pressure_mp.is_known(q.id, convert_to(last::text, 'UTF8'), '{}');
-        ids := ids || convert_to(last::text, 'UTF8');
-    END LOOP;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1,
             counter = CASE WHEN counts THEN last ELSE v.counter END,
