@@ -324,14 +324,15 @@ CREATE TABLE pressure_mp.notices (
     PRIMARY KEY (queue, inbox, number)
 );
 
--- Counts of the transitions of tasks. The number, which only grows, is in the index, like a queue's
--- version.
+-- Counts of the transitions of tasks. The part of the number that changes seldom is in the index: so
+-- most updates leave no entry there, and of old rows only the last few are read before the present one.
 CREATE TABLE pressure_mp.ways (
     queue bigint NOT NULL,
     way bytea NOT NULL,
-    number bigint NOT NULL
-);
-CREATE INDEX ways_way ON pressure_mp.ways (queue, way, number);
+    number bigint NOT NULL,
+    part bigint GENERATED ALWAYS AS (number >> 5) STORED
+) WITH (fillfactor = 50);
+CREATE INDEX ways_way ON pressure_mp.ways (queue, way, part);
 
 -- The samples of all queues, with their times, and the time until which each is kept.
 CREATE TABLE pressure_mp.samples (

@@ -8,7 +8,7 @@ DECLARE
 BEGIN
     UPDATE pressure_mp.ways w SET number = w.number + n
         WHERE w.ctid = (SELECT v.ctid FROM pressure_mp.ways v
-            WHERE v.queue = a_queue AND v.way = a_way ORDER BY v.number DESC LIMIT 1)
+            WHERE v.queue = a_queue AND v.way = a_way ORDER BY v.part DESC LIMIT 1)
         RETURNING w.number INTO total;
     IF NOT FOUND THEN
         total := n;
