@@ -89,6 +89,8 @@ def be_a_daemon(queue: Any, folder: str) -> None:
     """Close all descriptors, open files, use the queue, and drop it; write what went wrong to the
     file "faults"."""
     os.setsid()
+    # What only threads of the parent had is garbage here, and would close a file of this process.
+    gc.collect()
     os.closerange(3, 4096)
     faults: list[str] = []
     own = OwnFiles(folder)
@@ -115,6 +117,7 @@ def use_the_locks(queue: Any, asked: str, told: str) -> None:
     """Close all descriptors. Then, for each line of a named pipe, "putting" or "taking", try once
     to have that lock until the next line; tell through another pipe whether so."""
     ring = queue._at.binding.items.ring
+    gc.collect()
     os.closerange(3, 4096)
     with open(asked) as words, open(told, "w", buffering=1) as answers:
 
