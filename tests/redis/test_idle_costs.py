@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 from contextlib import closing
 
 import inside
 import pytest
+from programs import deliveries as programs
 from waiting import HOURS, Background, until
 
 from pressure_mp import JoinableQueue, Queue, QueueDoesNotExistError, ShutDown, aio
 from pressure_mp.background import lease_thread
 from pressure_mp.engines.contract.session import TICK
-from pressure_mp.engines.redis import turns
+from pressure_mp.engines.redis import role_checks, turns
 from pressure_mp.sync import readable
 
 #: How many queues, and looks during which the server counts.
@@ -120,6 +122,60 @@ def test_those_in_line_keep_their_places_without_a_call(own_server, name, rare):
     for number in range(4):
         q.put(number)
     assert sorted(one.result() for one in (first, *others)) == [0, 1, 2, 3]
+
+
+@pytest.fixture
+def no_more_looks(rare, looks, monkeypatch):
+    """A function after whose call no look sees to who waits, and who waits trusts the last one."""
+    monkeypatch.setattr(role_checks, "TICK", HOURS)
+    with contextlib.ExitStack() as stack:
+
+        def stop():
+            # The wait before the first look is over after a tick.
+            until(lambda: len(looks) > 2 * TICK / lease_thread.LOOK)
+            stack.enter_context(lease_thread.looking)
+
+        yield stop
+
+
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_a_shutdown_is_told_to_those_who_wait_without_a_look(own_server, name, no_more_looks, kind):
+    q = kind(name=name, url=own_server.url, lease=HOURS)
+    getting = Background(q.get)
+    until(lambda: is_looked_after(q))
+    no_more_looks()
+    q.shutdown()
+    with pytest.raises(ShutDown):
+        getting.result()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_the_end_of_a_producer_is_told_to_those_who_wait_without_a_look(
+    own_server, name, start, no_more_looks
+):
+    q = Queue(name=name, url=own_server.url, eof="producers", lease=HOURS)
+    _, producer = start(programs.produce, q, [1], "close")
+    assert q.get() == 1
+    getting = Background(q.get)
+    until(lambda: is_looked_after(q))
+    no_more_looks()
+    producer.send("end")
+    with pytest.raises(ShutDown):
+        getting.result()
+
+
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_the_end_of_all_producers_is_seen_by_a_look(own_server, name, rare, kind):
+    q = kind(name=name, url=own_server.url, eof="producers")
+    with own_server.client() as client:
+        producers = f"__pressure__:{name}:mp:producers"
+        assert inside.bind(q) is not None
+        client.hset(producers, mapping={"ever": 0, "another-host/1/1/aaaaaaaa": 1 << 60})
+        getting = Background(q.get)
+        until(lambda: is_looked_after(q))
+        client.hdel(producers, "another-host/1/1/aaaaaaaa")  # and no client is woken
+        with pytest.raises(ShutDown):
+            getting.result()
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])

@@ -380,6 +380,11 @@ class _Caller:
         return self._session.park(signal, timeout, then, lasts)
 
     @property
+    def is_parked(self) -> bool:
+        longer = self._session._session
+        return longer is not None and longer.is_parked
+
+    @property
     def has_sent(self) -> bool:
         longer = self._session._session
         return longer is not None and longer.has_sent

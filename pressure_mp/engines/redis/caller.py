@@ -67,6 +67,10 @@ class Caller(Protocol):
         """
 
     @property
+    def is_parked(self) -> bool:
+        """Whether the server still waits for the signal of the last wait."""
+
+    @property
     def has_sent(self) -> bool:
         """Whether such a script was sent behind a wait that is not over. Calling it ends the
         wait."""

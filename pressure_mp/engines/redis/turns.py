@@ -174,7 +174,7 @@ class Turns:
             self._alone = woken and self._waiting is not None
             self._is_given = woken and self._receives
             self._in_line = ""
-            if woken:
+            if not self._caller.is_parked:  # a client that closes the queue ends the wait
                 self._later = None
             return woken
         # A check would end the place of an operation that only now comes into the line.

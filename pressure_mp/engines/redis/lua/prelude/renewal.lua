@@ -20,7 +20,7 @@ local function keeps_place(ticket, waiting, now)
   return role
 end
 
-local function attend(tickets, producer, consumer, waiting, closed, space, uploads, item, now)
+local function attend(tickets, producer, consumer, waiting, closed, space, uploads, item, producers, now)
   if #tickets == 0 then return {} end
   local held = {
     producer = redis.call('HMGET', producer, 'ticket', 'until', 'lease'),
@@ -29,8 +29,8 @@ local function attend(tickets, producer, consumer, waiting, closed, space, uploa
   local over = redis.call('EXISTS', closed) == 1
   local signs, some = redis.call('LLEN', space), redis.call('LLEN', item)
   -- An empty queue has space: if its token for space is missing, the operation measures for how long, see `is_overdue`.
-  -- A consumer removes the contents that killed clients left.
-  local left = redis.call('EXISTS', uploads) == 1
+  -- A consumer removes the contents that killed clients left, and may wait for the end of all producers.
+  local left = redis.call('EXISTS', uploads) == 1 or redis.call('HLEN', producers) == 1
   local served = {producer = over or signs > 0 or some == 0, consumer = over or some > 0 or signs == 0 or left}
   local due = {}
   for _, ticket in ipairs(tickets) do
@@ -53,7 +53,7 @@ local function renewal(keys, owner, lease, consumes, produces, tickets)
   redis.call('HLEN', producers)
   if consumes == '1' then redis.call('HSET', presence, owner, expiry) end
   if produces == '1' then redis.call('HSET', producers, owner, expiry, 'ever', '0') end
-  local due = attend(tickets, p_holder, c_holder, waiting, closed, space, uploads, item, now)
+  local due = attend(tickets, p_holder, c_holder, waiting, closed, space, uploads, item, producers, now)
   local producer, consumer = {p_free, p_claim, p_holder, p_last}, {c_free, c_claim, c_holder, c_last}
   local again, named, unclaimed = keepers(producer, consumer, waiting, lease)
   if #unclaimed > 0 then again = 0 end -- then `keepers` says which roles
