@@ -14,7 +14,7 @@ from ..effects import AnyOperation, Operation, T
 from ..engines import registry
 from ..engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ..engines.contract.cancellation import is_unknown, was_waiting
-from ..engines.contract.queues import How, Stats
+from ..engines.contract.queues import How
 from ..engines.contract.session import AsyncSession, AsyncSessionIn, Binding
 from ..exceptions import (
     ArgumentTypeError,
@@ -24,24 +24,23 @@ from ..exceptions import (
     QueueDoesNotExistError,
 )
 from ..handles.attachment import Attachment
+from ..handles.handle import BaseHandle
 from ..handles.items import ItemAttachment
 from ..handles.transactions import transactional
 from ..hidden import hide_in
-from ..identity.client import client_id
 from ..identity.processes import host
 from ..in_flight import Claim
 from ..off_loop import off_loop
 from ..sync import handles
 from . import buffered_put
+from .awaited import Awaiting, awaited
 from .errors import raise_as_of_asyncio
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..operations.diagnosis import Diagnosis
 
-
-class Handle:
+class Handle(Awaiting, BaseHandle):
     """One object that refers to a queue, for the tasks of any event loop; threads with loops of
     their own may share it. It may be pickled, once it is open.
 
@@ -52,7 +51,7 @@ class Handle:
     #: The class for threads.
     _kind: ClassVar[type[handles.Handle]]
     _sync: Any
-    _at: Attachment
+    _module = "aio."
     _opens: asyncio.Task[None] | None = None
 
     def _prepare(self, how: How, *args: Any, **options: Any) -> None:
@@ -125,9 +124,11 @@ class Handle:
         if queue.address.capabilities.starts:
             queue.address = await off_loop(queue.address.started)
             await off_loop(registry.engine, queue.address)
-        await self._meet_with(queue.first_use(queue.options))
+        await self._connect(queue.first_use(queue.options))
 
-    async def _meet_with(self, operation: Operation[None]) -> None:
+    # How the methods run their operations, as those of the handles for threads do
+
+    async def _connect(self, operation: Operation[None]) -> None:
         """Run an operation that names the binding of all that it does; its errors are cut as those
         of threads are."""
         try:
@@ -141,7 +142,7 @@ class Handle:
             await buffered_put.settle(registry.engine(self._at.address))
         return await self._run_at_once(operation, watch)
 
-    async def _acknowledging(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+    async def _acknowledge(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run an operation that says that an item or a task is done: only when the broker has all
         items that this loop put before. Raises the error of a put that failed."""
         if buffered_put.busy:
@@ -151,7 +152,7 @@ class Handle:
     async def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
         """Run it in a transaction of the caller's, when the broker has what this loop put before.
         Raises what went wrong with that."""
-        return await self._run_on(await self._session_in(connection), operation)
+        return await run_on(self._at, await self._session_in(connection), operation)
 
     async def _session_in(self, connection: object) -> AsyncSessionIn:
         """The session of :meth:`_run_in`."""
@@ -163,12 +164,7 @@ class Handle:
     async def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""
         binding = self._at.binding or await self._open()
-        return await self._run_on(binding.asession(), operation, watch)
-
-    async def _run_on(
-        self, session: AsyncSession, operation: AnyOperation[T], watch: Watch | None = None
-    ) -> T:
-        return await run_on(self._at, session, operation, watch)
+        return await run_on(self._at, binding.asession(), operation, watch)
 
     async def _give_up(self, lease: Lease, claim: Claim, error: BaseException) -> None:
         """A call was ended by this, mostly a cancellation: what it took, if anything, goes back."""
@@ -187,34 +183,9 @@ class Handle:
         queue = self._at
         queue.is_closed = True
         if queue.hold:
-            await self._meet_with(queue.hold.release())
+            await self._connect(queue.hold.release())
 
-    @property
-    def name(self) -> str:
-        """The queue's name at its broker."""
-        return self._at.name
-
-    @property
-    def url(self) -> str:
-        """The broker's address, without a password."""
-        return self._at.address.url
-
-    @property
-    def prefix(self) -> str:
-        """The beginning of all key names of the queue at the broker."""
-        return self._at.address.prefix
-
-    @property
-    def client_id(self) -> str:
-        """The id of the calling thread at the broker: host, pid, thread, and a unique part."""
-        return client_id()
-
-    async def exists(self) -> bool:
-        """Whether the queue exists (specification: Exists)."""
-        return await self._run(self._at.operations.exists())
-
-    def __repr__(self) -> str:
-        return f"<aio.{type(self).__name__} {self.name!r} at {self.url}>"
+    exists = awaited(handles.Handle.exists)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_sync": self._sync}
@@ -228,16 +199,8 @@ class ItemHandle(Handle):
 
     _at: ItemAttachment
 
-    async def stats(self) -> Stats:
-        """Counts of the queue at one moment. Raises QueueDoesNotExistError."""
-        return await self._run(self._at.operations.stats())
-
-    async def why_blocked(self) -> Diagnosis:
-        """Explain what a put and a get would wait for; as :meth:`pressure_mp.Queue.why_blocked`."""
-        return await self._run(self._at.operations.why_blocked())
-
-    async def _delete(self, block: bool, timeout: float | None) -> None:
-        await self._run(self._at.deleting(block, timeout))
+    stats = awaited(handles.ItemHandle.stats)
+    why_blocked = awaited(handles.ItemHandle.why_blocked)
 
 
 async def run_on(

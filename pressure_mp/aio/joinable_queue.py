@@ -7,19 +7,22 @@ import warnings
 from typing import TYPE_CHECKING
 
 from ..engines.contract.queues import How
-from ..exceptions import PressureError, QueueDoesNotExistError, TaskDoneError
+from ..exceptions import PressureError
 from ..handles.item import Item
 from ..handles.objects import UntilDone
-from ..handles.options import QueueOptions
+from ..handles.options import JoinableOptions, SignatureOf
 from ..hidden import hide_in
 from ..in_flight import Asking, Claim, mark_of
 from ..sync import queues as sync
+from .awaited import as_in
+from .handles import run_on
 from .queues import Queue
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 
+@as_in(sync.JoinableQueue)
 class JoinableQueue(Queue[Item]):
     """:class:`pressure_mp.JoinableQueue` for asyncio.
 
@@ -30,43 +33,21 @@ class JoinableQueue(Queue[Item]):
     _kind = sync.JoinableQueue
     _at: UntilDone
 
+    __signature__ = SignatureOf(JoinableOptions)
+
     def __init__(
-        self,
-        maxsize: int = 0,
-        name: str | None = None,
-        *,
-        max_deliveries: int | None = None,
-        **options: Unpack[QueueOptions],
+        self, maxsize: int = 0, name: str | None = None, **options: Unpack[JoinableOptions]
     ) -> None:
         """As for :class:`pressure_mp.JoinableQueue`."""
-        own = {"max_deliveries": max_deliveries}
-        self._prepare(How.OPEN, maxsize, name, **own, **hide_in(options))
+        self._prepare(How.OPEN, maxsize, name, **hide_in(options))
 
     @classmethod
-    async def create(
-        cls,
-        name: str,
-        maxsize: int = 0,
-        *,
-        max_deliveries: int | None = None,
-        **options: Unpack[QueueOptions],
-    ) -> Self:
-        """As :meth:`Queue.create`."""
-        own = {"max_deliveries": max_deliveries}
-        return await cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
+    async def create(cls, name: str, maxsize: int = 0, **options: Unpack[JoinableOptions]) -> Self:
+        return await cls._insist(How.CREATE, maxsize=maxsize, name=name, **hide_in(options))
 
     @classmethod
-    async def attach(
-        cls,
-        name: str,
-        maxsize: int = 0,
-        *,
-        max_deliveries: int | None = None,
-        **options: Unpack[QueueOptions],
-    ) -> Self:
-        """As :meth:`Queue.attach`."""
-        own = {"max_deliveries": max_deliveries}
-        return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
+    async def attach(cls, name: str, maxsize: int = 0, **options: Unpack[JoinableOptions]) -> Self:
+        return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
 
     async def _get_one(self, block: bool, timeout: float | None) -> Item:
         (found,), _ = await self._get_some(1, block, timeout)
@@ -100,26 +81,20 @@ class JoinableQueue(Queue[Item]):
             return
         try:
             asks = self._at.operations.acknowledge_next(self._at.here, asking)
-            late = await self._acknowledging(asks)
-        except (TaskDoneError, QueueDoesNotExistError):
-            if asking.held is not None:
-                asking.held.is_done = True
-            raise
-        except BaseException:
-            if asking.held is not None:
-                self._at.here.in_flight.leave(asking.held)
+            if await self._acknowledge(asks):
+                warnings.warn(sync.late_task_done(self.name), stacklevel=2)
+        except BaseException as error:
+            self._at.note_end(asking, error)
             raise
         if asking.held is not None:
             asking.held.is_done = True
-        if late:
-            warnings.warn(sync.late_task_done(self.name), stacklevel=2)
 
     async def _acknowledge_in(self, connection: object, asking: Asking) -> None:
         here = self._at.here
         session = await self._session_in(connection)
         acknowledging = self._at.operations.acknowledge_at_commit(here, asking)
         try:
-            if await self._run_on(session, acknowledging):
+            if await run_on(self._at, session, acknowledging):
                 raise sync.late_task_done(self.name)
             if asking.held is not None:
                 asking.held.transaction = session.transaction
@@ -128,7 +103,6 @@ class JoinableQueue(Queue[Item]):
                 here.in_flight.leave(asking.held)
 
     async def join(self) -> None:
-        """Wait until every item is acknowledged; as :meth:`pressure_mp.JoinableQueue.join`."""
         await self.open()
         with self._at.here:
             await super().join()

@@ -10,11 +10,14 @@ from ..handles.item import Item
 from ..handles.options import QueueOptions
 from ..hidden import hide_in
 from ..sync import ordered_queues as sync
-from ..sync.ordered_queues import ALL_KEYS, FAIR_MAXSIZE, Snapshot, keys_of, queued, snapshot
+from ..sync.ordered_queues import ALL_KEYS, FAIR_MAXSIZE
+from .awaited import as_in, awaited
 from .queues import Queue
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
+
+_qsize: Any = awaited(sync.FairQueue.qsize)
 
 
 class LifoQueue(Queue[Item]):
@@ -23,6 +26,7 @@ class LifoQueue(Queue[Item]):
     _kind = sync.LifoQueue
 
 
+@as_in(sync.PriorityQueue)
 class PriorityQueue(Queue[Item]):
     """:class:`pressure_mp.PriorityQueue` for asyncio."""
 
@@ -48,7 +52,6 @@ class PriorityQueue(Queue[Item]):
         key: Callable[[Item], Any] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.create`."""
         return await cls._insist(
             How.CREATE, maxsize=maxsize, name=name, key=key, **hide_in(options)
         )
@@ -62,12 +65,12 @@ class PriorityQueue(Queue[Item]):
         key: Callable[[Item], Any] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.attach`."""
         return await cls._insist(
             How.ATTACH, maxsize=maxsize, name=name, key=key, **hide_in(options)
         )
 
 
+@as_in(sync.FairQueue)
 class FairQueue(Queue[Item]):
     """:class:`pressure_mp.FairQueue` for asyncio."""
 
@@ -95,7 +98,6 @@ class FairQueue(Queue[Item]):
         weight: Callable[[Any], int] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.create`."""
         own = {"key": key, "weight": weight}
         return await cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
 
@@ -109,20 +111,12 @@ class FairQueue(Queue[Item]):
         weight: Callable[[Any], int] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """As :meth:`Queue.attach`."""
         own = {"key": key, "weight": weight}
         return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
-    async def snapshot(self, limit: int = 1000) -> Snapshot:
-        """Look at the queued items, for monitoring; as :meth:`pressure_mp.FairQueue.snapshot`."""
-        return await self._run(snapshot(self._at, limit))
-
-    async def keys(self) -> list[Any]:
-        """The keys that have items queued, at one moment, in no order."""
-        return await self._run(keys_of(self._at))
+    snapshot = awaited(sync.FairQueue[Item].snapshot)
+    keys = awaited(sync.FairQueue[Item].keys)
 
     async def qsize(self, *, key: Any = ALL_KEYS) -> int:
-        """How many items are queued, at one moment; with ``key=``, how many of that key."""
-        if key is ALL_KEYS:
-            return await super().qsize()
-        return await self._run(queued(self._at, key))
+        number: int = await _qsize(self, key=key)
+        return number

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..engines.contract.queues import How
-from ..exceptions import PressureError
 from ..handles.options import ConnectionOptions, SignatureOf
 from ..hidden import hide_in
-from ..numeric import integer
 from ..sync import pressure_queue as sync
-from ..sync.pressure_queue import check_item, check_role, creating
+from .awaited import awaited
 from .handles import ItemHandle
 
 if TYPE_CHECKING:
@@ -33,74 +30,19 @@ class PressureQueue(ItemHandle):
         """Make a handle for asyncio to the queue of a handle for threads; see :meth:`Handle.of`."""
         return super().of(handle)
 
-    async def create(self, bound: int = 0) -> None:
-        """Create the queue (specification: Create)."""
-        await self._meet_with(creating(self._at, bound))
+    create = awaited(sync.PressureQueue.create)
+    length = awaited(sync.PressureQueue.length)
+    closed = awaited(sync.PressureQueue.closed)
+    put = awaited(sync.PressureQueue.put)
+    put_nowait = awaited(sync.PressureQueue.put_nowait)
+    put_many = awaited(sync.PressureQueue.put_many)
+    get_many = awaited(sync.PressureQueue.get_many)
+    get = awaited(sync.PressureQueue.get)
+    get_nowait = awaited(sync.PressureQueue.get_nowait)
+    close = awaited(sync.PressureQueue.close)
+    close_nowait = awaited(sync.PressureQueue.close_nowait)
+    unlock = awaited(sync.PressureQueue.unlock)
+    delete = awaited(sync.PressureQueue.delete)
+    delete_nowait = awaited(sync.PressureQueue.delete_nowait)
 
-    async def length(self) -> int:
-        """How many items are queued (specification: Length)."""
-        return await self._run(self._at.operations.length())
-
-    async def closed(self) -> bool:
-        """Whether the queue was closed (specification: Closed)."""
-        return await self._run(self._at.operations.closed())
-
-    async def put(
-        self, item: bytes, timeout: float | None = None, *, overfill: bool = False
-    ) -> None:
-        """Append ``item`` (specification: Put)."""
-        seconds = self._at.seconds(timeout)
-        await self._run(self._at.operations.put(check_item(item), True, seconds, overfill))
-
-    async def put_nowait(self, item: bytes, *, overfill: bool = False) -> None:
-        """Append ``item`` at once (specification: Put (Non-Blocking))."""
-        await self._run(self._at.operations.put(check_item(item), False, None, overfill))
-
-    async def put_many(
-        self, items: Iterable[bytes], block: bool = True, timeout: float | None = None
-    ) -> None:
-        """Append all ``items``, in order."""
-        given = [check_item(item) for item in items]
-        seconds = self._at.seconds(timeout)
-        try:
-            await self._run(self._at.operations.put_many(given, bool(block), seconds))
-        except PressureError as error:
-            error.rest = given[error.accepted :]
-            raise
-
-    async def get_many(
-        self, max_items: int, block: bool = True, timeout: float | None = None
-    ) -> list[bytes]:
-        """Take the oldest items, 1 to ``max_items``."""
-        max_items = integer("max_items", max_items, 1)
-        seconds = self._at.seconds(timeout)
-        return await self._run(self._at.operations.get_many(max_items, bool(block), seconds))
-
-    async def get(self, timeout: float | None = None) -> bytes:
-        """Take the oldest item (specification: Get)."""
-        return await self._run(self._at.operations.get(True, self._at.seconds(timeout)))
-
-    async def get_nowait(self) -> bytes:
-        """Take the oldest item at once (specification: Get (Non-Blocking))."""
-        return await self._run(self._at.operations.get(False, None))
-
-    async def close(self, timeout: float | None = None) -> None:
-        """Close the queue for everyone, for good (specification: Close)."""
-        seconds = self._at.seconds(timeout)
-        await self._run(self._at.operations.close(True, seconds, once=True))
-
-    async def close_nowait(self) -> None:
-        """Close the queue at once."""
-        await self._run(self._at.operations.close(False, None, once=True))
-
-    async def unlock(self, role: str) -> str | None:
-        """Take a role from the client that has it."""
-        return await self._run(self._at.operations.unlock(check_role(role)))
-
-    async def delete(self, timeout: float | None = None) -> None:
-        """Remove the queue and every key of it (specification: Delete)."""
-        await self._delete(True, timeout)
-
-    async def delete_nowait(self) -> None:
-        """Remove the queue at once, or not at all."""
-        await self._delete(False, None)
+    _take = ItemHandle._run

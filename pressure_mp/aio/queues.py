@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .. import events
 from ..caller_warnings import warn_caller
-from ..deadlines import deadline, seconds_left
 from ..effects import AnyOperation, T
-from ..encoding.large import Large
 from ..engines.contract.queues import How
 from ..exceptions import (
     ArgumentError,
@@ -25,28 +21,30 @@ from ..handles.arguments import check_maxsize
 from ..handles.item import Item
 from ..handles.objects import ObjectAttachment
 from ..handles.options import QueueOptions, SignatureOf
-from ..handles.transactions import check_waits_for_nothing
 from ..hidden import hide_in
 from ..numeric import integer
 from ..off_loop import off_loop
 from ..sync import queues as sync
 from ..sync.absent import Absent, refuse_hooks
-from .administered import AdministeredQueue
-from .buffered_put import BufferedPut
+from .awaited import as_in, awaited
 from .buffers import Buffers
-from .handles import run_open
+from .handles import ItemHandle
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+U = TypeVar("U")
 
-class Queue(AdministeredQueue[Item], Generic[Item]):
+
+@as_in(sync.Queue)
+class Queue(ItemHandle, Generic[Item]):
     """:class:`pressure_mp.Queue` for asyncio, with the interface of ``asyncio.Queue``.
 
     The methods do what those of :class:`pressure_mp.Queue` do; all that ask the broker are
-    coroutines. A call that is cancelled has done nothing: an item that a get had taken goes back to
-    the queue, and the next waiting client gets its turn. If a put is cancelled after it was sent to
-    the broker, the put is completed, and the task is cancelled at its next ``await``.
+    coroutines: where a method blocks there, the asyncio task waits here. A call that is cancelled
+    has done nothing: an item that a get had taken goes back to the queue, and the next waiting
+    client gets its turn. If a put is cancelled after it was sent to the broker, the put is
+    completed, and the task is cancelled at its next ``await``.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -78,21 +76,16 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     @classmethod
     async def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
-        """Create the queue called ``name``. Raises QueueAlreadyExistsError."""
         return await cls._insist(How.CREATE, maxsize=maxsize, name=name, **hide_in(options))
 
     @classmethod
     async def attach(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
-        """Attach to the existing queue called ``name``. Raises QueueDoesNotExistError."""
         return await cls._insist(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
 
     @classmethod
     def of(cls, handle: sync.Queue[Item]) -> Self:
         """Make a handle for asyncio to the queue of a handle for threads; see :meth:`Handle.of`."""
         return super().of(handle)
-
-    #: Whether it was, through this handle: then each put asks the broker, which says so.
-    _was_shut_down = False
 
     def _adopt(self, handle: Any) -> None:
         super()._adopt(handle)
@@ -109,12 +102,6 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             found = self._buffers[loop] = Buffers(self._at)
         return found
 
-    async def _run_behind(self, operation: AnyOperation[T]) -> T:
-        """Run an operation that looks at the queued items, when the broker has all items that this
-        loop put before, and nothing is reserved here."""
-        await self._here.incoming.give_back()
-        return await self._run(operation)
-
     # Putting
 
     async def put(
@@ -130,44 +117,32 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         A ``connection`` is a ``psycopg.AsyncConnection``, or one of SQLAlchemy over it.
         """
         queue = self._at
-        queue.check_open()
-        if connection is not None:
-            check_waits_for_nothing("a timeout", timeout)
-            block = False
-        seconds = queue.seconds(timeout) if block else None
-        encoded: bytes | Large | None = None
+        block, end = queue.limit_put(block, timeout, connection)
         try:
-            ahead = queue.buffering.puts and not self._was_shut_down and connection is None
-            if ahead and await self._may_buffer():
-                headers = events.created(self._at.operations.destination)
-                encoded = queue.codec.encode(item, headers)
-                puts = self._here.outgoing
-                if type(encoded) is bytes and isinstance(puts, BufferedPut):
-                    await puts.put(encoded)
-                    return
-            end = deadline(bool(block), seconds)
-            if connection is None:
-                await self._here.outgoing.make_way(bool(block), end)
-            order, left = queue.order.of(item, queue.name), seconds_left(end)
-            if encoded is not None:
-                putting = self._at.operations.put(encoded, bool(block), left)
+            if connection is not None:
+                putting: AnyOperation[None] | None = queue.putting(item, block, end)
             else:
-                putting = self._at.operations.put_object(item, bool(block), left, order)
-            await self._putting(putting, connection)
+                if queue.binding is None:
+                    await self.open()
+                putting = await self._here.put(item, block, end)
+            if putting is not None:
+                await self._putting(putting, connection)
         except Full as error:
             error.item = item
             raise
 
-    async def _may_buffer(self) -> bool:
-        """Whether items may wait to be sent. On a queue with a bound each put asks the broker."""
-        here = self._here
-        if here.outgoing.is_unsure:
-            if (await self._run_at_once(self._at.operations.stats())).maxsize:
-                self._at.buffering = self._at.buffering._replace(puts=0)
-                return False
-            if not isinstance(here.outgoing, BufferedPut):
-                here.outgoing = BufferedPut(partial(run_open, self._at), self._at)
-        return True
+    put_nowait = awaited(sync.Queue[Item].put_nowait)
+    put_many = awaited(sync.Queue[Item].put_many)
+
+    async def _put_many(
+        self, given: list[Item], block: bool, end: float | None, connection: object | None
+    ) -> None:
+        try:
+            await self._here.outgoing.make_way(block, end)
+        except Full as error:
+            error.rest = given
+            raise
+        await self._putting(self._at.putting_many(given, block, end), connection)
 
     async def _putting(self, operation: AnyOperation[T], connection: object | None) -> T:
         """Run an operation that puts something through this handle; with a ``connection``, in its
@@ -179,40 +154,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             return await self._run_in(connection, operation)
         return await self._run(operation)
 
-    async def put_nowait(self, item: Item) -> None:
-        """``put(item, block=False)``."""
-        await self.put(item, False)
-
-    async def put_many(
-        self,
-        items: Iterable[Item],
-        block: bool = True,
-        timeout: float | None = None,
-        *,
-        connection: object | None = None,
-    ) -> None:
-        """Put all ``items`` into the queue, in order; as :meth:`pressure_mp.Queue.put_many`."""
-        queue = self._at
-        queue.check_open()
-        if connection is not None:
-            check_waits_for_nothing("a timeout", timeout)
-            block = False
-        seconds = queue.seconds(timeout) if block else None
-        await self.flush()
-        given = list(items)
-        try:
-            orders = queue.order.of_all(given, queue.name)
-            putting = self._at.operations.put_objects(given, bool(block), seconds, orders)
-            await self._putting(putting, connection)
-        except PressureError as error:
-            error.rest = given[error.accepted :]
-            raise
-
     async def flush(self) -> None:
-        """Wait until all items that were put through this handle are at the broker.
-
-        Raises what :meth:`pressure_mp.Queue.flush` raises.
-        """
         await self._here.outgoing.flush()
 
     # Getting
@@ -222,9 +164,7 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
         seconds = self._may_get(block, timeout)
         return await self._get_one(bool(block), seconds)
 
-    async def get_nowait(self) -> Item:
-        """``get(block=False)``."""
-        return await self.get(False)
+    get_nowait = awaited(sync.Queue[Item].get_nowait)
 
     async def get_many(
         self, max_items: int, block: bool = True, timeout: float | None = None
@@ -297,18 +237,24 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     # Looking
 
-    async def qsize(self) -> int:
-        """How many items are queued; as :meth:`pressure_mp.Queue.qsize`."""
-        return await self._run_behind(self._at.operations.length()) + len(self._here.outgoing)
+    qsize = awaited(sync.Queue[Item].qsize)
+    full = awaited(sync.Queue[Item].full)
+    peek = awaited(sync.Queue[Item].peek)
+    purge = awaited(sync.Queue[Item].purge)
+    rejected = awaited(sync.Queue[Item].rejected)
+    requeue_rejected = awaited(sync.Queue[Item].requeue_rejected)
+    drop_rejected = awaited(sync.Queue[Item].drop_rejected)
+
+    async def _run_behind(self, operation: AnyOperation[T]) -> T:
+        await self._here.incoming.give_back()
+        return await self._run(operation)
+
+    async def _count(self, operation: AnyOperation[T], then: Callable[[T, int], U]) -> U:
+        found = await self._run_behind(operation)
+        return then(found, len(self._here.outgoing))
 
     async def empty(self) -> bool:
-        """Whether no item is queued, at one moment."""
         return await self.qsize() == 0
-
-    async def full(self) -> bool:
-        """Whether a put would have to wait for space, at one moment."""
-        stats = await self._run_behind(self._at.operations.stats())
-        return 0 < stats.maxsize <= stats.length + len(self._here.outgoing)
 
     async def maxsize(self) -> int:
         """The queue's bound, 0 for none."""
@@ -332,17 +278,13 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
 
     # What was got, and the end
 
-    async def task_done(self) -> None:
-        """Report that the work for one item is done; as :meth:`pressure_mp.Queue.task_done`."""
-        await self._acknowledging(self._at.operations.task_done())
+    task_done = awaited(sync.Queue[Item].task_done)
 
     async def join(self) -> None:
-        """Wait until the work for every item is done; as :meth:`pressure_mp.Queue.join`."""
         await self.flush()
         await self._run(self._at.operations.join())
 
     async def shutdown(self, immediate: bool = False) -> None:
-        """Shut the queue down for all clients; as :meth:`pressure_mp.Queue.shutdown`."""
         if immediate:
             self._here.outgoing.discard()
         await self._here.outgoing.settle()
@@ -350,10 +292,9 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             await self._here.incoming.give_back()
         closing = self._at.operations.close(True, None, once=False, immediate=bool(immediate))
         await self._run(closing)
-        self._was_shut_down = True
+        self._here.is_off = True
 
     async def close(self) -> None:
-        """Close this handle; as :meth:`pressure_mp.Queue.close`."""
         queue = self._at
         if queue.is_closed:
             return
@@ -366,10 +307,9 @@ class Queue(AdministeredQueue[Item], Generic[Item]):
             await self._close_handle()
 
     async def delete(self, timeout: float | None = None) -> None:
-        """Remove the queue and all its items; as :meth:`pressure_mp.Queue.delete`."""
         self._here.outgoing.discard()
         await self._here.incoming.give_back()
-        await self._delete(True, timeout)
+        await self._run(self._at.deleting(True, timeout))
 
     async def __aenter__(self) -> Self:
         await self.open()

@@ -80,28 +80,28 @@ class CallQueue(TaskQueue[bytes]):
     def take_several(self, most: int, tube: str | None) -> list[Task[bytes]]:
         """Take the calls that are ready, ``most`` at most; a call that was delivered before comes
         alone. Raises what a take without waiting does."""
-        return self._take(most, 0.0, None, tube, "release", None, retries_alone=True)
+        return self._take(list, most, 0.0, None, tube, "release", None, retries_alone=True)
 
     def put_calls(self, ids: Sequence[str], payloads: Sequence[bytes], options: PutOptions) -> None:
         """Put calls. Raises what a put does."""
         self._at.check_open()
         if len(ids) == 1:  # this needs fewer steps
-            self._at.run(self._operations.put(payloads[0], ids[0], options))
+            self._run(self._operations.put(payloads[0], ids[0], options))
         else:
-            self._at.run(self._operations.put_many(payloads, ids, options))
+            self._run(self._operations.put_many(payloads, ids, options))
 
     def withdraw(self, id: str) -> bool:
         """Remove a call that no worker has taken; return whether that was so."""
-        return self._at.run(self._operations.withdraw(encode_id(id)))
+        return self._run(self._operations.withdraw(encode_id(id)))
 
     def is_taken(self, id: str) -> bool:
         """Tell whether a worker has a call now."""
-        return self._at.run(self._operations.is_taken(encode_id(id)))
+        return self._run(self._operations.is_taken(encode_id(id)))
 
     def remove(self, id: str) -> str | None:
         """Remove a call that has not ended; return the process that had it, "" for none, None if it
         has ended."""
-        return self._at.run(self._operations.remove(encode_id(id)))
+        return self._run(self._operations.remove(encode_id(id)))
 
     def give_back(self, incarnation: str, why: str) -> int:
         """Requeue or bury the calls of a process that is known to be dead. Returns how many."""

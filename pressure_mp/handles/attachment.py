@@ -235,17 +235,16 @@ class Attachment:
 
     # Running operations in a thread
 
-    def run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
-        """Run an operation when the broker has all items that this process put before."""
+    def settled_session(self) -> Session:
+        """Begin an operation when the broker has all items that this process put before."""
         if unsent.senders:
             unsent.settle(registry.engine(self.address))
-        return self.run_on(self.session(), operation, watch)
+        return (self.binding or self.attach()).session()
 
-    def acknowledge(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
-        """Run an operation that says that an item or a task is done: only when the broker has all
-        items that this process put before. Raises the error of a put that failed."""
+    def flushed_session(self) -> Session:
+        """Do the same, and raise the error of a put that failed."""
         self.flush_all()
-        return self.run_at_once(operation, watch)
+        return self.session()
 
     def flush_all(self) -> None:
         """Wait until the broker has all items that this process put. Raises the error of a put that
@@ -257,13 +256,8 @@ class Attachment:
         """Run an operation, also while items that were put before wait to be sent."""
         return self.run_on(self.session(), operation, watch)
 
-    def run_in(self, connection: object, operation: AnyOperation[T]) -> T:
-        """Run an operation in a transaction of the caller, when the broker has all items that this
-        process put before. Raises the error of a put that failed."""
-        return self.run_on(self.session_in(connection), operation)
-
     def session_in(self, connection: object) -> SessionIn:
-        """The session of :meth:`run_in`."""
+        """Begin an operation in a transaction of the caller, as :meth:`flushed_session`."""
         self.flush_all()
         return transactional(self.attached(), self.address).session_in(connection)
 

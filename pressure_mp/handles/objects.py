@@ -12,19 +12,26 @@ from .. import interrupts
 from ..caller_warnings import warn_caller
 from ..deadlines import deadline, seconds_left
 from ..drivers import drive_on
-from ..effects import AnyOperation, T
+from ..effects import AnyOperation, Operation, T
 from ..encoding.codec import Codec
 from ..encoding.large import Large
 from ..engines import registry
 from ..engines.contract.session import Binding, Engine, Options, is_local
-from ..exceptions import PressureError, RejectedItemWarning
-from ..in_flight import Claim
+from ..exceptions import (
+    LateTaskDoneWarning,
+    PressureError,
+    QueueDoesNotExistError,
+    RejectedItemWarning,
+    TaskDoneError,
+)
+from ..in_flight import Asking, Claim
 from ..operations.deliveries import Delivery
 from ..operations.objects import ObjectOperations
 from . import unsent
 from .attachment import Traits, inheritable
 from .items import ItemAttachment
 from .orders import Order
+from .transactions import check_waits_for_nothing
 
 #: Calls after a get that looks at a descriptor, before it returns.
 Look = Callable[[], None]
@@ -91,6 +98,33 @@ class ObjectAttachment(ItemAttachment):
 
     # Putting
 
+    def limit_put(
+        self, block: bool, timeout: float | None, connection: object | None
+    ) -> tuple[bool, float | None]:
+        """Whether a put may wait, and until when on the monotonic clock. Raises HandleClosedError,
+        ArgumentError, ArgumentTypeError."""
+        self.check_open()
+        if connection is not None:
+            check_waits_for_nothing("a timeout", timeout)
+            return False, None
+        if timeout is None or not block:
+            return bool(block), None
+        return True, deadline(True, self.seconds(timeout))
+
+    def putting(self, item: Any, block: bool, end: float | None) -> AnyOperation[None]:
+        """Put an object at the broker."""
+        order = self.order.of(item, self.name)
+        return self.operations.put_object(item, block, seconds_left(end), order)
+
+    def putting_many(self, given: list[Any], block: bool, end: float | None) -> Operation[None]:
+        """Put objects at the broker. An error has those that are not there as ``rest``."""
+        try:
+            orders = self.order.of_all(given, self.name)
+            yield from self.operations.put_objects(given, block, seconds_left(end), orders)
+        except PressureError as error:
+            error.rest = given[error.accepted :]
+            raise
+
     def run_put(self, operation: AnyOperation[T], connection: object | None = None) -> T:
         """Run an operation that puts through this handle; with a ``connection``, in its
         transaction, which waits for no space."""
@@ -98,8 +132,8 @@ class ObjectAttachment(ItemAttachment):
         if self.eof:
             operation = self.operations.as_producer(self.here, self.token, operation)
         if connection is not None:
-            return self.run_in(connection, operation)
-        return self.run(operation)
+            return self.run_on(self.session_in(connection), operation)
+        return self.run_on(self.settled_session(), operation)
 
     def put_in_memory(self, item: bytes | Large) -> bool:
         """Add an item to a queue in shared memory; False when the queue has no space or has moved,
@@ -213,6 +247,10 @@ class ObjectAttachment(ItemAttachment):
         return drive_on(self.operations.accept(received), claim)
 
 
+#: The errors after which an item is no longer in flight.
+_DONE = (TaskDoneError, QueueDoesNotExistError, LateTaskDoneWarning)
+
+
 class UntilDone(ObjectAttachment):
     """An attachment to a queue whose items are in flight from a get until ``task_done()``."""
 
@@ -238,6 +276,14 @@ class UntilDone(ObjectAttachment):
         self, limit: int, block: bool, timeout: float | None, claim: Claim
     ) -> tuple[list[Any], PressureError | None]:
         return self.run_at_once(self.taking(claim, limit, block, timeout), self.while_open)
+
+    def note_end(self, asking: Asking, error: BaseException) -> None:
+        """Note for an item what the error says with which a call ended that acknowledges it."""
+        if asking.held is not None:
+            if isinstance(error, _DONE):
+                asking.held.is_done = True
+            else:
+                self.here.in_flight.leave(asking.held)
 
     def taking(
         self, claim: Claim, limit: int, block: bool, timeout: float | None

@@ -52,6 +52,12 @@ class QueueOptions(ObjectOptions, total=False):
     prefetch: Annotated[int | None, None]
 
 
+class JoinableOptions(QueueOptions, total=False):
+    """The options of a queue whose items are in flight until they are done."""
+
+    max_deliveries: Annotated[int | None, None]
+
+
 class RecordedOptions(TypedDict, total=False):
     """The options that the broker stores with a queue of tasks."""
 

@@ -6,19 +6,45 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..effects import AnyOperation, Operation, T
 from ..engines.contract.levels import Level
-from ..engines.contract.queues import How
+from ..engines.contract.queues import How, Stats
 from ..handles.attachment import Attachment, Traits
+from ..handles.handle import BaseHandle
+from ..handles.items import ItemAttachment
 from ..hidden import hide_in
-from ..identity.client import client_id
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from ..operations.diagnosis import Diagnosis
+
 AnyHandle = TypeVar("AnyHandle", bound="Handle")
+U = TypeVar("U")
 
 
-class Handle:
+class Blocking:
+    """Runs operations in a thread.
+
+    The last step of most methods is a call of one of these. In asyncio these calls return
+    coroutines: so the same methods, awaited, are methods of asyncio.
+    """
+
+    __slots__ = ()
+
+    _at: Any
+
+    def _run(self, operation: AnyOperation[T]) -> T:
+        """Run an operation when the broker has all items that this process put before."""
+        found: T = self._at.run_on(self._at.settled_session(), operation)
+        return found
+
+    def _then(self, found: T, then: Callable[[T], U]) -> U:
+        """Return what ``then`` makes of the result of another call."""
+        return then(found)
+
+
+class Handle(Blocking, BaseHandle):
     """One object that refers to a queue. Threads may share it; it may be pickled."""
 
     _at: Attachment
@@ -42,33 +68,24 @@ class Handle:
             cls.__name__, cls._make_operations, cls._levels, cls._refuses_negative_timeouts
         )
 
-    @property
-    def name(self) -> str:
-        """The queue's name at its broker."""
-        return self._at.name
+    def _acknowledge(self, operation: AnyOperation[T]) -> T:
+        """Run an operation that says that an item or a task is done: only when the broker has all
+        items that this process put before. Raises the error of a put that failed."""
+        return self._at.run_on(self._at.flushed_session(), operation)
 
-    @property
-    def url(self) -> str:
-        """The broker's address, without a password."""
-        return self._at.address.url
+    def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
+        """Run an operation in a transaction of the caller, when the broker has all items that this
+        process put before. Raises the error of a put that failed."""
+        return self._at.run_on(self._at.session_in(connection), operation)
 
-    @property
-    def prefix(self) -> str:
-        """The beginning of all key names of the queue at the broker."""
-        return self._at.address.prefix
-
-    @property
-    def client_id(self) -> str:
-        """The id of the calling thread at the broker: host, pid, thread, and a unique part."""
-        return client_id()
+    def _connect(self, operation: Operation[None]) -> None:
+        """Run an operation that opens the queue."""
+        self._at.connect(operation)
 
     def exists(self) -> bool:
         """Whether the queue exists. Never waits (specification: Exists)."""
-        found: bool = self._at.run(self._at.operations.exists())
-        return found
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r} at {self.url}>"
+        operation: AnyOperation[bool] = self._at.operations.exists()
+        return self._run(operation)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
@@ -84,6 +101,30 @@ class Handle:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._at.begin(self._traits())
+
+
+class ItemHandle(Handle):
+    """A handle to a queue of items, in whatever order it serves them."""
+
+    _at: ItemAttachment
+
+    def stats(self) -> Stats:
+        """Counts of the queue at one moment; see :class:`Stats`.
+
+        Waits for no other client. Raises QueueDoesNotExistError.
+        """
+        return self._run(self._at.operations.stats())
+
+    def why_blocked(self) -> Diagnosis:
+        """Explain what a put and a get would wait for now.
+
+        The diagnosis says which clients are in the way, which have items in flight, and whether
+        they are alive.
+        ``print(queue.why_blocked())`` shows it in words. If a process of this host has ended and
+        still has a role (the right to put or to get), the role is free after this call. Waits for
+        no other client. Raises QueueDoesNotExistError.
+        """
+        return self._run(self._at.operations.why_blocked())
 
 
 def make(

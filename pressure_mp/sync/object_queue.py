@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ..buffering import choosing
 from ..buffering.direct import DirectGet, DirectPut
-from ..deadlines import deadline, seconds_left
+from ..effects import AnyOperation, Operation
 from ..encoding import serializers, signing
 from ..encoding.codec import Codec
 from ..engines.contract.levels import Level
-from ..engines.contract.queues import Stats
-from ..exceptions import ArgumentError, Full, HandleClosedError, PressureError
+from ..exceptions import ArgumentError, Full, HandleClosedError
 from ..handles.arguments import check_level, check_maxsize
 from ..handles.attachment import Traits
 from ..handles.defaults import chosen, is_stated
@@ -23,23 +22,21 @@ from ..handles.item import Item
 from ..handles.objects import ObjectAttachment
 from ..handles.options import QueueOptions, SignatureOf, read
 from ..handles.orders import Order
-from ..handles.transactions import check_waits_for_nothing
 from ..numeric import integer
 from ..operations.control import FIFO
 from ..operations.objects import ObjectOperations
 from . import readable
 from .absent import Absent, refuse_hooks
-from .handles import Handle
+from .handles import ItemHandle
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-    from ..operations.diagnosis import Diagnosis
-
 T = TypeVar("T")
+U = TypeVar("U")
 
 
-class ObjectQueue(Handle, Generic[Item]):
+class ObjectQueue(ItemHandle, Generic[Item]):
     """The methods that all queues of Python objects share; use one of its subclasses."""
 
     #: How items are taken: for good, or until they are done.
@@ -232,12 +229,10 @@ class ObjectQueue(Handle, Generic[Item]):
             raise
 
     def _put_in(self, connection: object, item: Item, timeout: float | None) -> None:
-        check_waits_for_nothing("a timeout", timeout)
         queue = self._at
-        queue.check_open()
-        order = queue.order.of(item, queue.name)
         try:
-            queue.run_put(queue.operations.put_object(item, False, None, order), connection)
+            block, end = queue.limit_put(False, timeout, connection)
+            queue.run_put(queue.putting(item, block, end), connection)
         except Full as error:
             error.item = item
             raise
@@ -266,33 +261,27 @@ class ObjectQueue(Handle, Generic[Item]):
         :param connection: as for :meth:`put`. Each 1,000 items, or 1 MB, of ``items`` follow each
             other in the queue; items of other clients may come between these groups.
         """
+        block, end = self._at.limit_put(block, timeout, connection)
+        return self._put_many(list(items), block, end, connection)
+
+    def _put_many(
+        self, given: list[Item], block: bool, end: float | None, connection: object | None
+    ) -> None:
         queue = self._at
-        queue.check_open()
-        if connection is not None:
-            check_waits_for_nothing("a timeout", timeout)
-            block = False
-        elif timeout is not None and block:
-            timeout = queue.seconds(timeout)
-        given, end = list(items), deadline(block, timeout)
         try:
             self._puts.make_way(queue, block, end)
         except Full as error:
             error.rest = given
             raise
-        try:
-            orders, left = queue.order.of_all(given, queue.name), seconds_left(end)
-            putting = queue.operations.put_objects(given, bool(block), left, orders)
-            if connection is None:
-                self._puts.run_put(queue, putting)
-            else:
-                queue.run_put(putting, connection)
-        except PressureError as error:
-            error.rest = given[error.accepted :]
-            raise
+        putting = queue.putting_many(given, block, end)
+        if connection is None:
+            self._puts.run_put(queue, putting)
+        else:
+            queue.run_put(putting, connection)
 
     def put_nowait(self, item: Item) -> None:
         """``put(item, block=False)``."""
-        self.put(item, False)
+        return self.put(item, False)
 
     def get(self, block: bool = True, timeout: float | None = None) -> Item:
         """Take the oldest item out of the queue.
@@ -375,14 +364,18 @@ class ObjectQueue(Handle, Generic[Item]):
         that it fetched and did not return yet, are counted too. (``queue.Queue.qsize``;
         specification: Length)
         """
-        length, here = self._count(lambda: self._at.run(self._at.operations.length()))
-        return length + here
+        return self._count(self._at.operations.length(), in_all)
 
-    def _count(self, ask: Callable[[], T]) -> tuple[T, int]:
-        """The broker's answer, and how many items this handle has besides."""
+    def _count(self, operation: Operation[T], then: Callable[[T, int], U]) -> U:
+        """What ``then`` makes of the broker's reply, and of how many items are only here."""
         self._gets.before_look(self._at)
-        found, unsent = self._puts.count(ask)
-        return found, unsent + len(self._gets)
+        found, unsent = self._puts.count(lambda: self._run(operation))
+        return then(found, unsent + len(self._gets))
+
+    def _run_behind(self, operation: AnyOperation[T]) -> T:
+        """Run an operation that looks at the queued items: also at those that were read ahead."""
+        self._gets.before_look(self._at)
+        return self._run(operation)
 
     def empty(self) -> bool:
         """Whether no item is queued, at one moment. Waits for no other client; see :meth:`qsize`.
@@ -397,24 +390,6 @@ class ObjectQueue(Handle, Generic[Item]):
             if self._at.was_put_to or self._puts.was_used:
                 raise
             return True
-
-    def stats(self) -> Stats:
-        """Counts of the queue at one moment; see :class:`Stats`.
-
-        Waits for no other client. Raises QueueDoesNotExistError.
-        """
-        return self._at.run(self._at.operations.stats())
-
-    def why_blocked(self) -> Diagnosis:
-        """Explain what a put and a get would wait for now.
-
-        The diagnosis says which clients are in the way, which have items in flight, and whether
-        they are alive.
-        ``print(queue.why_blocked())`` shows it in words. If a process of this host has ended and
-        still has a role (the right to put or to get), the role is free after this call. Waits for
-        no other client. Raises QueueDoesNotExistError.
-        """
-        return self._at.run(self._at.operations.why_blocked())
 
     def flush(self) -> None:
         """Block until all items that were put through this handle are at the broker.
@@ -486,9 +461,7 @@ class ObjectQueue(Handle, Generic[Item]):
         below 1.
         """
         max_items = integer("max_items", max_items, 1)
-        queue = self._at
-        self._gets.before_look(queue)
-        return queue.run(queue.operations.peek_objects(max_items))
+        return self._run_behind(self._at.operations.peek_objects(max_items))
 
     def purge(self, timeout: float | None = None) -> int:
         """Drop all items that are queued, for all clients; returns how many.
@@ -498,9 +471,7 @@ class ObjectQueue(Handle, Generic[Item]):
         without limit, or at most ``timeout`` seconds. Raises QueueInUseError when the time is up,
         QueueDoesNotExistError.
         """
-        queue = self._at
-        self._gets.before_look(queue)
-        return queue.run(queue.operations.purge(True, queue.seconds(timeout)))
+        return self._run_behind(self._at.operations.purge(True, self._at.seconds(timeout)))
 
     def rejected(self, limit: int = 100) -> list[bytes]:
         """Up to ``limit`` of the items that were set aside, oldest first, as bytes.
@@ -510,7 +481,7 @@ class ObjectQueue(Handle, Generic[Item]):
         queued; for a large item they are followed by its content. Waits for no other client. Raises
         QueueDoesNotExistError.
         """
-        return self._at.run(self._at.operations.rejected_with_content(integer("limit", limit, 1)))
+        return self._run(self._at.operations.rejected_with_content(integer("limit", limit, 1)))
 
     def requeue_rejected(self) -> int:
         """Put the items that were set aside back into the queue; returns how many.
@@ -519,14 +490,14 @@ class ObjectQueue(Handle, Generic[Item]):
         client. Raises ArgumentError for a PriorityQueue or FairQueue, because the bytes of an item
         do not tell its priority or key; ShutDown, QueueDoesNotExistError.
         """
-        return self._at.run(self._at.operations.requeue_all_rejected())
+        return self._run(self._at.operations.requeue_all_rejected())
 
     def drop_rejected(self) -> int:
         """Remove the items that were set aside, for good; returns how many.
 
         Waits for no other client. Raises QueueDoesNotExistError.
         """
-        return self._at.run(self._at.operations.drop_all_rejected())
+        return self._run(self._at.operations.drop_all_rejected())
 
     def close(self) -> None:
         """Close this handle; the queue itself and its other handles stay open.
@@ -559,10 +530,8 @@ class ObjectQueue(Handle, Generic[Item]):
         without limit, or at most ``timeout`` seconds. Raises QueueInUseError when the time is up,
         QueueDoesNotExistError.
         """
-        queue = self._at
-        self._gets.before_look(queue)
         self._puts.discard()
-        queue.run(queue.deleting(True, timeout))
+        self._run_behind(self._at.deleting(True, timeout))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -580,3 +549,8 @@ class ObjectQueue(Handle, Generic[Item]):
         self.close()
 
     __class_getitem__ = classmethod(GenericAlias)  # type: ignore[var-annotated]  # as queue.Queue has it
+
+
+def in_all(length: int, here: int) -> int:
+    """How many items there are at the broker and here."""
+    return length + here

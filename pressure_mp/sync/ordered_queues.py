@@ -19,6 +19,7 @@ from ..hidden import hide_in
 from ..numeric import integer
 from ..operations.fair import FairOperations
 from ..operations.objects import ObjectOperations
+from .object_queue import in_all
 from .queues import Queue
 
 if TYPE_CHECKING:
@@ -53,6 +54,11 @@ class PriorityQueue(Queue[Item]):
     were put. Without ``key``, an item is its own priority: a number, or a tuple such as
     ``(number, text)``. In a tuple whose later members cannot be priorities, as in
     ``(number, job)``, only the members before those count.
+
+    ``put`` also raises ArgumentTypeError, a TypeError, when the item has no priority, or one that
+    Python cannot compare with a priority that is queued (a str and an int, for example); and
+    ArgumentError for nan. Then nothing was queued. With ``connection``, the commit fails if an item
+    whose priority cannot be compared with this one's is queued by then.
 
     A negative timeout raises ValueError. Everything else is as in :class:`Queue`. Clients of the
     pressure protocol in other languages cannot use it.
@@ -106,23 +112,6 @@ class PriorityQueue(Queue[Item]):
         """Attach to a queue, as :meth:`Queue.attach`; ``key`` is that of the class."""
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, key=key, **hide_in(options))
 
-    def put(
-        self,
-        item: Item,
-        block: bool = True,
-        timeout: float | None = None,
-        *,
-        connection: object | None = None,
-    ) -> None:
-        """Put ``item`` into the queue by its priority; the rest is as in :meth:`Queue.put`.
-
-        Also raises ArgumentTypeError, a TypeError, when the item has no priority, or one that
-        Python cannot compare with a priority that is queued (a str and an int, for example); and
-        ArgumentError for nan. Then nothing was queued. With ``connection``, the commit fails if an
-        item whose priority cannot be compared with this one's is queued by then.
-        """
-        super().put(item, block, timeout, connection=connection)
-
 
 class Snapshot(NamedTuple):
     """The items of a fair queue at one moment: what :meth:`FairQueue.snapshot` returns.
@@ -145,6 +134,11 @@ class FairQueue(Queue[Item]):
     round begins. So the next item of a key waits for less than two rounds: for at most two items of
     each other key (of weight 1). Items of one key are served in the order in which they were put.
     Nothing is stored for a key that has no items queued.
+
+    When ``put`` raises Full, the error's ``item`` is the item, and ``current_size`` is how many
+    items were queued. It also raises ArgumentTypeError, a TypeError, for a value that cannot be a
+    key or a weight, and ArgumentError for nan as a key or a weight below 1. Then nothing was
+    queued.
 
     Everything else is as in :class:`Queue`. Clients of the pressure protocol in other languages
     cannot use it.
@@ -208,24 +202,6 @@ class FairQueue(Queue[Item]):
         own = {"key": key, "weight": weight}
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 
-    def put(
-        self,
-        item: Item,
-        block: bool = True,
-        timeout: float | None = None,
-        *,
-        connection: object | None = None,
-    ) -> None:
-        """Put ``item`` into the queue, behind those of its key; the rest is as in
-        :meth:`Queue.put`.
-
-        When it raises Full, the error's ``item`` is the item, and ``current_size`` is how many
-        items were queued. Also raises ArgumentTypeError, a TypeError, for a value that cannot be a
-        key or a weight, and ArgumentError for nan as a key or a weight below 1. Then nothing was
-        queued.
-        """
-        super().put(item, block, timeout, connection=connection)
-
     def snapshot(self, limit: int = 1000) -> Snapshot:
         """The next items, at most ``limit`` of them, as they are queued at one moment.
 
@@ -233,7 +209,7 @@ class FairQueue(Queue[Item]):
         ArgumentError for a limit below 1; and what :meth:`get` raises for an item that cannot be
         decoded, which stays queued, or for a large item that was got meanwhile.
         """
-        return self._at.run(snapshot(self._at, limit))
+        return self._run(_look(_fair(self._at), integer("limit", limit, 1)))
 
     def keys(self) -> list[Any]:
         """The keys that have items queued, at one moment, in no particular order.
@@ -241,7 +217,7 @@ class FairQueue(Queue[Item]):
         A key that is a whole number is returned as an int, also when it was put as a float or a
         bool. Waits for no other client.
         """
-        return self._at.run(keys_of(self._at))
+        return self._run(_keys(_fair(self._at)))
 
     def qsize(self, *, key: Any = ALL_KEYS) -> int:
         """How many items are queued, at one moment; with ``key=``, how many of that key.
@@ -249,14 +225,12 @@ class FairQueue(Queue[Item]):
         Waits for no other client. Raises ArgumentTypeError for what cannot be a key.
         """
         if key is ALL_KEYS:
-            return super().qsize()
-        return self._at.run(queued(self._at, key))
+            return self._count(self._at.operations.length(), in_all)
+        return self._run(_fair(self._at).queued(encode_key(key)))
 
 
-def snapshot(queue: ObjectAttachment, limit: int) -> Operation[Snapshot]:
-    """Look at the items of a fair queue."""
-    limit = integer("limit", limit, 1)
-    picture, objects = yield from _fair(queue).snapshot_objects(limit)
+def _look(operations: FairOperations, limit: int) -> Operation[Snapshot]:
+    picture, objects = yield from operations.snapshot_objects(limit)
     current = objects[: picture.current]
     waiting: dict[Any, list[Any]] = {}
     keys = [sort_keys.decode(key) for key, _ in picture.items]
@@ -265,15 +239,9 @@ def snapshot(queue: ObjectAttachment, limit: int) -> Operation[Snapshot]:
     return Snapshot(current, waiting, picture.length <= limit)
 
 
-def keys_of(queue: ObjectAttachment) -> Operation[list[Any]]:
-    """Look up the keys that have items queued."""
-    keys = yield from _fair(queue).keys()
+def _keys(operations: FairOperations) -> Operation[list[Any]]:
+    keys = yield from operations.keys()
     return [sort_keys.decode(key) for key in keys]
-
-
-def queued(queue: ObjectAttachment, key: Any) -> Operation[int]:
-    """Count the queued items of a key. Raises ArgumentTypeError for what cannot be a key."""
-    return _fair(queue).queued(encode_key(key))
 
 
 def _fair(queue: ObjectAttachment) -> FairOperations:

@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..drivers import drive_on
-from ..effects import Operation
-from ..engines.contract.queues import How, Stats
+from ..effects import AnyOperation, Operation, T
+from ..engines.contract.queues import How
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError
 from ..handles.arguments import check_maxsize
 from ..handles.items import ItemAttachment
@@ -16,15 +16,13 @@ from ..handles.options import ConnectionOptions, SignatureOf, read
 from ..numeric import integer
 from ..operations.control import FIFO
 from ..operations.items import ItemOperations
-from .handles import Handle
+from .handles import ItemHandle
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ..operations.diagnosis import Diagnosis
 
-
-class PressureQueue(Handle):
+class PressureQueue(ItemHandle):
     """A queue of bytes that programs in other languages can share.
 
     It has the operations of the pressure protocol (specification: Queue Operations). A handle
@@ -58,15 +56,17 @@ class PressureQueue(Handle):
         Never waits. Raises QueueAlreadyExistsError, and ArgumentError for a bound below 0
         (specification: Create).
         """
-        self._at.connect(creating(self._at, bound))
+        if check_maxsize(bound) != bound:
+            raise ArgumentError(f"a bound is 0 or more, not {bound}")
+        return self._connect(self._at.opening_bounded(How.CREATE, bound, True))
 
     def length(self) -> int:
         """How many items are queued. Never waits (specification: Length)."""
-        return self._at.run(self._at.operations.length())
+        return self._run(self._at.operations.length())
 
     def closed(self) -> bool:
         """Whether the queue was closed. Never waits (specification: Closed)."""
-        return self._at.run(self._at.operations.closed())
+        return self._run(self._at.operations.closed())
 
     def put(self, item: bytes, timeout: float | None = None, *, overfill: bool = False) -> None:
         """Append ``item``; blocks for the producer role and for space (specification: Put).
@@ -77,16 +77,15 @@ class PressureQueue(Handle):
         NotDurable when the item is in the queue, but was not confirmed as the handle's
         ``durability`` asks.
         """
-        self._at.run(
-            self._at.operations.put(check_item(item), True, self._at.seconds(timeout), overfill)
-        )
+        seconds = self._at.seconds(timeout)
+        return self._run(self._at.operations.put(_check_item(item), True, seconds, overfill))
 
     def put_nowait(self, item: bytes, *, overfill: bool = False) -> None:
         """Append ``item`` at once (specification: Put (Non-Blocking)).
 
         Raises QueueFullError, ProducerInUseError, QueueClosedError.
         """
-        self._at.run(self._at.operations.put(check_item(item), False, None, overfill))
+        return self._run(self._at.operations.put(_check_item(item), False, None, overfill))
 
     def put_many(
         self, items: Iterable[bytes], block: bool = True, timeout: float | None = None
@@ -97,14 +96,9 @@ class PressureQueue(Handle):
         ``block`` is false. Raises what :meth:`put` raises; the error's ``accepted`` then says how
         many items were appended, and ``rest`` has the others.
         """
-        given = [check_item(item) for item in items]
-        try:
-            self._at.run(
-                self._at.operations.put_many(given, bool(block), self._at.seconds(timeout))
-            )
-        except PressureError as error:
-            error.rest = given[error.accepted :]
-            raise
+        given = [_check_item(item) for item in items]
+        seconds = self._at.seconds(timeout)
+        return self._run(_putting(self._at.operations, given, bool(block), seconds))
 
     def get_many(
         self, max_items: int, block: bool = True, timeout: float | None = None
@@ -115,8 +109,8 @@ class PressureQueue(Handle):
         what :meth:`get` raises, and ArgumentError for ``max_items`` below 1.
         """
         max_items = integer("max_items", max_items, 1)
-        operation = self._at.operations.get_many(max_items, bool(block), self._at.seconds(timeout))
-        return self._at.hand_out(partial(drive_on, operation))
+        seconds = self._at.seconds(timeout)
+        return self._take(self._at.operations.get_many(max_items, bool(block), seconds))
 
     def get(self, timeout: float | None = None) -> bytes:
         """Take the oldest item; blocks for the consumer role and for an item (specification: Get).
@@ -124,19 +118,17 @@ class PressureQueue(Handle):
         Raises Empty or ConsumerInUseError when the time is up, QueueClosedError when the queue
         is closed and empty.
         """
-        return self._get(True, self._at.seconds(timeout))
+        return self._take(self._at.operations.get(True, self._at.seconds(timeout)))
 
     def get_nowait(self) -> bytes:
         """Take the oldest item at once (specification: Get (Non-Blocking)).
 
         Raises Empty, ConsumerInUseError, QueueClosedError.
         """
-        return self._get(False, None)
+        return self._take(self._at.operations.get(False, None))
 
-    def _get(self, block: bool, timeout: float | None) -> bytes:
-        operation = self._at.operations.get(block, timeout)
-        item: bytes = self._at.hand_out(partial(drive_on, operation))
-        return item
+    def _take(self, operation: AnyOperation[T]) -> T:
+        return self._at.hand_out(partial(drive_on, operation))
 
     def close(self, timeout: float | None = None) -> None:
         """Close the queue for all clients, for good; blocks for the producer role.
@@ -144,11 +136,12 @@ class PressureQueue(Handle):
         Raises QueueClosedError when the queue is closed already, QueueInUseError when ``timeout``
         is over (specification: Close).
         """
-        self._at.run(self._at.operations.close(True, self._at.seconds(timeout), once=True))
+        seconds = self._at.seconds(timeout)
+        return self._run(self._at.operations.close(True, seconds, once=True))
 
     def close_nowait(self) -> None:
         """Close the queue at once. Raises QueueClosedError, QueueInUseError."""
-        self._at.run(self._at.operations.close(False, None, once=True))
+        return self._run(self._at.operations.close(False, None, once=True))
 
     def unlock(self, role: str) -> str | None:
         """Take the role ``"producer"`` or ``"consumer"`` from the client that has it. Never waits.
@@ -159,7 +152,9 @@ class PressureQueue(Handle):
         for the role again. Returns the id of the client that had the role, or None when the role
         was free. Raises ArgumentError for another role.
         """
-        return self._at.run(self._at.operations.unlock(check_role(role)))
+        if role not in ("producer", "consumer"):
+            raise ArgumentError(f"a queue has the roles producer and consumer, not {role!r}")
+        return self._run(self._at.operations.unlock(role))
 
     def delete(self, timeout: float | None = None) -> None:
         """Remove the queue and every key of it; blocks for both roles (specification: Delete).
@@ -168,46 +163,24 @@ class PressureQueue(Handle):
         QueueInUseError when ``timeout`` is over and a client of another implementation still has a
         role; calling this again continues the deletion.
         """
-        self._at.run(self._at.deleting(True, timeout))
+        return self._run(self._at.deleting(True, timeout))
 
     def delete_nowait(self) -> None:
         """Remove the queue at once, or not at all. Raises QueueInUseError."""
-        self._at.run(self._at.deleting(False, None))
-
-    def stats(self) -> Stats:
-        """Counts of the queue at one moment; see :class:`Stats`.
-
-        Waits for no other client. Raises QueueDoesNotExistError.
-        """
-        return self._at.run(self._at.operations.stats())
-
-    def why_blocked(self) -> Diagnosis:
-        """Explain what a put and a get would wait for now.
-
-        The diagnosis says which clients are in the way, which have items in flight, and whether
-        they are alive.
-        ``print(queue.why_blocked())`` shows it in words. If a process of this host has ended and
-        still has a role (the right to put or to get), the role is free after this call. Waits for
-        no other client. Raises QueueDoesNotExistError.
-        """
-        return self._at.run(self._at.operations.why_blocked())
+        return self._run(self._at.deleting(False, None))
 
 
-def creating(queue: ItemAttachment, bound: int) -> Operation[None]:
-    """Create the queue. Raises ArgumentError for a bound below 0."""
-    if check_maxsize(bound) != bound:
-        raise ArgumentError(f"a bound is 0 or more, not {bound}")
-    return queue.opening_bounded(How.CREATE, bound, True)
+def _putting(
+    operations: ItemOperations, given: list[bytes], block: bool, timeout: float | None
+) -> Operation[None]:
+    try:
+        yield from operations.put_many(given, block, timeout)
+    except PressureError as error:
+        error.rest = given[error.accepted :]
+        raise
 
 
-def check_role(role: str) -> str:
-    """Raise ArgumentError for a text that is no role."""
-    if role not in ("producer", "consumer"):
-        raise ArgumentError(f"a queue has the roles producer and consumer, not {role!r}")
-    return role
-
-
-def check_item(item: bytes) -> bytes:
+def _check_item(item: bytes) -> bytes:
     """Raise ArgumentTypeError for an item that is not bytes."""
     if not isinstance(item, bytes):
         raise ArgumentTypeError(f"an item of a PressureQueue is bytes, not {type(item).__name__}")

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..engines.contract.levels import Level
-from ..engines.contract.queues import How
+from ..engines.contract.queues import How, Stats
 from ..exceptions import (
     ArgumentError,
     EncodingError,
     LateTaskDoneWarning,
-    QueueDoesNotExistError,
     ShutDown,
-    TaskDoneError,
 )
 from ..handles.arguments import check_maxsize
 from ..handles.item import Item
 from ..handles.objects import UntilDone
-from ..handles.options import QueueOptions
+from ..handles.options import JoinableOptions, QueueOptions, SignatureOf
 from ..hidden import hide_in
 from ..in_flight import Asking
 from ..numeric import integer
@@ -62,8 +60,7 @@ class Queue(ObjectQueue[Item]):
 
         Waits for no other client; see :meth:`qsize`.
         """
-        stats, here = self._count(self.stats)
-        return 0 < stats.maxsize <= stats.length + here
+        return self._count(self._at.operations.stats(), _is_full)
 
     @property
     def maxsize(self) -> int:
@@ -79,7 +76,7 @@ class Queue(ObjectQueue[Item]):
     def maxsize(self, maxsize: int) -> None:
         bound, queue = check_maxsize(maxsize), self._at
         self._puts.before_bound(queue)
-        queue.run(queue.operations.set_bound(bound))
+        self._run(queue.operations.set_bound(bound))
         self._puts.after_bound()
 
     def shutdown(self, immediate: bool = False) -> None:
@@ -98,14 +95,14 @@ class Queue(ObjectQueue[Item]):
         if immediate:
             self._gets.before_look(queue)
         self._puts.before_shutdown(queue, immediate)
-        queue.run(queue.operations.close(True, None, once=False, immediate=bool(immediate)))
+        self._run(queue.operations.close(True, None, once=False, immediate=bool(immediate)))
         if immediate:  # also what a thread fetched meanwhile
             self._gets.give_back(queue, self._gets.patience)
 
     @property
     def is_shutdown(self) -> bool:
         """Whether the queue was shut down. Never waits."""
-        return self._at.run(self._at.operations.closed())
+        return self._run(self._at.operations.closed())
 
     def task_done(self) -> None:
         """Report that the work for one item is done (``queue.Queue.task_done``).
@@ -114,7 +111,7 @@ class Queue(ObjectQueue[Item]):
         no other client. Raises TaskDoneError, a ValueError, when it is called more often than items
         were put.
         """
-        self._at.acknowledge(self._at.operations.task_done())
+        return self._acknowledge(self._at.operations.task_done())
 
     def join(self) -> None:
         """Block, without limit, until the work for every item is done (``queue.Queue.join``).
@@ -122,7 +119,7 @@ class Queue(ObjectQueue[Item]):
         That is: until ``task_done()`` was called as often as items were put, by any process.
         """
         self.flush()
-        self._at.run(self._at.operations.join())
+        self._run(self._at.operations.join())
 
     @property
     def unfinished_tasks(self) -> int:
@@ -160,13 +157,10 @@ class JoinableQueue(Queue[Item]):
     _levels = (Level.ITEMS, Level.DELIVERIES)
     _reads_ahead_unasked = False
 
+    __signature__ = SignatureOf(JoinableOptions)
+
     def __init__(
-        self,
-        maxsize: int = 0,
-        name: str | None = None,
-        *,
-        max_deliveries: int | None = None,
-        **options: Unpack[QueueOptions],
+        self, maxsize: int = 0, name: str | None = None, **options: Unpack[JoinableOptions]
     ) -> None:
         """Attach to the queue or create it, as for :class:`Queue`.
 
@@ -175,40 +169,25 @@ class JoinableQueue(Queue[Item]):
             :meth:`rejected`) and counts as done. None means no limit. An ArgumentError together
             with ``prefetch``.
         """
-        limit = _check_limit(max_deliveries)
+        others: Any = options
+        limit = _check_limit(others.pop("max_deliveries", None))
         if limit and options.get("prefetch"):
             raise ArgumentError(
                 "max_deliveries cannot go with prefetch: what a consumer that dies had fetched "
                 "ahead would count as delivered"
             )
-        super().__init__(maxsize, name, **hide_in(options))
+        super().__init__(maxsize, name, **hide_in(others))
         self._at.max_deliveries = limit
 
     @classmethod
-    def create(
-        cls,
-        name: str,
-        maxsize: int = 0,
-        *,
-        max_deliveries: int | None = None,
-        **options: Unpack[QueueOptions],
-    ) -> Self:
+    def create(cls, name: str, maxsize: int = 0, **options: Unpack[JoinableOptions]) -> Self:
         """Create a queue, as :meth:`Queue.create`; ``max_deliveries`` is that of the class."""
-        own = {"max_deliveries": max_deliveries}
-        return cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
+        return cls._insist(How.CREATE, maxsize=maxsize, name=name, **hide_in(options))
 
     @classmethod
-    def attach(
-        cls,
-        name: str,
-        maxsize: int = 0,
-        *,
-        max_deliveries: int | None = None,
-        **options: Unpack[QueueOptions],
-    ) -> Self:
+    def attach(cls, name: str, maxsize: int = 0, **options: Unpack[JoinableOptions]) -> Self:
         """Attach to a queue, as :meth:`Queue.attach`; ``max_deliveries`` is that of the class."""
-        own = {"max_deliveries": max_deliveries}
-        return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
+        return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **hide_in(options))
 
     def task_done(self, *, connection: object | None = None) -> None:
         """Acknowledge an item that was got: its work is done, and it is not delivered again.
@@ -233,15 +212,10 @@ class JoinableQueue(Queue[Item]):
             self._acknowledge_in(connection, asking)
             return
         try:
-            if queue.acknowledge(queue.operations.acknowledge_next(queue.here, asking)):
+            if self._acknowledge(queue.operations.acknowledge_next(queue.here, asking)):
                 warnings.warn(late_task_done(queue.name), stacklevel=2)
-        except (TaskDoneError, QueueDoesNotExistError, LateTaskDoneWarning):
-            if asking.held is not None:
-                asking.held.is_done = True
-            raise
-        except BaseException:
-            if asking.held is not None:
-                queue.here.in_flight.leave(asking.held)
+        except BaseException as error:
+            queue.note_end(asking, error)
             raise
         if asking.held is not None:
             asking.held.is_done = True
@@ -267,6 +241,10 @@ class JoinableQueue(Queue[Item]):
         """
         with self._at.here:
             super().join()
+
+
+def _is_full(stats: Stats, here: int) -> bool:
+    return 0 < stats.maxsize <= stats.length + here
 
 
 def _check_limit(max_deliveries: object) -> int:

@@ -364,14 +364,14 @@ def test_task_done(server, name, sweep):
 
 def do_unheard(queue, monkeypatch):
     """A task_done() that is interrupted when the broker did it."""
-    run = queue._at.run_at_once
+    run = queue._at.run_on
 
-    def run_unheard(operation, watch):
-        run(operation, watch)
+    def run_unheard(session, operation):
+        run(session, operation)
         raise Interrupted
 
     with monkeypatch.context() as patch:
-        patch.setattr(queue._at, "run_at_once", run_unheard)
+        patch.setattr(queue._at, "run_on", run_unheard)
         with pytest.raises(Interrupted):
             queue.task_done()
 

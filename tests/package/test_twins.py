@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import inspect
+import traceback
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pressure_mp
 from pressure_mp import aio
+from pressure_mp.aio import awaited
 
 #: Each class that there is in both worlds. Another one needs a line here.
 NAMES = [
@@ -42,6 +47,19 @@ OTHER_PARAMETERS = {
 }
 #: Properties for threads which are coroutines of asyncio: they ask the broker.
 ASKED = {"is_shutdown", "maxsize", "unfinished_tasks"}
+#: The methods that have a body of their own in asyncio, and why. All others are made of those for
+#: threads: their arguments, what they check and what they run are written once.
+OF_THEIR_OWN = {
+    **dict.fromkeys(("create", "attach"), "no type says that they return this class"),
+    **dict.fromkeys(("of", "open", "set_maxsize"), "threads have none"),
+    **dict.fromkeys(ASKED, "a property cannot be awaited"),
+    **dict.fromkeys(("put", "get", "get_many", "flush", "empty"), "each world has its own buffers"),
+    **dict.fromkeys(("shutdown", "close", "delete"), "they empty the buffers of an event loop"),
+    **dict.fromkeys(("task_done", "join"), "an asyncio task has got the items, not a thread"),
+    **dict.fromkeys(("inbox", "run"), "what it makes, or runs, is another thing in each world"),
+    "qsize": "of a FairQueue: mypy sees the arguments of the base class otherwise",
+}
+
 #: The same, spelled as the language asks for it.
 SPELLED = {
     "__enter__": "__aenter__",
@@ -151,3 +169,41 @@ def test_every_public_method_of_asyncio_says_what_it_does(name):
         found = static(kind, method)
         if not inspect.ismemberdescriptor(found):
             assert inspect.getdoc(getattr(found, "__func__", found)), method
+
+
+def is_made(method: Any) -> bool:
+    """Whether a method of asyncio is one for threads, awaited."""
+    return Path(method.__code__.co_filename) == Path(awaited.__file__)
+
+
+def test_a_method_is_written_once_unless_the_table_says_why_not():
+    own = set()
+    for name in NAMES:
+        kind = getattr(aio, name)
+        for method in public(kind):
+            found = getattr(kind, method)
+            if inspect.iscoroutinefunction(found) and not is_made(found):
+                own.add(method)
+    assert own == set(OF_THEIR_OWN) - {"of"}
+
+
+def test_a_traceback_names_the_method_that_was_called():
+    async def fail() -> None:
+        await aio.PressureQueue("name", url="memory://twins").put("no bytes")  # type: ignore[arg-type]
+
+    with pytest.raises(pressure_mp.ArgumentTypeError) as raised:
+        asyncio.run(fail())
+    names = [frame.name for frame in traceback.extract_tb(raised.tb)]
+    assert names[names.index("fail") :] == ["fail", "put", "put", "_check_item"]
+
+
+def test_no_module_of_asyncio_reaches_into_a_handle_for_threads():
+    """It knows the attachment, which both have, and the public methods."""
+    for path in Path(aio.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_"):
+                owner = ast.unparse(node.value).partition("[")[0]
+                assert not owner.startswith(("sync.", "handle.", "self._sync.", "self.sync.")), (
+                    path,
+                    ast.unparse(node),
+                )

@@ -28,7 +28,7 @@ def operations(handle: Handle) -> Any:
 
 def run(handle: Handle, operation: Any) -> Any:
     """Run an operation as its methods do: in this thread, with the handle's own binding."""
-    return handle._at.run(operation)
+    return handle._run(operation)
 
 
 def engine(handle: Handle) -> Any:

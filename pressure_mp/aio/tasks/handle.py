@@ -1,13 +1,17 @@
-"""What producers, workers and administrators of a queue of tasks in asyncio share."""
+"""What the parts of a queue of tasks in asyncio share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ...engines.contract.task_records import TaskRecord
-from ...events import Destination
+from ...effects import AnyOperation, T
+from ...exceptions import PressureError, RejectedItemWarning
 from ...handles.base_task import Data
+from ...handles.task_verbs import TaskVerbs
 from ...handles.tasks import TaskAttachment
+from ...in_flight import Claim
+from ...operations.task_taking import Delivery
 from ...sync.tasks import task_queue as sync
 from ..handles import Handle
 from .task import Task
@@ -16,10 +20,12 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class TaskHandle(Handle, Generic[Data]):
+class TaskHandle(Handle, TaskVerbs[Data, Task[Data]]):
     """A handle to a queue of tasks."""
 
     _kind = sync.TaskQueue
+    _task_class = Task
+
     _at: TaskAttachment
 
     @classmethod
@@ -27,16 +33,18 @@ class TaskHandle(Handle, Generic[Data]):
         """Make a handle for asyncio to the queue of a handle for threads; see :meth:`Handle.of`."""
         return super().of(handle)
 
-    async def _opened(self) -> TaskAttachment:
-        """The attachment, open: it knows the queue's settings, and this process as a taker."""
-        await self.open()
-        return self._at
-
-    @property
-    def _destination(self) -> Destination:
-        """The queue, for listeners."""
-        return self._at.operations.destination
-
-    def _task(self, id: bytes, record: TaskRecord, data: Any) -> Task[Data]:
-        """A task as its user sees it."""
-        return Task(self, id, data, record)
+    async def _claim(
+        self,
+        take: Callable[[Claim], AnyOperation[Delivery[Task[Data]]]],
+        hand_out: Callable[[Delivery[Task[Data]]], T],
+        acknowledges: bool,
+    ) -> T:
+        queue, claim = self._at, Claim()
+        run = self._acknowledge if acknowledges else self._run
+        try:
+            return hand_out(await run(take(claim), queue.while_open))
+        except BaseException as error:
+            # Cancelled; or a warning is an error in this program.
+            if isinstance(error, RejectedItemWarning) or not isinstance(error, PressureError):
+                await self._give_up(queue.here.lease, claim, error)
+            raise

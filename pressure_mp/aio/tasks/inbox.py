@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ...exceptions import PressureError
-from ...operations.task_results import TaskEvent
 from ...sync.handles import attachment_of
-from ...sync.tasks.inbox import BaseInbox
+from ...sync.tasks import inbox as sync
+from ..awaited import Awaiting, awaited
 from ..handles import runner_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class TaskInbox(BaseInbox):
+class TaskInbox(sync.BaseInbox, Awaiting):
     """:class:`pressure_mp.TaskInbox` for asyncio: :meth:`pressure_mp.aio.TaskQueue.inbox` makes
     one. One task takes from it."""
 
@@ -26,20 +25,9 @@ class TaskInbox(BaseInbox):
         super().__init__(attachment_of(queue.sync), lease, takes)
         self._run = runner_of(queue)
 
-    async def watch(self, ids: Iterable[int | str]) -> None:
-        """Hear of these tasks too; as :meth:`pressure_mp.TaskInbox.watch`."""
-        if await self._run(self._watching(ids)):
-            self._was_gone = True
-
-    async def take(self, timeout: float | None = None) -> list[TaskEvent]:
-        """What it has heard since the last time; as :meth:`pressure_mp.TaskInbox.take`. What one
-        that is cancelled would have returned, the next one returns."""
-        self._say_whether_it_was_gone()
-        return self._hear(await self._run(self._taking(timeout)))
-
-    async def close(self) -> None:
-        """It is gone, and so are the results that were kept for it alone."""
-        await self._run(self._closing())
+    watch = awaited(sync.TaskInbox.watch)
+    take = awaited(sync.TaskInbox.take)
+    close = awaited(sync.TaskInbox.close)
 
     async def __aenter__(self) -> Self:
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
-from typing import Any
 
 from ...deadlines import deadline, seconds_left
 from ...exceptions import InboxLost
@@ -15,14 +14,8 @@ from .handle import TaskHandle
 from .inbox import TaskInbox
 
 
-class TaskResults(TaskHandle[Data]):
-    """The part of :class:`pressure_mp.aio.TaskQueue` that returns results."""
-
-    async def result(self, id: int | str, timeout: float | None = None) -> Any:
-        """The result of a task; as :meth:`pressure_mp.TaskQueue.result`."""
-        self._at.check_open()
-        queue = await self._opened()
-        return await self._run(queue.asking_for_result(id, timeout))
+class Results(TaskHandle[Data]):
+    """The part of :class:`pressure_mp.aio.TaskQueue` that returns results of many tasks."""
 
     def results(
         self, ids: Iterable[int | str], timeout: float | None = None

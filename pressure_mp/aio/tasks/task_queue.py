@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 from ...engines.contract.queues import How
 from ...engines.contract.task_records import TaskSettings
@@ -10,21 +10,37 @@ from ...exceptions import ArgumentError
 from ...handles.base_task import Data
 from ...handles.options import SignatureOf, TaskQueueOptions
 from ...hidden import hide_in
-from .administration import TaskAdministration
-from .producer import TaskProducer
-from .results import TaskResults
+from ...sync.tasks import task_queue as sync
+from ...sync.tasks.administration import TaskAdministration
+from ...sync.tasks.inbox import BaseInbox
+from ...sync.tasks.producer import TaskProducer
+from ...sync.tasks.results import TaskResults
+from ...sync.tasks.taker import TaskTaker
+from ..awaited import as_in, awaited, awaited_open, signed_as
+from .results import Results
+from .task import Task
 from .workers import TaskWorkers
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
+_put: Any = awaited_open(TaskProducer.put)
 
-class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAdministration[Data]):
+
+@as_in(sync.TaskQueue)
+class TaskQueue(Results[Data], TaskWorkers[Data]):
     """:class:`pressure_mp.TaskQueue` for asyncio.
 
     The methods do what those of :class:`pressure_mp.TaskQueue` do; all that ask the broker are
-    coroutines. A take that is cancelled takes nothing. If another call is cancelled after it was
-    sent to the broker, it is not known whether it was done.
+    coroutines: where a method blocks there, the asyncio task waits here.
+
+    A take that is cancelled takes nothing: a task that it had got is ready for others at once, or
+    when this process next renews its lease. Whether the task ``ack`` was acknowledged is not known
+    then, unless its ``state`` says so. A put that is cancelled on its way to the broker is done,
+    and returns: the asyncio task is cancelled at its next ``await``; with ``wait``, while it waits.
+    If the broker does not answer for a second then, it is not known whether the task was put,
+    unless it has an ``id``: to put it again then raises TaskExists. If another call is cancelled
+    after it was sent to the broker, it is not known whether it was done.
     """
 
     __signature__ = SignatureOf(TaskQueueOptions)
@@ -39,12 +55,10 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
 
     @classmethod
     async def create(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
-        """Create the queue called ``name``. Raises QueueAlreadyExistsError."""
         return await cls._insist(How.CREATE, name, **hide_in(options))
 
     @classmethod
     async def attach(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
-        """Attach to the existing queue called ``name``. Raises QueueDoesNotExistError."""
         return await cls._insist(How.ATTACH, name, **hide_in(options))
 
     @property
@@ -59,25 +73,87 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
             )
         return self._at.settings
 
-    async def shutdown(self) -> None:
-        """Shut the queue down for all clients; as :meth:`pressure_mp.TaskQueue.shutdown`."""
-        await self._run(self._at.operations.close())
+    # Producers
+
+    @overload
+    async def put(
+        self,
+        data: Data,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        key: str | None = None,
+        id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: BaseInbox | None = None,
+        wait: None = None,
+        connection: object | None = None,
+    ) -> int | str: ...
+
+    @overload
+    async def put(
+        self,
+        data: Data,
+        *,
+        delay: float | None = None,
+        ttl: float | None = None,
+        priority: float = 0,
+        tube: str | None = None,
+        key: str | None = None,
+        id: int | str | None = None,
+        result_ttl: float | None = None,
+        inbox: BaseInbox | None = None,
+        wait: float,
+    ) -> tuple[Task[Data], bool]: ...
+
+    @signed_as(TaskProducer.put)
+    async def put(self, data: Data, **options: Any) -> Any:
+        return await _put(self, data, **options)
+
+    put_many = awaited_open(TaskProducer[Data, Task[Data]].put_many)
+    qsize = awaited(TaskProducer[Data, Task[Data]].qsize)
+    wait = awaited_open(TaskProducer[Data, Task[Data]].wait)
+    result = awaited_open(TaskResults[Data, Task[Data]].result)
+
+    # Workers
+
+    take = awaited_open(TaskTaker[Data, Task[Data]].take)
+    take_many = awaited_open(TaskTaker[Data, Task[Data]].take_many)
+    ack = awaited_open(TaskTaker[Data, Task[Data]].ack)
+    ack_many = awaited_open(TaskTaker[Data, Task[Data]].ack_many)
+    release = awaited_open(TaskTaker[Data, Task[Data]].release)
+    bury = awaited_open(TaskTaker[Data, Task[Data]].bury)
+    touch = awaited_open(TaskTaker[Data, Task[Data]].touch)
+
+    # Administrators
+
+    stats = awaited(TaskAdministration[Data, Task[Data]].stats)
+    why_blocked = awaited(TaskAdministration[Data, Task[Data]].why_blocked)
+    kick = awaited(TaskAdministration[Data, Task[Data]].kick)
+    kick_many = awaited(TaskAdministration[Data, Task[Data]].kick_many)
+    kill = awaited(TaskAdministration[Data, Task[Data]].kill)
+    peek = awaited(TaskAdministration[Data, Task[Data]].peek)
+    list = awaited(TaskAdministration[Data, Task[Data]].list)
+    truncate = awaited(TaskAdministration[Data, Task[Data]].truncate)
+    move = awaited(TaskAdministration[Data, Task[Data]].move)
+    switch = awaited_open(TaskAdministration[Data, Task[Data]].switch)
+    snatch = awaited(TaskAdministration[Data, Task[Data]].snatch)
+    restart = awaited(TaskAdministration[Data, Task[Data]].restart)
+
+    # All
+
+    shutdown = awaited(sync.TaskQueue[Data].shutdown)
+    delete = awaited(sync.TaskQueue[Data].delete)
 
     async def is_shutdown(self) -> bool:
         """Whether the queue was shut down."""
         return await self._run(self._at.operations.closed())
 
     async def close(self) -> None:
-        """Close this handle; as :meth:`pressure_mp.TaskQueue.close`.
-
-        Tasks that were taken can still be acknowledged, released, buried and touched.
-        """
         if not self._at.is_closed:
             await self._close_handle()
-
-    async def delete(self) -> None:
-        """Remove the queue and all its tasks, for all clients. Raises QueueDoesNotExistError."""
-        await self._run(self._at.leave(self._at.operations.delete()))
 
     async def __aenter__(self) -> Self:
         await self.open()

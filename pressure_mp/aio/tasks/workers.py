@@ -8,16 +8,19 @@ from concurrent.futures import Executor
 from typing import Any, Literal, TypeVar
 
 from ...handles.base_task import Backoff, Data
+from ...sync.tasks import workers as sync
 from ...sync.tasks.worker_pool import check_grace, choose
 from ...sync.tasks.workers import DEFAULT_GRACE
+from ..awaited import as_in
+from .handle import TaskHandle
 from .handlers import Job
-from .taker import TaskTaker
 from .worker_pool import WorkerPool
 
 Result = TypeVar("Result")
 
 
-class TaskWorkers(TaskTaker[Data]):
+@as_in(sync.TaskWorkers)
+class TaskWorkers(TaskHandle[Data]):
     """The part of :class:`pressure_mp.aio.TaskQueue` that runs handlers."""
 
     _jobs: Sequence[Job] = ()
@@ -32,12 +35,6 @@ class TaskWorkers(TaskTaker[Data]):
         backoff: Backoff | None = None,
         executor: Executor | None = None,
     ) -> Callable[[Callable[[Any], Result]], Callable[[Any], Result]]:
-        """Register a function as a handler for :meth:`run`, as a decorator.
-
-        The options are those of :meth:`run`. The function itself is not changed. Handlers are not
-        pickled with the queue.
-        """
-
         def register(handler: Callable[[Any], Result]) -> Callable[[Any], Result]:
             job = Job(handler, concurrency, tube, ttr, on_error, backoff, executor)
             self._jobs = (*self._jobs, job)
@@ -94,4 +91,5 @@ class TaskWorkers(TaskTaker[Data]):
         check_grace(grace)
         self._at.check_open()
         await self.open()
-        await WorkerPool(self, jobs, grace, stop).run()
+        source: Any = self
+        await WorkerPool(source, jobs, grace, stop).run()

@@ -6,22 +6,24 @@ import builtins
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...effects import Operation
-from ...encoding.task_values import encode_id
-from ...handles.base_task import BaseTask, Data, TaskOrId
+from ... import states
+from ...encoding.task_values import check_times, check_tube, encode_id
+from ...exceptions import ArgumentError
+from ...handles.base_task import Data
+from ...handles.task_verbs import AnyTask
+from ...handles.tasks import state_of
 from ...identity.processes import incarnation
-from ...operations.task_queue import DecodedTask
+from ...numeric import integer
 from ...operations.task_settling import UNCHANGED
 from ...operations.task_stats import TaskStats
 from ...states import TaskState
 from .handle import TaskHandle
-from .task import Task
 
 if TYPE_CHECKING:
     from ...operations.task_diagnosis import TaskDiagnosis
 
 
-class TaskAdministration(TaskHandle[Data]):
+class TaskAdministration(TaskHandle[Data, AnyTask]):
     """The part of :class:`pressure_mp.TaskQueue` that is for administrators.
 
     Nothing here waits. Where one task is meant, ``task`` is a :class:`Task` or an id, and what is
@@ -34,7 +36,7 @@ class TaskAdministration(TaskHandle[Data]):
 
         Never waits. Raises QueueDoesNotExistError.
         """
-        return self._at.run(self._at.counting())
+        return self._run(self._at.counting())
 
     def why_blocked(self) -> TaskDiagnosis:
         """Explain what a take would wait for now.
@@ -44,23 +46,25 @@ class TaskAdministration(TaskHandle[Data]):
         words. At most 500 taken and 500 ready tasks are examined. Never waits. Raises
         QueueDoesNotExistError.
         """
-        return self._at.run(self._at.operations.why_blocked(incarnation()))
+        return self._run(self._at.operations.why_blocked(incarnation()))
 
     def kick(
         self,
-        task: Task[Data] | int | str,
+        task: AnyTask | int | str,
         *,
         delay: float | None = None,
         ttl: float | None = None,
         update: Data | Callable[[Data], Data] = UNCHANGED,
-    ) -> Task[Data]:
+    ) -> AnyTask:
         """Make a buried task ready; its deliveries are counted from 0 again.
 
         With ``delay`` the task waits for so many seconds first; ``ttl`` is as for
         :meth:`TaskQueue.put`, and ``update`` as for :meth:`TaskQueue.ack`. Returns the task as it
         is now. Never waits. Raises WrongState when it is not buried, TaskNotFound.
         """
-        return self._change(task, self._at.kicking(task, delay, ttl, update))
+        wait, life = check_times(delay, ttl)
+        to = states.WAITING if wait else states.READY
+        return self._change("kick", task, to, wait, life, update=update)
 
     def kick_many(
         self, limit: int | None = None, *, delay: float | None = None, ttl: float | None = None
@@ -70,32 +74,37 @@ class TaskAdministration(TaskHandle[Data]):
         None means all that are buried at the call: a task that is buried again meanwhile stays so.
         Returns how many tasks were made ready. Never waits.
         """
-        return self._at.run(self._at.kicking_many(limit, delay, ttl))
+        wait, life = check_times(delay, ttl)
+        most = None if limit is None else integer("limit", limit, 0, "an int or None")
+        return self._run(self._at.operations.kick_many(most, wait, life))
 
-    def kill(self, task: Task[Data] | int | str) -> Task[Data]:
+    def kill(self, task: AnyTask | int | str) -> AnyTask:
         """Remove a task, in whatever state it is. Never waits. Raises TaskNotFound.
 
         If a worker has taken it, the worker gets TaskNotFound from its next call for this task.
         """
-        return self._change(task, self._at.killing(task))
+        return self._change("kill", task, states.VOID)
 
-    def peek(self, id: int | str) -> Task[Data]:
+    def peek(self, id: int | str) -> AnyTask:
         """Return a task without changing it. Never waits.
 
         Raises TaskNotFound, DecodingError, AuthenticationError.
         """
-        return self._task(*self._at.run(self._at.operations.peek(encode_id(id))))
+        return self._then(self._run(self._at.operations.peek(encode_id(id))), self._task_of)
 
     def list(
         self, state: TaskState | str | None = None, tube: str | None = None, limit: int = 100
-    ) -> builtins.list[Task[Data]]:
+    ) -> builtins.list[AnyTask]:
         """Up to ``limit`` tasks; with ``state`` (a letter or a word) or ``tube``, only such tasks.
 
         The order: ready tasks as they will be taken; waiting tasks and zombies by the time when
         they are due, those without such a time last; taken tasks by owner; buried and done tasks
         the oldest first. Each 500 tasks of a state are as they were at one moment. Never waits.
         """
-        return [self._task(*task) for task in self._at.run(self._at.listing(state, tube, limit))]
+        limit = integer("limit", limit, 1)
+        wanted = "".join(states.NAMES) if state is None else state_of(state)
+        listing = self._at.operations.list(wanted, check_tube(tube), limit)
+        return self._then(self._run(listing), self._tasks_of)
 
     def truncate(self) -> int:
         """Remove all tasks, whatever state they are in; returns how many.
@@ -103,19 +112,19 @@ class TaskAdministration(TaskHandle[Data]):
         More than 1,000 tasks are removed in several steps: a task that is put between these steps
         may be removed or stay. Waits for no other client.
         """
-        return self._at.run(self._at.operations.truncate())
+        return self._run(self._at.operations.truncate())
 
-    def move(self, task: Task[Data] | int | str, tube: str | None) -> Task[Data]:
+    def move(self, task: AnyTask | int | str, tube: str | None) -> AnyTask:
         """Move a task to another tube; with None, out of its tube. Never waits.
 
         A task that is taken is taken away from its worker, as by :meth:`snatch`. Raises
         TaskNotFound.
         """
-        return self._change(task, self._at.moving(task, tube))
+        return self._change("move", task, "", tube=check_tube(tube))
 
     def switch(
-        self, task: Task[Data] | int | str, state: TaskState | str, *, delay: float | None = None
-    ) -> Task[Data]:
+        self, task: AnyTask | int | str, state: TaskState | str, *, delay: float | None = None
+    ) -> AnyTask:
         """Change the state of a task; ``state`` is a letter or a word.
 
         Neither the task's state nor the new one may be *taken*. ``delay``, in seconds, is needed
@@ -123,25 +132,31 @@ class TaskAdministration(TaskHandle[Data]):
         ArgumentError. Never waits. Raises WrongState when the task is taken or is in that state
         already, TaskNotFound, ArgumentError.
         """
-        return self._change(task, self._at.switching(task, state, delay))
+        to = state_of(state)
+        wait, _ = check_times(delay, None)
+        if to == states.TAKEN:
+            raise ArgumentError("a task cannot be switched to taken: take it")
+        if to == states.WAITING and not wait:
+            raise ArgumentError("a task that waits needs a delay: switch(..., delay=)")
+        if to == states.ZOMBIE and not (wait or self._at.settings.zombie):
+            raise ArgumentError(f"queue {self.name!r} has no time for zombies: switch(..., delay=)")
+        if wait and to not in (states.WAITING, states.ZOMBIE):
+            raise ArgumentError(f"there is no delay for a task that is {states.word(to)}")
+        return self._change("switch", task, to, wait)
 
-    def snatch(self, task: Task[Data] | int | str, *, delay: float | None = None) -> Task[Data]:
+    def snatch(self, task: AnyTask | int | str, *, delay: float | None = None) -> AnyTask:
         """Take a taken task away from its worker: it is ready, or waits ``delay`` seconds first.
 
         The worker gets NotTaken or NotOwner from its next call for this task. Never waits. Raises
         NotTaken when the task is not taken, TaskNotFound.
         """
-        return self._change(task, self._at.beginning_again("snatch", task, delay))
+        wait, _ = check_times(delay, None)
+        return self._change("snatch", task, states.WAITING if wait else states.READY, wait)
 
-    def restart(self, task: Task[Data] | int | str, *, delay: float | None = None) -> Task[Data]:
+    def restart(self, task: AnyTask | int | str, *, delay: float | None = None) -> AnyTask:
         """Make a waiting, done or zombie task ready, or waiting for ``delay`` seconds.
 
         Never waits. Raises WrongState for a task in another state, TaskNotFound.
         """
-        return self._change(task, self._at.beginning_again("restart", task, delay))
-
-    def _change(self, task: TaskOrId, changing: Operation[DecodedTask]) -> Task[Data]:
-        changed = self._task(*self._at.run(changing))
-        if isinstance(task, BaseTask):
-            task.become(changed)
-        return changed
+        wait, _ = check_times(delay, None)
+        return self._change("restart", task, states.WAITING if wait else states.READY, wait)

@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic
+from collections.abc import Callable
 
-from ...effects import Operation
+from ... import interrupts
+from ...effects import AnyOperation, T
 from ...engines.contract.levels import Level
-from ...engines.contract.task_records import TaskRecord
-from ...events import Destination
+from ...exceptions import PressureError
 from ...handles.base_task import Data
+from ...handles.task_verbs import AnyTask, TaskVerbs
 from ...handles.tasks import TaskAttachment
-from ...operations.task_queue import DecodedTask
+from ...in_flight import Claim
+from ...operations.task_taking import Delivery
 from ...operations.tasks import TaskOperations
 from ..handles import Handle
 from .task import Task
 
 
-class TaskHandle(Handle, Generic[Data]):
+class TaskHandle(Handle, TaskVerbs[Data, AnyTask]):
     """A handle to a queue of tasks."""
 
     _make_operations = TaskOperations
     _levels = (Level.TASKS,)
+    _task_class = Task
 
     _at: TaskAttachment
 
-    @property
-    def _destination(self) -> Destination:
-        """The queue, for listeners."""
-        return self._at.operations.destination
-
-    def _task(self, id: bytes, record: TaskRecord, data: Any) -> Task[Data]:
-        """A task as its user sees it."""
-        return Task(self, id, data, record)
-
-    def _run_for_task(self, operation: Operation[DecodedTask]) -> Task[Data]:
-        """Run an operation that returns a task."""
-        return self._task(*self._at.run(operation))
+    def _claim(
+        self,
+        take: Callable[[Claim], AnyOperation[Delivery[AnyTask]]],
+        hand_out: Callable[[Delivery[AnyTask]], T],
+        acknowledges: bool,
+    ) -> T:
+        queue, claim = self._at, Claim()
+        here = queue.here
+        try:
+            taking = take(claim)
+            session = queue.flushed_session() if acknowledges else queue.settled_session()
+            return hand_out(queue.run_on(session, taking, queue.while_open))
+        except PressureError:
+            raise
+        except BaseException:
+            interrupts.abandoned += [(here.lease, claim)]
+            interrupts.settle()
+            raise

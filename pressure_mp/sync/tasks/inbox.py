@@ -14,7 +14,7 @@ from ...engines.contract.task_results import OpenInbox
 from ...exceptions import ArgumentTypeError, InboxLost, PressureError, ResultTimeout
 from ...handles.tasks import TaskAttachment
 from ...operations.task_results import Heard, TaskEvent
-from ..handles import attachment_of
+from ..handles import Blocking, attachment_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,6 +53,9 @@ class BaseInbox:
     def _closing(self) -> Operation[None]:
         return self._at.operations.close_inbox(self.name)
 
+    def _note_whether_gone(self, was_gone: bool) -> None:
+        self._was_gone = self._was_gone or was_gone
+
     def _hear(self, heard: Heard) -> list[TaskEvent]:
         self._seen = heard.number
         if heard.is_lost:
@@ -75,7 +78,7 @@ def opening(inbox: BaseInbox) -> Operation[None]:
     return inbox._at.operations.open_inbox(inbox._asked)
 
 
-class TaskInbox(BaseInbox):
+class TaskInbox(BaseInbox, Blocking):
     """A mailbox at the broker for news of many tasks; see :meth:`pressure_mp.TaskQueue.inbox`.
 
     The news (events) are that a task was taken or has ended. One thread may call :meth:`take`;
@@ -94,8 +97,7 @@ class TaskInbox(BaseInbox):
         BrokerUnavailable. If the inbox was lost (see :meth:`take`), this opens it again, and the
         next take raises InboxLost.
         """
-        if self._at.run(self._watching(ids)):
-            self._was_gone = True
+        return self._then(self._run(self._watching(ids)), self._note_whether_gone)
 
     def take(self, timeout: float | None = None) -> list[TaskEvent]:
         """Take the events since the last call, up to 1,000, in the order in which they occurred.
@@ -109,11 +111,11 @@ class TaskInbox(BaseInbox):
         BrokerUnavailable.
         """
         self._say_whether_it_was_gone()
-        return self._hear(self._at.run(self._taking(timeout)))
+        return self._then(self._run(self._taking(timeout)), self._hear)
 
     def close(self) -> None:
         """Remove the inbox, and the results that were kept for it alone. Never waits."""
-        self._at.run(self._closing())
+        return self._run(self._closing())
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import overload
 
 from ...encoding.task_values import (
@@ -11,19 +10,20 @@ from ...encoding.task_values import (
     check_priority,
     check_times,
     check_tube,
+    encode_id,
     milliseconds,
 )
 from ...engines.contract.task_results import WITH_INBOX
-from ...exceptions import ArgumentTypeError
+from ...exceptions import ArgumentTypeError, PressureError
 from ...handles.base_task import Data
+from ...handles.task_verbs import AnyTask
 from ...handles.transactions import check_waits_for_nothing
 from ...operations.task_producing import PutOptions
 from .handle import TaskHandle
-from .inbox import BaseInbox, TaskInbox
-from .task import Task
+from .inbox import BaseInbox
 
 
-class TaskProducer(TaskHandle[Data]):
+class TaskProducer(TaskHandle[Data, AnyTask]):
     """The part of :class:`pressure_mp.TaskQueue` that is for producers."""
 
     @overload
@@ -38,7 +38,7 @@ class TaskProducer(TaskHandle[Data]):
         key: str | None = None,
         id: int | str | None = None,
         result_ttl: float | None = None,
-        inbox: TaskInbox | None = None,
+        inbox: BaseInbox | None = None,
         wait: None = None,
         connection: object | None = None,
     ) -> int | str: ...
@@ -55,9 +55,9 @@ class TaskProducer(TaskHandle[Data]):
         key: str | None = None,
         id: int | str | None = None,
         result_ttl: float | None = None,
-        inbox: TaskInbox | None = None,
+        inbox: BaseInbox | None = None,
         wait: float,
-    ) -> tuple[Task[Data], bool]: ...
+    ) -> tuple[AnyTask, bool]: ...
 
     def put(
         self,
@@ -70,10 +70,10 @@ class TaskProducer(TaskHandle[Data]):
         key: str | None = None,
         id: int | str | None = None,
         result_ttl: float | None = None,
-        inbox: TaskInbox | None = None,
+        inbox: BaseInbox | None = None,
         wait: float | None = None,
         connection: object | None = None,
-    ) -> int | str | tuple[Task[Data], bool]:
+    ) -> int | str | tuple[AnyTask, bool]:
         """Put a task; returns its id. When this returns, the task is at the broker.
 
         :param delay: seconds before the task may be taken.
@@ -103,16 +103,16 @@ class TaskProducer(TaskHandle[Data]):
         HandleClosedError, ArgumentError, ArgumentTypeError; after each of these nothing was put.
         Raises BrokerUnavailable and NotDurable as :meth:`pressure_mp.Queue.put` does.
         """
-
         self._at.check_open()
         options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
         if connection is not None:
             check_waits_for_nothing("wait", wait)
-            return self._at.run_in(connection, self._at.operations.put(data, id, options))
+            return self._run_in(connection, self._at.operations.put(data, id, options))
         if wait is None:
-            return self._at.run(self._at.operations.put(data, id, options))
-        task, processed = self._at.run(self._at.putting_and_waiting(data, id, options, wait))
-        return self._task(*task), processed
+            return self._run(self._at.operations.put(data, id, options))
+        limit = self._at.seconds(wait)
+        putting = self._at.operations.put_and_wait(data, id, options, limit, self._at.here)
+        return self._then(self._run(putting), self._processed)
 
     def put_many(
         self,
@@ -125,7 +125,7 @@ class TaskProducer(TaskHandle[Data]):
         key: str | None = None,
         ids: Iterable[int | str] | None = None,
         result_ttl: float | None = None,
-        inbox: TaskInbox | None = None,
+        inbox: BaseInbox | None = None,
         connection: object | None = None,
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order, up to 1,000 or 1 MB in each round trip.
@@ -134,20 +134,24 @@ class TaskProducer(TaskHandle[Data]):
         has an id for each. Never waits. Raises what :meth:`put` raises; the error's ``accepted``
         then says how many tasks were put, and ``rest`` has the data of the others.
         """
-
         self._at.check_open()
-        check = partial(put_options, delay, ttl, priority, tube, result_ttl, inbox, key)
-        putting = self._at.putting_many(data, ids, check)
-        return self._at.run(putting) if connection is None else self._at.run_in(connection, putting)
+        given = list(data)
+        try:
+            options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
+        except PressureError as error:
+            error.rest = given
+            raise
+        putting = self._at.operations.put_many(given, ids, options)
+        return self._run(putting) if connection is None else self._run_in(connection, putting)
 
     def qsize(self, tube: str | None = None) -> int:
         """How many tasks are ready to be taken, at one moment; with ``tube``, in that tube.
 
         For tasks in other states see :meth:`stats`. Never waits. Raises QueueDoesNotExistError.
         """
-        return self._at.run(self._at.operations.length(check_tube(tube)))
+        return self._run(self._at.operations.length(check_tube(tube)))
 
-    def wait(self, id: int | str, timeout: float | None = None) -> tuple[Task[Data], bool]:
+    def wait(self, id: int | str, timeout: float | None = None) -> tuple[AnyTask, bool]:
         """Wait until a task is processed; returns the task as it is then, and a bool.
 
         The bool is True if the task was acknowledged; False if it was buried, killed or removed
@@ -158,10 +162,10 @@ class TaskProducer(TaskHandle[Data]):
         not exist at the call, DecodingError, AuthenticationError, QueueDoesNotExistError,
         HandleClosedError, BrokerUnavailable.
         """
-
         self._at.check_open()
-        task, processed = self._at.run(self._at.waiting(id, timeout))
-        return self._task(*task), processed
+        limit = self._at.seconds(timeout)
+        waiting = self._at.operations.wait(encode_id(id), limit, self._at.here)
+        return self._then(self._run(waiting), self._processed)
 
 
 def put_options(

@@ -9,12 +9,13 @@ from ...deadlines import deadline, seconds_left
 from ...encoding.task_values import decode_id, encode_id
 from ...exceptions import InboxLost
 from ...handles.base_task import Data
+from ...handles.task_verbs import AnyTask
 from ...operations.task_results import TaskResult
 from .handle import TaskHandle
 from .inbox import DEFAULT_LEASE, TaskInbox, late, opening
 
 
-class TaskResults(TaskHandle[Data]):
+class TaskResults(TaskHandle[Data, AnyTask]):
     """The part of :class:`pressure_mp.TaskQueue` that returns results."""
 
     def result(self, id: int | str, timeout: float | None = None) -> Any:
@@ -32,7 +33,8 @@ class TaskResults(TaskHandle[Data]):
         AuthenticationError, QueueDoesNotExistError, HandleClosedError, BrokerUnavailable.
         """
         self._at.check_open()
-        return self._at.run(self._at.asking_for_result(id, timeout))
+        limit = self._at.seconds(timeout)
+        return self._run(self._at.operations.result(encode_id(id), limit, self._at.here))
 
     def results(
         self, ids: Iterable[int | str], timeout: float | None = None
@@ -89,7 +91,7 @@ class TaskResults(TaskHandle[Data]):
         """
         self._at.check_open()
         found = TaskInbox(self, lease, takes)
-        self._at.run(opening(found))
+        self._run(opening(found))
         return found
 
 

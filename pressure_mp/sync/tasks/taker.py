@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
-from ... import interrupts
-from ...caller_warnings import warn_caller
-from ...effects import Operation
-from ...exceptions import ArgumentTypeError, PressureError, RejectedItemWarning
-from ...handles.base_task import Backoff, BaseTask, Data, TaskOrId, check_on_error
-from ...in_flight import Claim
+from ... import states
+from ...encoding.task_values import check_priority, check_times, check_tube, milliseconds
+from ...exceptions import ArgumentError, ArgumentTypeError
+from ...handles.base_task import Backoff, BaseTask, Data, TaskOrId
+from ...handles.task_verbs import AnyTask
+from ...handles.tasks import results_of
 from ...numeric import integer
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
 from .handle import TaskHandle
-from .task import Task
-
-#: A task of either world.
-AnyTask = TypeVar("AnyTask")
 
 
-class TaskTaker(TaskHandle[Data]):
+class TaskTaker(TaskHandle[Data, AnyTask]):
     """The part of :class:`pressure_mp.TaskQueue` that is for workers."""
 
     def take(
@@ -32,8 +28,8 @@ class TaskTaker(TaskHandle[Data]):
         tube: str | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
-        ack: Task[Data] | None = None,
-    ) -> Task[Data]:
+        ack: AnyTask | None = None,
+    ) -> AnyTask:
         """Take the next task that is ready.
 
         Blocks until there is one: without limit, or at most ``timeout`` seconds; with 0 or less not
@@ -56,12 +52,10 @@ class TaskTaker(TaskHandle[Data]):
         QueueDoesNotExistError, HandleClosedError, ArgumentError, ArgumentTypeError,
         BrokerUnavailable.
         """
-
         limit = None if timeout is None else self._at.seconds(timeout)
-        if ack is None:
-            return self._take(1, limit, ttr, tube, on_error, backoff)[0]
-        check_done(ack)
-        return self._take(1, limit, ttr, tube, on_error, backoff, ack)[0]
+        if ack is not None and not isinstance(ack, BaseTask):
+            raise ArgumentTypeError(f"ack is a task that was taken, not {type(ack).__name__}")
+        return self._take(_first, 1, limit, ttr, tube, on_error, backoff, ack)
 
     def take_many(
         self,
@@ -72,7 +66,7 @@ class TaskTaker(TaskHandle[Data]):
         tube: str | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
-    ) -> list[Task[Data]]:
+    ) -> list[AnyTask]:
         """Take the next tasks: 1 to ``max_tasks``, and at most 1,000 or about 1 MB.
 
         Blocks as :meth:`take` does until one task is ready; then takes, without waiting, as many
@@ -80,49 +74,20 @@ class TaskTaker(TaskHandle[Data]):
         that cannot be decoded are buried. If others can be returned, this warns with
         RejectedItemWarning; else it raises the error of the first.
         """
-
         max_tasks = integer("max_tasks", max_tasks, 1)
         limit = self._at.seconds(timeout)
-        return self._take(max_tasks, limit, ttr, tube, on_error, backoff)
-
-    def _take(
-        self,
-        number: int,
-        timeout: float | None,
-        ttr: float | None,
-        tube: str | None,
-        on_error: str,
-        backoff: Backoff | None,
-        ack: Task[Data] | None = None,
-        retries_alone: bool = False,
-    ) -> list[Task[Data]]:
-        self._at.check_open()
-        check_on_error(on_error, backoff)
-        here, claim = self._at.here, Claim()
-        try:
-            how = number, timeout, ttr, tube, ack, retries_alone
-            taking = self._at.taking(self._task, claim, *how)
-            run = self._at.run if ack is None else self._at.acknowledge
-            tasks, problem = run(taking, self._at.while_open)
-            hand_out(tasks, problem, on_error, backoff)
-            return tasks
-        except PressureError:
-            raise
-        except BaseException:
-            interrupts.abandoned += [(here.lease, claim)]
-            interrupts.settle()
-            raise
+        return self._take(_all, max_tasks, limit, ttr, tube, on_error, backoff)
 
     def ack(
         self,
-        task: Task[Data] | int | str,
+        task: AnyTask | int | str,
         *,
         update: Data | Callable[[Data], Data] = UNCHANGED,
         delay: float | None = None,
         tube: str | None = None,
         result: Any = UNCHANGED,
         connection: object | None = None,
-    ) -> Task[Data]:
+    ) -> AnyTask:
         """Acknowledge a task that is processed: it is removed, or stays as a zombie or as done.
 
         Returns the task as it is now, with the state ``TaskState.VOID`` if it is removed. So do
@@ -148,19 +113,30 @@ class TaskTaker(TaskHandle[Data]):
             returned as such. If this process no longer has the task at the commit, because its
             ``ttr`` is over, the commit fails, and nothing of the transaction is done.
         """
-
-        acking = self._at.acking(task, update, delay, tube, result, connection is not None)
+        queue = self._at
+        wait = None if delay is None else milliseconds("delay", delay, least=0.001)
+        if wait is not None and queue.settings.keep:
+            raise ArgumentError(
+                f"queue {self.name!r} keeps its tasks, so ack(delay=) has no meaning there: "
+                "leave it out"
+            )
+        where = None if tube is None else check_tube(tube)
+        if result is UNCHANGED:
+            result = task.result if isinstance(task, BaseTask) else None
+        acked = queue.subject(task), queue.here, update, wait, where, result
         if connection is None:
-            return self._task(*self._at.acknowledge(acking))
-        found = self._task(*self._at.run_in(connection, acking))
-        note_staged([task, found])
-        return found
+            return self._then(self._acknowledge(queue.operations.ack(*acked)), self._task_of)
 
-    def _settle(self, settling: Operation[DecodedTask]) -> Task[Data]:
-        return self._run_for_task(settling)
+        def stage(found: DecodedTask) -> AnyTask:
+            staged = self._task(*found)
+            _note_staged([task, staged])
+            return staged
+
+        acking = queue.operations.ack_at_commit(*acked)
+        return self._then(self._run_in(connection, acking), stage)
 
     def ack_many(
-        self, tasks: Iterable[Task[Data] | int | str], *, connection: object | None = None
+        self, tasks: Iterable[AnyTask | int | str], *, connection: object | None = None
     ) -> None:
         """Acknowledge tasks, up to 1,000 or 1 MB of results in each round trip. Never waits.
 
@@ -173,17 +149,17 @@ class TaskTaker(TaskHandle[Data]):
         :param connection: as for :meth:`ack`. If this raises, roll the transaction back: no task
             counts as acknowledged.
         """
-
         given = list(tasks)
+        queue = self._at
         if connection is None:
-            self._at.acknowledge(self._at.acking_many(given))
-        else:
-            self._at.run_in(connection, self._at.acking_many_at_commit(given))
-            note_staged(given)
+            return self._acknowledge(queue.acking_many(given))
+        helds = [queue.held(task) for task in given]
+        acking = queue.operations.ack_many_at_commit(helds, queue.here, results_of(given))
+        return self._then(self._run_in(connection, acking), lambda _: _note_staged(given))
 
     def release(
         self,
-        task: Task[Data] | int | str,
+        task: AnyTask | int | str,
         *,
         delay: float | None = None,
         ttl: float | None = None,
@@ -191,7 +167,7 @@ class TaskTaker(TaskHandle[Data]):
         tube: str | None = None,
         update: Data | Callable[[Data], Data] = UNCHANGED,
         error: str | BaseException | None = None,
-    ) -> Task[Data]:
+    ) -> AnyTask:
         """Give the task back: it is ready again, in its old place, or waits for ``delay`` seconds.
 
         :param delay: seconds before it may be taken again.
@@ -204,20 +180,20 @@ class TaskTaker(TaskHandle[Data]):
         A task that was delivered ``max_deliveries`` times is buried instead. The other arguments,
         and what is returned and raised, are as for :meth:`ack`.
         """
-
-        return self._run_for_task(
-            self._at.releasing(task, update, delay, ttl, priority, tube, error)
-        )
+        wait, life = check_times(delay, ttl)
+        urgency = None if priority is None else check_priority(priority)
+        where = None if tube is None else check_tube(tube)
+        return self._settle("release", task, update, wait, life, urgency, where, error)
 
     def bury(
         self,
-        task: Task[Data] | int | str,
+        task: AnyTask | int | str,
         *,
         update: Data | Callable[[Data], Data] = UNCHANGED,
         ttl: float | None = None,
         tube: str | None = None,
         error: str | BaseException | None = None,
-    ) -> Task[Data]:
+    ) -> AnyTask:
         """Set the task aside, until an administrator calls kick, kill or switch for it.
 
         :param ttl: seconds for which it stays buried; then it is removed. None means no limit.
@@ -226,16 +202,17 @@ class TaskTaker(TaskHandle[Data]):
 
         The other arguments, and what is returned and raised, are as for :meth:`ack`.
         """
-
-        return self._run_for_task(self._at.burying(task, update, ttl, tube, error))
+        where = None if tube is None else check_tube(tube)
+        life = milliseconds("ttl", ttl, least=0.001)
+        return self._settle("bury", task, update, life, where, error)
 
     def touch(
         self,
-        task: Task[Data] | int | str,
+        task: AnyTask | int | str,
         increment: float | None = None,
         *,
         update: Data | Callable[[Data], Data] = UNCHANGED,
-    ) -> Task[Data]:
+    ) -> AnyTask:
         """Extend the time for the task by ``increment`` seconds; None: to the queue's ``ttr`` from
         now.
 
@@ -247,31 +224,23 @@ class TaskTaker(TaskHandle[Data]):
         Nothing changes for a task without a ttr, or a ready one without a ttl. The other arguments,
         and what is returned and raised, are as for :meth:`ack`.
         """
+        more = None if increment is None else milliseconds("increment", increment, least=0.001)
+        touched: TaskOrId = task
+        if isinstance(task, BaseTask) and task.state == states.READY:
+            touched = task.id  # no process has it
+        return self._settle("touch", touched, update, more)
 
-        return self._run_for_task(self._at.touching(task, increment, update))
+
+def _first(tasks: list[AnyTask]) -> AnyTask:
+    return tasks[0]
 
 
-def note_staged(tasks: Iterable[TaskOrId]) -> None:
-    """They are acknowledged if a transaction commits."""
+def _all(tasks: list[AnyTask]) -> list[AnyTask]:
+    return tasks
+
+
+def _note_staged(tasks: Iterable[TaskOrId]) -> None:
+    """Note that the tasks are acknowledged if a transaction commits."""
     for task in tasks:
         if isinstance(task, BaseTask):
             task.is_staged = True
-
-
-def check_done(ack: object) -> None:
-    """Raises ArgumentTypeError for what take(ack=) cannot acknowledge."""
-    if not isinstance(ack, BaseTask):
-        raise ArgumentTypeError(f"ack is a task that was taken, not {type(ack).__name__}")
-
-
-def hand_out(
-    tasks: Sequence[BaseTask[Any]],
-    problem: PressureError | None,
-    on_error: str,
-    backoff: Backoff | None,
-) -> None:
-    """What was taken is for the caller of a verb; warns of what could not be decoded."""
-    for task in tasks:
-        task.on_error, task.backoff = on_error, backoff
-    if problem is not None:
-        warn_caller(str(problem), RejectedItemWarning)

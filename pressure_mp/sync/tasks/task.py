@@ -10,9 +10,10 @@ from ... import states
 from ...exceptions import PressureError
 from ...handles.base_task import BaseTask, Data
 from ...operations.task_settling import UNCHANGED
+from ..handles import Blocking
 
 
-class Task(BaseTask[Data]):
+class Task(BaseTask[Data], Blocking):
     """A task as it was when it was taken or looked at, or when this object last changed it.
 
     As a context manager (``with task:``) it acknowledges the task at the end of the block, unless
@@ -33,10 +34,10 @@ class Task(BaseTask[Data]):
         connection: object | None = None,
     ) -> None:
         """Acknowledge the task: it is processed. See :meth:`pressure_mp.TaskQueue.ack`."""
-        settled = self._queue.ack(
+        acking = self._queue.ack(
             self, update=update, delay=delay, tube=tube, result=result, connection=connection
         )
-        self.become(settled)
+        return self._then(acking, self.become)
 
     def release(
         self,
@@ -49,17 +50,10 @@ class Task(BaseTask[Data]):
         error: str | BaseException | None = None,
     ) -> None:
         """Give the task back; see :meth:`pressure_mp.TaskQueue.release`."""
-        self.become(
-            self._queue.release(
-                self,
-                delay=delay,
-                ttl=ttl,
-                priority=priority,
-                tube=tube,
-                update=update,
-                error=error,
-            )
-        )
+        times = {"delay": delay, "ttl": ttl}
+        place = {"priority": priority, "tube": tube}
+        releasing = self._queue.release(self, **times, **place, update=update, error=error)
+        return self._then(releasing, self.become)
 
     def bury(
         self,
@@ -70,13 +64,14 @@ class Task(BaseTask[Data]):
         error: str | BaseException | None = None,
     ) -> None:
         """Put the task aside for an administrator; see :meth:`pressure_mp.TaskQueue.bury`."""
-        self.become(self._queue.bury(self, update=update, ttl=ttl, tube=tube, error=error))
+        burying = self._queue.bury(self, update=update, ttl=ttl, tube=tube, error=error)
+        return self._then(burying, self.become)
 
     def touch(
         self, increment: float | None = None, *, update: Data | Callable[[Data], Data] = UNCHANGED
     ) -> None:
         """Extend the time for the task; see :meth:`pressure_mp.TaskQueue.touch`."""
-        self.become(self._queue.touch(self, increment, update=update))
+        return self._then(self._queue.touch(self, increment, update=update), self.become)
 
     def fail(self, error: BaseException) -> None:
         """Release or bury the task because of ``error``, as ``on_error`` and ``backoff`` say.
@@ -85,7 +80,8 @@ class Task(BaseTask[Data]):
         it: then the task is released without a delay. Raises what release and bury raise.
         """
         verb, options = self._after(error)
-        getattr(self, verb)(**options)
+        failing: None = getattr(self, verb)(**options)
+        return failing
 
     def __enter__(self) -> Task[Data]:
         self._begin()

@@ -19,13 +19,19 @@ from . import settings as task_settings
 from .administration import TaskAdministration
 from .producer import TaskProducer
 from .results import TaskResults
+from .task import Task
 from .workers import TaskWorkers
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
 
-class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAdministration[Data]):
+class TaskQueue(
+    TaskProducer[Data, Task[Data]],
+    TaskResults[Data, Task[Data]],
+    TaskWorkers[Data],
+    TaskAdministration[Data, Task[Data]],
+):
     """A queue of tasks that producers, workers and administrators on any machine share.
 
     A task is *ready* (R) or, for the time of a delay, *waiting* (W). A worker *takes* it (state
@@ -134,14 +140,12 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         wait are woken. Tasks that become ready later, because they were released or their delay is
         over, can still be taken then. Raises QueueDoesNotExistError.
         """
-
-        self._at.run(self._at.operations.close())
+        return self._run(self._at.operations.close())
 
     @property
     def is_shutdown(self) -> bool:
         """Whether the queue was shut down. Never waits."""
-
-        return self._at.run(self._at.operations.closed())
+        return self._run(self._at.operations.closed())
 
     def close(self) -> None:
         """Close this handle; the queue itself and its other handles stay open.
@@ -149,7 +153,6 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
         Afterwards put and take raise HandleClosedError, a ValueError. Tasks that were taken can
         still be acknowledged, released, buried and touched.
         """
-
         self._at.close()
 
     def delete(self) -> None:
@@ -157,8 +160,7 @@ class TaskQueue(TaskProducer[Data], TaskResults[Data], TaskWorkers[Data], TaskAd
 
         Raises QueueDoesNotExistError.
         """
-
-        self._at.run(self._at.leave(self._at.operations.delete()))
+        return self._run(self._at.leave(self._at.operations.delete()))
 
     def __enter__(self) -> Self:
         return self

@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 DEFAULT_GRACE = 30.0
 
 
-class TaskWorkers(TaskTaker[Data]):
+class TaskWorkers(TaskTaker[Data, Task[Data]]):
     """The part of :class:`pressure_mp.TaskQueue` that runs handlers."""
 
     _jobs: Sequence[Job] = ()

@@ -17,6 +17,7 @@ from pressure_mp import (
     Queue,
     QueueSummary,
     SimpleQueue,
+    Stats,
     Task,
     TaskQueue,
     TaskState,
@@ -118,6 +119,9 @@ def other_kinds() -> None:
 
 
 class NumbersOfAsyncio(aio.Queue[int]):
+    async def peek(self, max_items: int = 3) -> list[int]:
+        return await super().peek(max_items)
+
     async def total(self) -> int:
         return sum([one async for one in self])
 
@@ -147,6 +151,8 @@ async def of_asyncio() -> None:
     assert_type(await queue.get(timeout=1.5), int)
     assert_type(await queue.get_nowait(), int)
     assert_type(await queue.get_many(2), list[int])
+    assert_type(await queue.peek(max_items=2), list[int])
+    assert_type(await queue.stats(), Stats)
     assert_type(await queue.qsize() + await queue.maxsize(), int)
     assert_type(await queue.empty(), bool)
     await queue.shutdown()
@@ -202,6 +208,24 @@ def tasks() -> None:
     jobs.run()
 
 
+async def tasks_of_asyncio() -> None:
+    jobs = await aio.TaskQueue[Job].create("jobs of asyncio", url=URL, ttr=30, keep=True)
+    assert_type(jobs, aio.TaskQueue[Job])
+    assert_type(await jobs.put(Job("ann", 1), priority=2), int | str)
+    assert_type(await jobs.put(Job("bob", 2), wait=0), tuple[aio.Task[Job], bool])
+    await jobs.put_many([Job("cleo", 3)], tube="slow")
+    async with await jobs.take(timeout=0, backoff=lambda deliveries: 2.0**deliveries) as task:
+        assert_type(task, aio.Task[Job])
+        assert_type(task.data, Job)
+    (second,) = await jobs.take_many(1)
+    await second.ack(update=lambda job: Job(job.tenant, 0))
+    third = await jobs.take(0)
+    assert_type(await jobs.release(third, delay=5, error="later"), aio.Task[Job])
+    assert_type(await jobs.list(TaskState.DONE, limit=5), list[aio.Task[Job]])
+    assert_type(await jobs.kick_many(limit=2), int)
+    assert_type((await jobs.stats()).counts[TaskState.DONE], int)
+
+
 if __name__ == "__main__":
     queues()
     made_by_name()
@@ -209,3 +233,4 @@ if __name__ == "__main__":
     other_kinds()
     asyncio.run(of_asyncio())
     tasks()
+    asyncio.run(tasks_of_asyncio())

@@ -90,4 +90,19 @@ async def of_asyncio() -> None:
     aio.Queue[int].of(Queue[str]())  # wrong
     aio.TaskQueue.of(Queue[str]())  # wrong
     aio.PressureQueue.of(Queue[str]())  # wrong
-    print(number, text, texts, empty)
+    await queue.peek(max=2)  # wrong
+    await queue.peek("2")  # wrong
+    peeked: list[str] = await queue.peek()  # wrong
+    await queue.put_many(["one"])  # wrong
+    await aio.FairQueue[str](size).qsize(kye=1)  # wrong
+    jobs: aio.TaskQueue[str] = aio.TaskQueue()
+    jobs.take()  # wrong
+    await jobs.put(1)  # wrong
+    await jobs.put_many([1, 2])  # wrong
+    await jobs.take(tubes="slow")  # wrong
+    await jobs.take(on_error="drop")  # wrong
+    data: int = (await jobs.take()).data  # wrong
+    await (await jobs.take()).ack(update=1)  # wrong
+    await jobs.ack(TaskQueue[str]().take())  # wrong
+    await jobs.list(1)  # wrong
+    print(number, text, texts, empty, peeked, data)

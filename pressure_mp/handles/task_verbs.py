@@ -1,0 +1,113 @@
+"""What the verbs of a queue of tasks share in both worlds, that of threads and asyncio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..caller_warnings import warn_caller
+from ..effects import AnyOperation, T
+from ..encoding.task_values import check_tube, milliseconds
+from ..engines.contract.task_records import TaskRecord
+from ..events import Destination
+from ..exceptions import RejectedItemWarning
+from ..in_flight import Claim
+from ..operations.task_queue import DecodedTask
+from ..operations.task_taking import Delivery
+from .base_task import Backoff, BaseTask, Data, TaskOrId, check_on_error
+from .handle import BaseHandle
+from .tasks import TaskAttachment, id_of
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    #: A task of one world.
+    AnyTask = typing_extensions.TypeVar("AnyTask", bound=BaseTask[Any], default=Any)
+else:
+    AnyTask = TypeVar("AnyTask")
+
+
+class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
+    """Runs operations whose results are tasks. In asyncio each method returns a coroutine."""
+
+    _at: TaskAttachment
+    #: The class of the tasks of this world.
+    _task_class: Callable[..., Any]
+
+    # As the handles of each world have them.
+    _run: Callable[..., Any]
+    _then: Callable[..., Any]
+    #: Runs an operation that takes tasks, which go back if the call is interrupted.
+    _claim: Callable[..., Any]
+
+    @property
+    def _destination(self) -> Destination:
+        """The queue, for listeners."""
+        return self._at.operations.destination
+
+    def _task(self, id: bytes, record: TaskRecord, data: Any) -> AnyTask:
+        """Make a task as its user sees it."""
+        found: AnyTask = self._task_class(self, id, data, record)
+        return found
+
+    def _task_of(self, found: DecodedTask) -> AnyTask:
+        return self._task(*found)
+
+    def _tasks_of(self, found: list[DecodedTask]) -> list[AnyTask]:
+        return [self._task(*task) for task in found]
+
+    def _processed(self, found: tuple[DecodedTask, bool]) -> tuple[AnyTask, bool]:
+        task, processed = found
+        return self._task(*task), processed
+
+    def _take(
+        self,
+        then: Callable[[list[AnyTask]], T],
+        number: int,
+        timeout: float | None,
+        ttr: float | None,
+        tube: str | None,
+        on_error: str,
+        backoff: Backoff | None,
+        ack: AnyTask | None = None,
+        retries_alone: bool = False,
+    ) -> T:
+        """Take up to ``number`` tasks, and return what ``then`` makes of them."""
+        self._at.check_open()
+        check_on_error(on_error, backoff)
+        own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
+        how = number, check_tube(tube), own_ttr, timeout, ack, retries_alone
+
+        def take(claim: Claim) -> AnyOperation[Delivery[AnyTask]]:
+            return self._at.operations.take(self._task, self._at.here, claim.begin(), *how)
+
+        def hand_out(found: Delivery[AnyTask]) -> T:
+            tasks, problem = found
+            for task in tasks:
+                task.on_error, task.backoff = on_error, backoff
+            if problem is not None:
+                warn_caller(str(problem), RejectedItemWarning)
+            return then(tasks)
+
+        taken: T = self._claim(take, hand_out, ack is not None)
+        return taken
+
+    def _settle(self, verb: str, task: TaskOrId, *options: Any) -> AnyTask:
+        """Settle a task that was taken."""
+        settle = getattr(self._at.operations, verb)
+        settling = settle(self._at.subject(task), self._at.here, *options)
+        settled: AnyTask = self._then(self._run(settling), self._task_of)
+        return settled
+
+    def _change(self, verb: str, task: TaskOrId, *to: Any, **options: Any) -> AnyTask:
+        """Change a task, as an administrator."""
+
+        def become(found: DecodedTask) -> AnyTask:
+            changed = self._task(*found)
+            if isinstance(task, BaseTask):
+                task.become(changed)
+            return changed
+
+        changing = self._at.operations.change(verb, id_of(task), *to, **options)
+        changed: AnyTask = self._then(self._run(changing), become)
+        return changed
