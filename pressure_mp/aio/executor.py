@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent import futures
 from contextlib import suppress
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..exceptions import Full
 from ..executor import executor as sync
 from ..executor import mapping
 from ..executor.client import Client
+from ..executor.executor import client_of
 from ..executor.ids import CallIds
-from ..executor.submitter import Submitter
+from ..executor.submitter import Submitter, submit_as, weak_submit_of
 from ..hidden import hide_in
 
 if TYPE_CHECKING:
@@ -55,16 +57,10 @@ class Call(Coroutine[Any, Any, T]):
 class Caller:
     """``submit`` and ``map`` for asyncio."""
 
-    def _next_id(self) -> str:
-        """An id for a call, which none ever had."""
-        raise NotImplementedError
+    _options: dict[str, Any]
 
-    async def _submitter(self) -> Submitter:
-        """What submits the calls, in threads."""
-        raise NotImplementedError
-
-    async def _submit(self, *call: Any) -> futures.Future[Any]:
-        """Submit a call, in a thread that does not wait for space."""
+    def _whose(self) -> Executor:
+        """The executor whose calls these are."""
         raise NotImplementedError
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
@@ -78,20 +74,10 @@ class Caller:
 
         Raises what the call raised, and what :meth:`pressure_mp.Executor.submit` raises.
         """
-        id = self._next_id()
+        id = self._whose()._ids.next()
         return Call(id, self._run(id, fn, args, kwargs))
 
-    async def _run(
-        self, id: str, fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> T:
-        future = await self._submit(fn, args, kwargs, id)
-        try:
-            return await _result(future)
-        except asyncio.CancelledError:
-            _cancel(asyncio.get_running_loop(), future)
-            raise
-
-    async def map(
+    def map(
         self,
         fn: Callable[..., T],
         *iterables: Iterable[Any],
@@ -106,19 +92,35 @@ class Caller:
         ``aclose()`` or because its task is cancelled, calls that no worker has are withdrawn.
         """
         mapping.check(chunksize, buffersize)
-        made = _Made((await self._submitter())._weakly())
+        inputs = zip(*iterables, strict=False)
+        return self._each(fn, inputs, timeout, chunksize, buffersize, unordered)
+
+    async def _submitter(self) -> Submitter:
+        """What submits the calls, in threads."""
+        return (await self._whose()._opened()).options(**self._options)
+
+    async def _run(self, id: str, *call: Any) -> Any:
+        """Submit a call, and wait for its result."""
+        executor, options = self._whose(), self._options.copy()
+        waits = options.pop("block", True)
+        submitter = (await executor._opened()).options(**options, block=False)
+        submit = partial(submit_as, submitter, id, *call)
+        future = await (executor._line.submit(submit) if waits else _in_thread(submit))
+        try:
+            return await _result(future)
+        except asyncio.CancelledError:
+            _cancel(asyncio.get_running_loop(), future)
+            raise
+
+    async def _each(self, *mapped: Any) -> AsyncIterator[Any]:
+        made = _Made(weak_submit_of(await self._submitter()))
         loop = asyncio.get_running_loop()
         thread = futures.ThreadPoolExecutor(1, "map of an executor")
-        inputs = zip(*iterables, strict=False)
-        order = timeout, chunksize, buffersize, unordered
         try:
-            results: Iterator[T] = await loop.run_in_executor(
-                thread, mapping.results, made, fn, inputs, *order
+            results: Iterator[Any] = await loop.run_in_executor(
+                thread, mapping.results, made, *mapped
             )
-            while True:
-                result = await loop.run_in_executor(thread, next, results, _END)
-                if result is _END:
-                    return
+            while (result := await loop.run_in_executor(thread, next, results, _END)) is not _END:
                 yield result
         finally:
             thread.shutdown(wait=False)
@@ -156,27 +158,28 @@ class _Made:
             future.cancel()
 
 
+#: Submits a call, in a thread that does not wait for space.
+Submit = Callable[[], futures.Future[Any]]
+
+
 class _Line:
     """The asyncio tasks that wait for space at one executor. Only the first asks for it; no thread
     waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._first = asyncio.Lock()
 
-    async def submit(
-        self, executor: sync.Executor, options: dict[str, Any], call: tuple[Any, ...]
-    ) -> futures.Future[Any]:
+    async def submit(self, submit: Submit) -> futures.Future[Any]:
         """Submit a call; waits for space before."""
-        client = executor._manager.client
-        submit = executor.options(**options, block=False)._submit
-        if client.has_space and not self._first.locked():
+        if self._client.has_space and not self._first.locked():
             with suppress(Full):
-                return await _in_thread(submit, call)
+                return await _in_thread(submit)
         async with self._first:
             while True:
-                await _wait_for_space(client)
+                await _wait_for_space(self._client)
                 with suppress(Full):  # a thread that submits too was faster
-                    return await _in_thread(submit, call)
+                    return await _in_thread(submit)
 
 
 async def _wait_for_space(client: Client) -> None:
@@ -198,11 +201,9 @@ async def _wait_for_space(client: Client) -> None:
         client.tell_fewer = before
 
 
-async def _in_thread(
-    submit: Callable[..., futures.Future[Any]], call: tuple[Any, ...]
-) -> futures.Future[Any]:
+async def _in_thread(submit: Submit) -> futures.Future[Any]:
     """Submit a call in a thread; it is taken back if the task is cancelled meanwhile."""
-    submitting = asyncio.get_running_loop().run_in_executor(None, submit, *call)
+    submitting = asyncio.get_running_loop().run_in_executor(None, submit)
     try:
         return await asyncio.shield(submitting)
     except asyncio.CancelledError:
@@ -222,11 +223,11 @@ class Executor(Caller):
         """Make an executor, with the options of :class:`pressure_mp.Executor`; does no I/O."""
         self._make = lambda: sync.Executor(max_workers, name, **hide_in(options))
         self._opening: asyncio.Future[sync.Executor] | None = None
-        self._line = _Line()
         self._ids = CallIds()
+        self._options = {}
 
-    def _next_id(self) -> str:
-        return self._ids.next()
+    def _whose(self) -> Executor:
+        return self
 
     @classmethod
     async def attach(cls, name: str, max_workers: int = 0, **options: Any) -> Self:
@@ -238,16 +239,19 @@ class Executor(Caller):
 
     async def open(self) -> Self:
         """Connect to the broker. Raises what the class for threads does when it is made."""
-        await self._submitter()
+        await self._opened()
         return self
 
-    async def _submitter(self) -> sync.Executor:
+    async def _opened(self) -> sync.Executor:
+        """The executor for threads that submits the calls."""
         if self._opening is None:
             self._opening = asyncio.get_running_loop().run_in_executor(None, self._make)
         return await asyncio.shield(self._opening)
 
-    async def _submit(self, *call: Any) -> futures.Future[Any]:
-        return await self._line.submit(await self._submitter(), {}, call)
+    @cached_property
+    def _line(self) -> _Line:
+        assert self._opening is not None, "it is open"
+        return _Line(client_of(self._opening.result()))
 
     def options(self, **options: Any) -> Caller:
         """Return an object that submits calls with these options.
@@ -262,12 +266,12 @@ class Executor(Caller):
         If the asyncio task is cancelled while it waits, nothing becomes of the call: others may
         wait for it too. To wait for a limited time only, use ``asyncio.wait_for``.
         """
-        executor = await self._submitter()
+        executor = await self._opened()
         return await _result(await asyncio.to_thread(executor.future, id))
 
     async def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Accept no more calls; as :meth:`pressure_mp.Executor.shutdown`. The task waits."""
-        executor = await self._submitter()
+        executor = await self._opened()
         await asyncio.to_thread(executor.shutdown, wait, cancel_futures=cancel_futures)
 
     async def __aenter__(self) -> Self:
@@ -284,18 +288,8 @@ class _WithOptions(Caller):
         self._executor = executor
         self._options = options
 
-    def _next_id(self) -> str:
-        return self._executor._next_id()
-
-    async def _submitter(self) -> Submitter:
-        return (await self._executor._submitter()).options(**self._options)
-
-    async def _submit(self, *call: Any) -> futures.Future[Any]:
-        there = await self._executor._submitter()
-        options = self._options.copy()
-        if options.pop("block", True):
-            return await self._executor._line.submit(there, options, call)
-        return await _in_thread(there.options(**options, block=False)._submit, call)
+    def _whose(self) -> Executor:
+        return self._executor
 
 
 def _cancel_submitted(submitting: asyncio.Future[Any]) -> None:

@@ -299,6 +299,11 @@ class Executor(Submitter, futures.Executor):
             self._manager.join()
 
 
+def client_of(executor: Executor) -> Client:
+    """The client of an executor, by which the executor of asyncio waits for space."""
+    return executor._manager.client
+
+
 class _WithOptions(Submitter):
     """Submits calls to an executor, with some options."""
 

@@ -78,3 +78,19 @@ class Submitter:
         return mapping.results(
             self._weakly(), fn, inputs, timeout, chunksize, buffersize, unordered
         )
+
+
+def submit_as(
+    submitter: Submitter,
+    id: str,
+    fn: Callable[..., T],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Future[T]:
+    """Submit a call whose id was chosen before: the executor of asyncio does."""
+    return submitter._submit(fn, args, kwargs, id)
+
+
+def weak_submit_of(submitter: Submitter) -> mapping.Submit:
+    """Return the method ``submit``, as long as the executor exists."""
+    return submitter._weakly()

@@ -43,7 +43,7 @@ def test_a_task_that_is_cancelled_takes_its_call_back(url, name, tmp_path):
     async def main():
         executor = aio.Executor(0, name, url=url)
         waiting = asyncio.create_task(executor.submit(functions.note, str(tmp_path / "runs")))
-        queue = (await executor._submitter())._queue
+        queue = (await executor._opened())._queue
         await asyncio.to_thread(until, lambda: queue.qsize() == 1)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -68,7 +68,7 @@ async def full(name, url):
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(2))
     executor = aio.Executor(0, name, url=url, max_pending=1)
     first = asyncio.create_task(executor.submit(abs, -100))
-    queue = (await executor._submitter())._queue
+    queue = (await executor._opened())._queue
     await asyncio.to_thread(until, lambda: queue.qsize() == 1)
     waiting = [asyncio.create_task(executor.submit(abs, -number)) for number in range(10)]
     await asyncio.to_thread(int)  # they have begun, and left a thread
@@ -80,7 +80,7 @@ async def full(name, url):
 def test_tasks_that_wait_for_space_need_no_thread_and_can_be_cancelled(url, name):
     async def main():
         async with full(name, url) as (executor, first, waiting):
-            queue = (await executor._submitter())._queue
+            queue = (await executor._opened())._queue
             with pytest.raises(Full):
                 await executor.options(block=False).submit(abs, -1)
             for task in waiting:
@@ -97,7 +97,7 @@ def test_tasks_that_wait_for_space_submit_when_calls_are_taken(url, name):
     async def main():
         async with full(name, url) as (executor, first, waiting):
             waiting.pop(0).cancel()
-            workers = Workers((await executor._submitter())._queue)
+            workers = Workers((await executor._opened())._queue)
             workers.begin()
             assert await asyncio.gather(first, *waiting) == [100, *range(1, 10)]
             workers.end()
@@ -187,7 +187,7 @@ def test_who_no_longer_waits_for_a_result_by_its_id_leaves_the_call(executor, wo
     async def main():
         async with await aio.Executor.attach(executor.name, url=url) as other:
             waiting = asyncio.create_task(other.result(future.id))
-            client = (await other._submitter())._manager.client
+            client = (await other._opened())._manager.client
             await asyncio.to_thread(until, lambda: client.pending)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
