@@ -133,7 +133,7 @@ def test_who_allows_it_is_warned_once(start, monkeypatch):
     assert Queue(name="jobs", url=server.url).url == q.url
 
 
-def test_a_server_is_asked_once_by_a_process(start):
+def test_a_server_is_asked_once_by_a_process(start, no_looks):
     server = start()
     q = Queue(name="jobs", url=server.url)
     waiting = [Background(q.get) for _ in range(5)]
