@@ -8,6 +8,7 @@ from functools import partial
 import contents
 import inside
 import pytest
+from waiting import LIMIT
 
 import pressure_mp
 from pressure_mp import (
@@ -86,7 +87,7 @@ def test_a_purge_makes_space_and_leaves_what_is_in_flight(make):
     assert queue.get() == 1
     queue.put(3)
     assert queue.purge() == 2
-    queue.put_many([4, 5], timeout=5)
+    queue.put_many([4, 5], timeout=LIMIT)
     assert queue.unfinished_tasks == 3
     assert queue.stats().in_flight == 1
     queue.task_done()

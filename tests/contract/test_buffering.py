@@ -75,7 +75,7 @@ def test_items_come_out_in_the_order_they_went_in(make, kind):
 def test_a_lone_item_goes_at_once(make):
     q, other = make(), plain(make)
     q.put("lone")
-    assert other.get(timeout=10) == "lone"
+    assert other.get(timeout=LIMIT) == "lone"
 
 
 def test_flush_returns_when_the_broker_has_everything(make):
@@ -108,7 +108,7 @@ def test_a_handle_that_is_dropped_sends_what_was_put(make, url, name):
     q.put("kept")
     del q
     gc.collect()
-    assert other.get(timeout=10) == "kept"
+    assert other.get(timeout=LIMIT) == "kept"
 
 
 def test_put_many_comes_after_what_was_put_before(make):
@@ -186,7 +186,7 @@ def test_a_full_buffer_blocks_a_put(make):
     q.flush()
     other.put_many(range(99))
     for number in range(3):
-        q.put(number, timeout=5)
+        q.put(number, timeout=LIMIT)
     with pytest.raises(Full, match="3 items of this handle wait"):
         q.put_nowait(3)
     with pytest.raises(Full):
@@ -245,7 +245,7 @@ def test_get_does_not_wait_for_a_buffer_that_cannot_be_sent(make):
     other.put_many(range(4))
     q.put("stuck")
     assert q.get() == "first"
-    assert q.get(timeout=5) == 0
+    assert q.get(timeout=LIMIT) == 0
 
 
 def test_a_new_bound_counts(make):

@@ -214,7 +214,7 @@ def test_control_c_in_a_thread_that_waits(url, name, scenario):
         env=started.environment(),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=2 * LIMIT,
     )
     assert (done.returncode, done.stderr) == (0, "")
 

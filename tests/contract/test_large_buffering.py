@@ -6,6 +6,7 @@ import contents
 import numpy as np
 import pytest
 from oracle import clients
+from waiting import LIMIT
 
 import pressure_mp
 from pressure_mp import Full, JoinableQueue, Queue
@@ -71,7 +72,7 @@ def test_large_items_keep_their_place_among_the_others(make, kind, authkey):
         sender.put(item)
     sender.flush()
     for item in items:
-        assert np.array_equal(receiver.get(timeout=10), item)
+        assert np.array_equal(receiver.get(timeout=LIMIT), item)
     for _ in items:
         receiver.task_done()
     assert receiver.unfinished_tasks == 0
@@ -86,7 +87,7 @@ def test_an_array_is_queued_as_it_was_when_it_was_put(make, size):
     item[:] = 0
     sender.flush()
     for _ in range(2):
-        assert np.array_equal(sender.get(timeout=10), array(size))
+        assert np.array_equal(sender.get(timeout=LIMIT), array(size))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -96,7 +97,7 @@ def test_what_was_fetched_goes_back_before_a_large_item(make, kind):
     first.put_many(items)
     assert first.get() == 1
     first.close()
-    assert [second.get(timeout=10) for _ in items[1:]] == items[1:]
+    assert [second.get(timeout=LIMIT) for _ in items[1:]] == items[1:]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -120,7 +121,7 @@ def test_a_full_queue_refuses_a_large_item_and_keeps_nothing_of_it(make):
         assert caught.value.item.nbytes == 2 * CHUNK
     assert left_over(q) == (0, 0)
     assert q.get() == 1
-    q.put(array(2 * CHUNK), timeout=10)
+    q.put(array(2 * CHUNK), timeout=LIMIT)
     assert q.get() == 2
     assert np.array_equal(q.get(), array(2 * CHUNK))
 
@@ -143,10 +144,10 @@ def test_a_large_item_does_not_overtake_what_could_not_be_sent(make, url, name):
 def test_those_who_produce_large_items_only_are_producers(make):
     sender, receiver = make(eof="producers"), make(eof="producers")
     sender.put(array(CHUNK))
-    assert receiver.get(timeout=10).nbytes == CHUNK
+    assert receiver.get(timeout=LIMIT).nbytes == CHUNK
     sender.close()
     with pytest.raises(pressure_mp.ShutDown):
-        receiver.get(timeout=10)
+        receiver.get(timeout=LIMIT)
 
 
 # Operations

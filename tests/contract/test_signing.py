@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import pytest
 from programs.signing import Watched
+from waiting import LIMIT
 
 import pressure_mp
 from pressure_mp import AuthenticationError, PressureQueue, Queue, RejectedItemWarning
@@ -196,7 +197,7 @@ def test_no_changed_or_cut_pickle_is_unpickled_whoever_reads_it_ahead(url, size)
     refused = 0
     while len(Unpickled.seen) < 40 or refused < 10:
         try:
-            q.get(timeout=10)
+            q.get(timeout=LIMIT)
         except AuthenticationError:
             refused += 1
     assert Unpickled.seen == list(range(40))
@@ -218,7 +219,7 @@ def test_items_of_both_signatures_that_are_read_ahead_come_back_as_they_went_in(
     items = [of_size(serializer, number % 2 * 4 * LARGE + number) for number in range(60)]
     for item in items:
         q.put(item)
-    found = [q.get(timeout=10) for _ in items]
+    found = [q.get(timeout=LIMIT) for _ in items]
     assert found == items
     assert {type(item) for item in found} == {type(item) for item in items}
     q.close()

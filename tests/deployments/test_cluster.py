@@ -173,7 +173,7 @@ def test_what_is_in_flight_moves_with_its_queue_and_comes_back(cluster, tagged):
     assert q.stats().in_flight == 2
     consumer.kill()
     consumer.join()
-    assert sorted(q.get(timeout=10) for _ in range(3)) == [0, 1, 2]
+    assert sorted(q.get(timeout=LIMIT) for _ in range(3)) == [0, 1, 2]
     for _ in range(3):
         q.task_done()
     q.join()

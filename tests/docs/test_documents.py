@@ -14,7 +14,7 @@ from pathlib import Path
 
 import engines
 import pytest
-from waiting import until
+from waiting import LIMIT, until
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -43,7 +43,7 @@ def test_the_python_in_the_documents_runs(program, valkey, running, name, tmp_pa
     url = running.chosen(page).url if page in engines.NAMES else valkey.url
     environ = {**os.environ, "PRESSURE_URL": url, "PRESSURE_PREFIX": name}
     run = subprocess.run(
-        [sys.executable, path], env=environ, capture_output=True, text=True, timeout=30
+        [sys.executable, path], env=environ, capture_output=True, text=True, timeout=2 * LIMIT
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
@@ -77,7 +77,7 @@ def test_the_commands_on_their_page_write_what_is_shown(commands, shown, valkey,
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=2 * LIMIT,
     )
     assert (run.returncode, run.stdout) == (0, shown)
 

@@ -76,7 +76,7 @@ def test_while_an_item_is_unpickled(server, name, handler, options):
             with pytest.raises(Late):
                 get()
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-        assert q.get(timeout=5) == "item"
+        assert q.get(timeout=LIMIT) == "item"
         assert q.rejected() == []
 
 
@@ -102,7 +102,7 @@ def test_what_an_item_raises_itself_sets_it_aside(url, name, handler):
     with Queue(0, name, url=url) as q:
         q.put(Fails())
         with pytest.raises(DecodingError):
-            q.get(timeout=5)
+            q.get(timeout=LIMIT)
         assert len(q.rejected()) == 1
 
 

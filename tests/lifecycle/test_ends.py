@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from waiting import LIMIT
 
 from pressure_mp import Queue
 
@@ -115,7 +116,7 @@ def run(program, *arguments, url):
 def test_an_item_that_is_put_by_a_function_of_atexit_arrives(last, server_url, name):
     run(LAST_PUTS[last], name, url=server_url)
     with Queue(name=name, url=server_url) as q:
-        assert q.get(timeout=10) == "bye"
+        assert q.get(timeout=LIMIT) == "bye"
         q.delete()
 
 
@@ -137,7 +138,7 @@ last = Last()
 """
     run(program, name, url=server_url)
     with Queue(name=name, url=server_url) as q:
-        assert q.get(timeout=10) == "bye"
+        assert q.get(timeout=LIMIT) == "bye"
         q.delete()
 
 

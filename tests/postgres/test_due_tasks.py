@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from waiting import until
+from waiting import LIMIT, until
 
 from pressure_mp import Empty, TaskQueue
 
@@ -39,7 +39,7 @@ def test_a_task_that_is_due_before_all_others_is_ready_in_time(postgres, name, m
     q = TaskQueue(name, ttr=60, url=postgres.limited_url)
     make_due(q)
     look(q)
-    assert q.take(timeout=10).data == "it"
+    assert q.take(timeout=LIMIT).data == "it"
 
 
 def test_one_whose_ttl_ends_before_all_others_are_due_is_dropped_in_time(postgres, name):

@@ -13,7 +13,7 @@ from brokers.servers import Server
 from engines import Can
 from oracle.delivery_clients import Broker
 from stepwise import Stop
-from waiting import Background, until
+from waiting import LIMIT, Background, until
 
 from pressure_mp import (
     Empty,
@@ -204,7 +204,7 @@ def test_a_large_item_is_stored_again_when_its_queue_became_another(server, name
         q.put(b"x" * 600_000)
     assert renewed
     q.stats()
-    assert q.get(timeout=5) == b"x" * 600_000
+    assert q.get(timeout=LIMIT) == b"x" * 600_000
 
 
 def test_an_anonymous_queue_that_theirs_made_its_own_is_not_removed(server, broker, again, client):

@@ -60,7 +60,7 @@ def test_a_program_that_ends_sends_what_it_put(make, valkey):
         [sys.executable, "-c", program, q.name, valkey.url],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=2 * LIMIT,
     )
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     assert [q.get_nowait() for _ in range(201)] == [*range(200), "last"]
@@ -78,7 +78,7 @@ def test_a_program_that_ends_says_what_it_could_not_send(make, valkey):
         [sys.executable, "-c", program, q.name, valkey.url],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=2 * LIMIT,
     )
     assert f"1 items that were put on queue '{q.name}' were not sent" in result.stderr
     assert q.name in result.stderr
@@ -191,7 +191,7 @@ def test_slow_consumers_leave_the_others_their_share(make, start):
     for one, pipe in zip(got, fast, strict=True):
         while (item := pipe.recv()) is not None:
             one.append(item)
-    assert slow.poll(10)
+    assert slow.poll(LIMIT)
     assert 600 <= len(got[0]) + len(got[1]) < 900
     for one in got:
         assert one == sorted(one)
@@ -208,7 +208,7 @@ def test_an_anonymous_queue_with_buffers_leaves_no_key(valkey, name):
         [sys.executable, "-c", program, valkey.url, name],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=2 * LIMIT,
     )
     assert (result.stdout, result.stderr) == ("0\n", "")
     with valkey.client() as client:

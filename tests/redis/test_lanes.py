@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import tracemalloc
 
 from pressure_mp import SimpleQueue
@@ -49,9 +50,12 @@ def test_a_process_that_used_many_queues_keeps_little_of_them(server, monkeypatc
     use(100)
     tracemalloc.start()
     try:
-        before, _ = tracemalloc.get_traced_memory()
-        use(400)
-        after, _ = tracemalloc.get_traced_memory()
+        sizes = []
+        for _ in range(5):
+            use(100)
+            sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    assert (after - before) / 400 < 150
+    # What threads of earlier tests keep is in some of the differences; what is kept of each queue
+    # is in all.
+    assert min(map(operator.sub, sizes[1:], sizes)) / 100 < 150

@@ -15,7 +15,7 @@ import pytest
 from brokers.lossy import LossyProxy
 from brokers.servers import Server
 from programs import large_items as programs
-from waiting import HOURS, Background, lasting, until
+from waiting import HOURS, LIMIT, Background, lasting, until
 
 import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, PriorityQueue, Queue
@@ -48,7 +48,7 @@ def start(target, *args):
     reached = context.Event()
     process = context.Process(target=target, args=(*args, reached))
     process.start()
-    assert reached.wait(20)
+    assert reached.wait(LIMIT)
     return process
 
 
@@ -128,7 +128,7 @@ def test_what_a_consumer_could_not_read_to_the_end_goes_back(server, name):
         q.put(array())
         with contents.before_each_chunk(interrupt), pytest.raises(KeyboardInterrupt):
             q.get()
-        assert np.array_equal(q.get(timeout=10), array())
+        assert np.array_equal(q.get(timeout=LIMIT), array())
         q.task_done()
         assert q.unfinished_tasks == contents.count_chunks(q) == 0
         q.delete()

@@ -332,7 +332,7 @@ def test_an_item_whose_answer_was_lost_comes_back(make, monkeypatch):
         q.get()
     monkeypatch.setattr(q._at, "run_at_once", run)
     assert q.stats().in_flight == 1
-    assert q.get(timeout=5) == "a"
+    assert q.get(timeout=LIMIT) == "a"
     q.task_done()
     q.join()
 

@@ -11,7 +11,7 @@ import time
 import inside
 import pytest
 from brokers.servers import Server
-from waiting import HOURS, Background, blocked, lasting, until
+from waiting import HOURS, LIMIT, Background, blocked, lasting, until
 
 from pressure_mp import (
     BrokerError,
@@ -29,6 +29,7 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.blocking_coroutines import finish
 from pressure_mp.engines.contract.items import Take
 from pressure_mp.engines.contract.replies import NoItem
+from pressure_mp.engines.redis import outage
 
 
 @pytest.fixture
@@ -46,7 +47,11 @@ def own_server():
 
 
 @pytest.mark.parametrize("losses", [1, 2])
-def test_a_connection_that_breaks_when_the_time_is_up_is_made_again(proxy, lossy, losses):
+def test_a_connection_that_breaks_when_the_time_is_up_is_made_again(
+    proxy, lossy, losses, monkeypatch
+):
+    monkeypatch.setattr(outage, "SHORTEST_TRY", LIMIT)
+
     def last_call():
         inside.engine(lossy).close()
         proxy.lose(losses)  # instead of the reply to a greeting

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from waiting import LIMIT
 
 from pressure_mp import (
     FairQueue,
@@ -83,7 +84,7 @@ def test_a_queue_with_a_key_of_another_type_can_be_deleted(server, name, kind, w
             key = keys.key("__pressure__", q.name, part, discipline)
             client.delete(key)
             WRITE[wrong](client, key)
-            q.delete(timeout=5) if kind != "tasks" else q.delete()
+            q.delete(timeout=LIMIT) if kind != "tasks" else q.delete()
             assert keys_of(client, q.name) == set(), part
 
 

@@ -337,7 +337,7 @@ def test_items_with_headers_that_are_read_ahead_come_back_as_they_went_in(valkey
     with traces.traced():
         for item in items:
             q.put(item)
-    assert [q.get(timeout=10) for _ in items] == items
+    assert [q.get(timeout=LIMIT) for _ in items] == items
     q.close()
 
 
