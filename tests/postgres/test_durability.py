@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import contextmanager
+
+import psycopg
 import pytest
 from brokers import postgres as servers
 from brokers.postgres import Postgres
-from waiting import HOURS, Background, until
+from waiting import HOURS, LIMIT, Background, until
 
 import pressure_mp
-from pressure_mp import Queue
+from pressure_mp import Queue, TaskQueue
 from pressure_mp.engines import registry
 from pressure_mp.exceptions import (
     ArgumentError,
@@ -222,3 +226,133 @@ def test_unlogged_queues_are_gone_after_a_crash(synchronous, name):
     assert q.get() == "again"
     with pytest.raises(BrokerError, match="pressure_mp is there, and its tables are logged"):
         installing.install(registry.parse(synchronous.url), unlogged=True)
+
+
+@contextmanager
+def locked(server, q):
+    """Another session has the queue's lock, until a call waits for it."""
+    with psycopg.connect(server.url) as connection:
+        slots = "SELECT DISTINCT slot FROM pressure_mp.queues WHERE name = %s"
+        ((slot,),) = connection.execute(slots, [q.name]).fetchall()
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [slot])
+        yield
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        until(lambda: server.execute(waiting) == [(1,)])
+
+
+@pytest.fixture
+def statements(monkeypatch):
+    """The names of the statements that are executed from now on; ``meanwhile`` is called before a
+    flush."""
+    from pressure_mp.engines.postgres import wire
+
+    execute, found = wire.Wire.execute, Executed()
+
+    async def executed(this, statement, *args):
+        found.names.append(statement.name)
+        if statement.name == b"flush":
+            meanwhile, found.meanwhile = found.meanwhile, lambda: None
+            meanwhile()
+        return await execute(this, statement, *args)
+
+    monkeypatch.setattr(wire.Wire, "execute", executed)
+    return found
+
+
+class Executed:
+    def __init__(self):
+        self.names, self.meanwhile = [], lambda: None
+
+
+MANY = [pytest.param(kind, id=kind) for kind in ("Queue", "TaskQueue")]
+
+
+def careful(server):
+    return f"{server.url}?options=-c%20synchronous_commit%3Don"
+
+
+def number_of(kind, server, name):
+    q = getattr(pressure_mp, kind)(name=name, url=careful(server))
+    return len(q.take_many(10, 0) if kind == "TaskQueue" else q.get_many(10, timeout=0))
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_a_put_that_waits_for_the_lock_is_on_the_disk_when_it_returns(
+    synchronous, name, kind, statements
+):
+    q = getattr(pressure_mp, kind)(name=name, url=careful(synchronous))
+    q.put_many([1])
+    assert b"flush" not in statements.names  # alone it waits for the disk once
+    with locked(synchronous, q):
+        putting = Background(q.put_many, [2, 3])
+    putting.result()
+    synchronous.kill()
+    synchronous.start()
+    assert statements.names.count(b"flush") == 1
+    assert number_of(kind, synchronous, name) == 3
+
+
+@pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize("durable", [{}, {"durability": "fsync"}])
+def test_a_put_that_a_crash_undoes_before_the_disk_has_it_is_made_again(
+    synchronous, name, kind, durable, statements
+):
+    q = getattr(pressure_mp, kind)(name=name, url=careful(synchronous), reconnect=HOURS, **durable)
+
+    is_put, goes_on = threading.Event(), threading.Event()
+
+    def pause():
+        is_put.set()
+        assert goes_on.wait(LIMIT)
+
+    statements.meanwhile = pause
+    with locked(synchronous, q):
+        putting = Background(q.put_many, [1, 2])
+    assert is_put.wait(LIMIT)
+    synchronous.kill()
+    synchronous.start()
+    goes_on.set()
+    putting.result()
+    assert number_of(kind, synchronous, name) == 2
+
+
+def test_a_put_that_waits_for_no_disk_does_not_wait_for_it_after_the_lock_either(
+    synchronous, name, statements
+):
+    q = TaskQueue(name, url=careful(synchronous), durability="off")
+    with locked(synchronous, q):
+        putting = Background(q.put, 1)
+    putting.result()
+    assert b"flush" not in statements.names
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_a_call_that_is_gone_when_it_is_to_be_flushed_is_made_again(
+    synchronous, name, kind, statements
+):
+    q = getattr(pressure_mp, kind)(name=name, url=careful(synchronous))
+
+    def undo():
+        for table in ("calls", "tasks", "items"):
+            synchronous.execute(f"DELETE FROM pressure_mp.{table}")
+
+    statements.meanwhile = undo
+    with locked(synchronous, q):
+        putting = Background(q.put_many, [1, 2])
+    putting.result()
+    assert statements.names.count(b"flush") == 1
+    assert number_of(kind, synchronous, name) == 2
+
+
+def test_a_put_that_waited_for_the_lock_is_not_durable_if_the_wait_for_the_standbys_is_ended(
+    replicated, name, statements
+):
+    primary, _ = replicated
+    durable = {"durability": "replica:1", "reconnect": HOURS}
+    q = without_standbys(primary, lambda: TaskQueue(name, url=primary.url, **durable))
+    with locked(primary, q):
+        putting = Background(q.put, "item")
+    with pytest.raises(NotDurable, match="not confirmed by the standbys"):
+        without_standbys(primary, putting.result)
+    assert statements.names.count(b"flush") == 1
+    assert TaskQueue(name, url=primary.url).qsize() == 1

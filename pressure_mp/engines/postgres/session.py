@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
@@ -27,7 +27,7 @@ from .pool import Lane, Pool
 from .quick import Quick
 from .statements import Statements
 from .ways import Asked, Reply, Way, ways
-from .wire import Unconfirmed
+from .wire import Row, Unconfirmed
 
 #: Seconds between two polls of a waiting session where no notifications come.
 _POLL = 0.1
@@ -195,8 +195,13 @@ class BaseSession(SessionDefaults):
             return self._in_full(asked, waits, listening, lane, number, again)
 
         settles = asked.op in _SETTLING or "ack" in asked.args
+        if lane is not None and self._calls is self._pool:
+            asked.args["flushes"] = True
         try:
             rows = await persist(self._calls, binding.options, end, call, settles, failed)
+            while rows[0][-1] == b"true":
+                assert lane is not None
+                rows = await self._flush(rows, lane, number, asked, end, call)
         except PressureError as error:
             if isinstance(error, BrokerUnavailable):
                 self._is_away = True
@@ -204,7 +209,7 @@ class BaseSession(SessionDefaults):
             if way.takes and not isinstance(error, ConnectionError):
                 self._taken = None  # a statement that fails does nothing
             raise
-        *said, woken = rows[0]
+        *said, woken, _ = rows[0]
         for session in read_array(woken):
             binding.listener.ring(session.decode())
         told = way.read(request, _reply(said))
@@ -215,6 +220,28 @@ class BaseSession(SessionDefaults):
         if isinstance(rows, Unconfirmed) and asked.op in _CONFIRMED and not isinstance(told, Later):
             self._check_confirmed()
         return told
+
+    async def _flush(
+        self,
+        rows: list[Row],
+        lane: Lane,
+        number: int,
+        asked: Asked,
+        end: float | None,
+        call: Callable[[bool], Call],
+    ) -> list[Row]:
+        """Wait until the disk has a call; make it again if a crash of the server has undone it.
+        Returns the rows of the call."""
+        pool, options, statements = self._pool, self.binding.options, self.binding.statements
+        durable = asked.args.get("durable")
+        params = lane.id.encode(), b"%d" % number, None if durable is None else b"%d" % durable
+        tried = time.monotonic()
+        flushed = await persist(pool, options, end, lambda again: (statements.flush, params), True)
+        if flushed[0][0] != b"true":
+            failed = Failed(MadeBefore("a crash of the server may have undone it"), tried)
+            return await persist(pool, options, end, call, True, failed)
+        rows[0][-1] = b"false"
+        return Unconfirmed(rows) if isinstance(flushed, Unconfirmed) else rows
 
     def _check_confirmed(self) -> None:
         """Raise NotDurable, if standbys were to confirm the call."""

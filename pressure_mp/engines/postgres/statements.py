@@ -24,8 +24,10 @@ class Statements:
 
     def __init__(self, name: str) -> None:
         schema = quoted(name)
-        self._items = _make(schema, "call_items", "status, info, items, woken", 15, 14, 15)
-        self._tasks = _make(schema, "call_tasks", "status, info, items, woken", 13, 13)
+        columns = "status, info, items, woken, is_early::text"
+        self._items = _make(schema, "call_items", columns, 15, 14, 15)
+        self._tasks = _make(schema, "call_tasks", columns, 13, 13)
+        self.flush = _make(schema, "flush", "flush::text", 3)
         self.put_one = _make(schema, "put_one", "put_one", 6, 6)
         self.put_next = _make(schema, "put_next", "put_next", 7, 1, 2, 3, 7)
         self.take_one = _make(schema, "take_one", "take_one", 5)

@@ -69,13 +69,43 @@ BEGIN
     END IF;
 END $$;
 
+-- Wait for the lock of a queue, which other calls have. If the caller "flushes", the commit does not
+-- wait for the disk: so the others wait for the lock only, and the disk is waited for once for many
+-- of them, by the function "flush". Returns whether the caller is to call that.
+CREATE OR REPLACE FUNCTION pressure_mp.wait_for_lock(a_slot bigint, flushes boolean) RETURNS boolean
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    flushes := flushes AND current_setting('synchronous_commit') <> 'off';
+    IF flushes THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
+    PERFORM pg_advisory_xact_lock(a_slot);
+    RETURN flushes;
+END $$;
+
+-- Let the commit of this call wait for the disk, and so for all commits before it: that of the call of
+-- that number is one of these. Returns whether there was such a call: a crash of the server meanwhile
+-- may have undone it.
+CREATE OR REPLACE FUNCTION pressure_mp.flush(a_lane text, a_number bigint, a_standbys integer)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF a_standbys IS NOT NULL THEN
+        PERFORM pressure_mp.be_durable(a_standbys);
+    END IF;
+    PERFORM FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number = a_number;
+    IF FOUND THEN
+        PERFORM pg_logical_emit_message(true, 'pressure_mp', '');  -- something to commit
+    END IF;
+    RETURN FOUND;
+END $$;
+
 -- "a_again": the same call may have been made before, over a connection that was lost.
 -- "a_placed": the session may have a place in line.
 CREATE OR REPLACE FUNCTION pressure_mp.call_items(a_prefix text, a_name text, a_discipline text,
     a_client text, a_lease bigint, a_session text, a_placed boolean, a_listener bigint,
     a_lane text, a_number bigint, a_again boolean,
     a_op text, args jsonb, a_items bytea[], a_keys bytea[],
-    OUT status text, OUT info jsonb, OUT items bytea[], OUT woken bytea[])
+    OUT status text, OUT info jsonb, OUT items bytea[], OUT woken bytea[], OUT is_early boolean)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
@@ -89,7 +119,9 @@ BEGIN
     IF args ? 'durable' THEN
         PERFORM pressure_mp.be_durable((args->>'durable')::integer);
     END IF;
-    PERFORM pg_advisory_xact_lock(a_slot);
+    IF NOT pg_try_advisory_xact_lock(a_slot) THEN
+        is_early := pressure_mp.wait_for_lock(a_slot, args ? 'flushes' AND NOT a_again);
+    END IF;
     SELECT * INTO q FROM pressure_mp.queues v
         WHERE v.slot = a_slot
             AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
@@ -136,6 +168,8 @@ BEGIN
         OR r.status NOT IN ('no_space', 'no_item', 'unfinished', 'missing'))
     THEN
         PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, r);
+    ELSE
+        is_early := false;  -- nothing is done that is to last
     END IF;
     PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot AND w.line IN ('p', 'c', 'j')
         AND w.place > coalesce(q.passed, 0) LIMIT 1;

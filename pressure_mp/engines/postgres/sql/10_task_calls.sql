@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.call_tasks(a_prefix text, a_name text,
     a_lane text, a_number bigint, a_again boolean,
     a_op text, args jsonb, parts bytea[],
     OUT status text, OUT info jsonb, OUT items bytea[],
-    OUT woken bytea[])
+    OUT woken bytea[], OUT is_early boolean)
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
@@ -20,7 +20,9 @@ BEGIN
     IF args ? 'durable' THEN
         PERFORM pressure_mp.be_durable((args->>'durable')::integer);
     END IF;
-    PERFORM pg_advisory_xact_lock(a_slot);
+    IF NOT pg_try_advisory_xact_lock(a_slot) THEN
+        is_early := pressure_mp.wait_for_lock(a_slot, args ? 'flushes' AND NOT a_again);
+    END IF;
     -- A commit that writes nothing waits for no standby, and the first call may not have waited.
     IF a_again THEN
         UPDATE pressure_mp.queues v SET version = v.version + 1
@@ -76,6 +78,8 @@ BEGIN
             WHEN a_op <> 'take' OR r.status <> 'taken' THEN r
             WHEN args ? 'ack' THEN pressure_mp.shorten_take(r)
             ELSE pressure_mp.said('taken') END);
+    ELSE
+        is_early := false;  -- nothing is done that is to last
     END IF;
     PERFORM FROM pressure_mp.waiting v WHERE v.slot = a_slot AND v.line = 't'
         AND v.place > coalesce(q.passed, 0) LIMIT 1;
