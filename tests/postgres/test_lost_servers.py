@@ -13,7 +13,7 @@ import pytest
 from brokers import postgres as servers
 from waiting import HOURS, LIMIT, Background, parks, until
 
-from pressure_mp import Empty, Queue
+from pressure_mp import Empty, Queue, TaskQueue
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.session import ONE_TRY
 from pressure_mp.engines.postgres import outage, session
@@ -65,6 +65,20 @@ def test_a_server_that_crashes_and_comes_back_has_what_was_put(own_postgres, nam
     assert [q.get(), q.get()] == ["before", "after"]
     with pytest.raises(Empty):
         q.get_nowait()
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_wait_for_tasks_ends_when_its_time_is_up_although_the_server_was_killed(
+    own_postgres, name, many
+):
+    tasks = TaskQueue(name, url=own_postgres.limited_url, reconnect=HOURS)
+    waiting = Background(tasks.take_many, 5, 3.0) if many else Background(tasks.take, 3.0)
+    places = "SELECT count(*) FROM pressure_mp.waiting WHERE listener IS NOT NULL"
+    until(lambda: own_postgres.execute(places) == [(1,)])
+    own_postgres.kill()
+    with pytest.raises(BrokerUnavailable):
+        waiting.result()
+    own_postgres.start()
 
 
 def test_a_call_waits_for_a_server_that_restarts(own_postgres, name):

@@ -43,7 +43,8 @@ class PostgresEngine:
         self.prefix = address.prefix
         self.statements = Statements(address.schema)
         self.thread_pool = Pool(address)
-        self.listener = Listener(address)
+        # Where one connection broke, others are most likely broken too, or about to be.
+        self.listener = Listener(address, self.thread_pool.close_idle)
         self.known = Known()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = (
             weakref.WeakKeyDictionary()

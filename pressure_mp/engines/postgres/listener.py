@@ -35,8 +35,10 @@ class Listener:
     other processes see at once when this process is killed, and do not wait for its sessions.
     """
 
-    def __init__(self, address: PostgresAddress) -> None:
+    def __init__(self, address: PostgresAddress, lost: Callable[[], None]) -> None:
         self._address = address
+        #: Called when the connection is lost, before the sessions are woken.
+        self._lost = lost
         self._lock = threading.RLock()
         self._starting: Future[int | None] | None = None
         self._not_before = 0.0
@@ -140,6 +142,7 @@ class Listener:
             try:
                 pgconn.consume_input()
             except Exception:  # whatever the error of libpq is, the connection is lost
+                self._lost()
                 return
 
     def _tell(self, pgconn: Any) -> None:
@@ -158,4 +161,4 @@ class Listener:
         wire = self._wire
         if wire is not None:
             wire.close()
-        self.__init__(self._address)  # type: ignore[misc]
+        self.__init__(self._address, self._lost)  # type: ignore[misc]

@@ -23,7 +23,7 @@ T = TypeVar("T")
 #: Seconds to connect, unless the caller has less.
 _CONNECT_TIMEOUT = 5.0
 #: Seconds after which an idle connection is checked before it is used.
-_IDLE_CHECK = 1.0
+_IDLE_CHECK = 0.02
 
 
 class Lane:
