@@ -144,7 +144,9 @@ class BaseSession(SessionDefaults):
         if durability is not None:
             asked.args["durable"] = durability.replicas
         if way.reads:
-            return way.read(request, await self._read(asked, end))
+            reply = await self._read(asked, end)
+            if reply.status != "due":
+                return way.read(request, reply)
         waits = "waits" in asked.args or (asked.op == "put" and "awaited" in asked.args)
         listener = self.binding.listener
         listening = listener.number

@@ -267,6 +267,7 @@ does(
     t.CountReady,
     lambda request, _: Asked("count_ready", {}, (encode(request.tube),)),
     number,
+    reads=True,
     once=False,
 )
 does(a.GetTaskCounts, same("count"), _read_counts, once=False)

@@ -33,9 +33,9 @@ class Way(NamedTuple):
     """The way in which one type of request is done.
 
     ``ask`` makes the call from the request and the queue's discipline; ``read`` makes the reply
-    from the request and the rows. A request that ``reads`` changes nothing; ``once`` marks a
-    request whose effect is not the same when it is done twice; ``takes`` one that takes items for
-    good.
+    from the request and the rows. A request that ``reads`` changes nothing, unless transitions of
+    tasks are due; ``once`` marks a request whose effect is not the same when it is done twice;
+    ``takes`` one that takes items for good.
     """
 
     ask: Callable[[Any, str], Asked]

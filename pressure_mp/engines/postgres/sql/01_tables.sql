@@ -260,17 +260,18 @@ CREATE INDEX tasks_at_rest ON pressure_mp.tasks (queue, state, since, arrival)
 -- The beginnings of the ready tasks in line, like the head of items: taken tasks before them are
 -- not read again. For a tube; for all tubes where that is ''. Every ready task has one of these
 -- priorities, and is behind the place beside that. While there are too many priorities for that,
--- every ready task is behind the only priority and place. The number, which only grows, is in the
--- index, like a queue's version.
+-- every ready task is behind the only priority and place. The number only grows; a part of it is in
+-- the index, as in that of the ways.
 CREATE TABLE pressure_mp.beginnings (
     queue bigint NOT NULL,
     tube bytea NOT NULL,
     number bigint NOT NULL,
     by_priority boolean NOT NULL,
     priorities double precision[] NOT NULL,
-    lines bigint[] NOT NULL
-);
-CREATE INDEX beginnings_number ON pressure_mp.beginnings (queue, tube, number);
+    lines bigint[] NOT NULL,
+    part bigint GENERATED ALWAYS AS (number >> 5) STORED
+) WITH (fillfactor = 50);
+CREATE INDEX beginnings_part ON pressure_mp.beginnings (queue, tube, part);
 
 -- Tasks of one key in one tube: the number of their last take, and the task that is in line.
 CREATE TABLE pressure_mp.groups (

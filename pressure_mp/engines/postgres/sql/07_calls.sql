@@ -253,7 +253,8 @@ BEGIN
     END CASE;
 END $$;
 
--- Do a request that only reads one queue, without its lock.
+-- Do a request that only reads one queue, without its lock where that is possible. The status "due"
+-- is for one that needs a call with the lock, as transitions of tasks are to be made first.
 CREATE OR REPLACE FUNCTION pressure_mp.look_at(a_prefix text, a_kind text, a_name text, a_op text,
     args jsonb, a_items bytea[], OUT status text, OUT info jsonb, OUT items bytea[])
 LANGUAGE plpgsql VOLATILE AS $$
@@ -261,8 +262,10 @@ DECLARE
     q pressure_mp.queues;
     r pressure_mp.reply;
     a_slot bigint := pressure_mp.slot(a_prefix, a_kind, a_name);
+    moment bigint;
+    past bigint;
 BEGIN
-    IF a_op NOT IN ('exists', 'get_length', 'is_closed', 'get_discipline') THEN
+    IF a_op NOT IN ('exists', 'get_length', 'is_closed', 'get_discipline', 'count_ready') THEN
         PERFORM pg_advisory_xact_lock(a_slot);
     END IF;
     SELECT * INTO q FROM pressure_mp.queues v
@@ -275,6 +278,11 @@ BEGIN
         AND q.discipline <> 'fair')
     THEN
         r.status := 'missing';
+    ELSIF a_op = 'count_ready' THEN
+        moment := pressure_mp.clock();
+        past := CASE WHEN moment < q.swept THEN 0 ELSE q.swept END;  -- the server's clock
+        r := CASE WHEN pressure_mp.is_any_due(q.id, past, greatest(past, q.due_from), moment)
+            THEN pressure_mp.said('due') ELSE pressure_mp.count_ready(q.id, a_items[1]) END;
     ELSE
         r := pressure_mp.look(q, a_op, args, a_items);
     END IF;

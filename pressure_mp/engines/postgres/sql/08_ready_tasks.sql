@@ -52,7 +52,7 @@ DECLARE
     b pressure_mp.beginnings;
 BEGIN
     SELECT * INTO b FROM pressure_mp.beginnings v WHERE v.queue = a_queue AND v.tube = a_tube
-        ORDER BY v.number DESC LIMIT 1;
+        ORDER BY v.part DESC LIMIT 1;
     RETURN b;
 END $$;
 
@@ -62,7 +62,7 @@ BEGIN
     UPDATE pressure_mp.beginnings v
         SET number = v.number + 1, by_priority = b.by_priority, priorities = b.priorities,
             lines = b.lines
-        WHERE v.queue = b.queue AND v.tube = b.tube AND v.number >= b.number;
+        WHERE v.queue = b.queue AND v.tube = b.tube AND v.part >= b.part;
 END $$;
 
 -- Return the first ready task in a tube, in any tube where that is ''; NULL if there is none.

@@ -62,6 +62,20 @@ BEGIN
     END IF;
 END $$;
 
+-- Count the ready tasks, in one tube unless that is '', from the counts of the transitions.
+CREATE OR REPLACE FUNCTION pressure_mp.count_ready(a_queue bigint, a_tube bytea)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    ends bytea := CASE a_tube WHEN '' THEN '' ELSE decode('20', 'hex') || a_tube END;
+BEGIN
+    RETURN pressure_mp.said('number', to_jsonb((SELECT coalesce(sum(s.sign * f.number), 0)::bigint
+        FROM unnest(ARRAY['X', 'W', 'T', 'B', 'Z', 'D', 'S']) state,
+            LATERAL (VALUES (state || '-R', 1), ('R-' || state, -1)) s (way, sign),
+            LATERAL (SELECT w.number FROM pressure_mp.ways w
+                WHERE w.queue = a_queue AND w.way = convert_to(s.way, 'UTF8') || ends
+                ORDER BY w.part DESC LIMIT 1) f)));
+END $$;
+
 -- Tell the sessions that wait for the task its outcome, and keep its result, if that is to be kept.
 -- The removal of a task that had ended before is no new outcome.
 CREATE OR REPLACE FUNCTION pressure_mp.conclude(a_slot bigint, moment bigint, t pressure_mp.tasks,
@@ -292,6 +306,19 @@ BEGIN
     END CASE;
 END $$;
 
+-- Whether anything is due: a transition of a task after "due_past", the end of a result after "past",
+-- of an inbox or of a content.
+CREATE OR REPLACE FUNCTION pressure_mp.is_any_due(a_queue bigint, past bigint, due_past bigint,
+    moment bigint) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM pressure_mp.tasks v
+            WHERE v.queue = a_queue AND v.due > 0 AND v.due > due_past AND v.due <= moment)
+        OR EXISTS (SELECT FROM pressure_mp.results v
+            WHERE v.queue = a_queue AND v.until > past AND v.until <= moment)
+        OR EXISTS (SELECT FROM pressure_mp.inboxes v WHERE v.queue = a_queue AND v.until <= moment)
+        OR EXISTS (SELECT FROM pressure_mp.contents v WHERE v.queue = a_queue AND v.until <= moment);
+END $$;
+
 -- Make transitions that are due; so many in one call. Returns whether the queue may have changed.
 -- Once in a second, and after some fifty calls, it notes that all are made: earlier entries are not
 -- read again, also while they cannot be cleaned up because a transaction has an old snapshot.
@@ -306,14 +333,7 @@ DECLARE
     due_past bigint := greatest(past, q.due_from);
     is_noted boolean := was_set_back OR moment - q.swept >= 1000 OR random() < 0.02;
 BEGIN
-    IF NOT is_noted AND NOT (  -- one statement, as a rule
-        EXISTS (SELECT FROM pressure_mp.tasks v
-            WHERE v.queue = q.id AND v.due > 0 AND v.due > due_past AND v.due <= moment)
-        OR EXISTS (SELECT FROM pressure_mp.results v
-            WHERE v.queue = q.id AND v.until > past AND v.until <= moment)
-        OR EXISTS (SELECT FROM pressure_mp.inboxes v WHERE v.queue = q.id AND v.until <= moment)
-        OR EXISTS (SELECT FROM pressure_mp.contents v WHERE v.queue = q.id AND v.until <= moment))
-    THEN
+    IF NOT is_noted AND NOT pressure_mp.is_any_due(q.id, past, due_past, moment) THEN
         RETURN false;
     END IF;
     FOR t IN

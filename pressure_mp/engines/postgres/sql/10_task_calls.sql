@@ -148,11 +148,7 @@ BEGIN
     WHEN 'count' THEN
         RETURN pressure_mp.count_tasks(q, moment);
     WHEN 'count_ready' THEN
-        RETURN pressure_mp.said('number', to_jsonb(
-            (SELECT count(*) FROM pressure_mp.tasks v WHERE v.queue = q.id AND v.state = 'R'
-                AND v.line > 0 AND (parts[1] = '' OR v.tube = parts[1]))
-            + (SELECT count(*) FROM pressure_mp.tasks v WHERE v.queue = q.id AND v.state = 'R'
-                AND v.line = 0 AND v.key <> '' AND (parts[1] = '' OR v.tube = parts[1]))));
+        RETURN pressure_mp.count_ready(q.id, parts[1]);
     WHEN 'truncate' THEN
         RETURN pressure_mp.truncate_tasks(q, c, moment, args);
     WHEN 'renew' THEN
