@@ -36,8 +36,10 @@ _LINGER = 3.0
 LAST_TRY = 1.0
 
 
-class LeaseHolder(Protocol):
+class Leased(Protocol):
     """The items or tasks of a queue that this process has under the lease."""
+
+    lease: Lease
 
     @property
     def has_something(self) -> bool:
@@ -68,9 +70,9 @@ class Lease:
     """The lease, and when it is to be renewed. As a context: this process waits for items that
     others have."""
 
-    def __init__(self, engine: Engine, name: str, discipline: str, holder: LeaseHolder) -> None:
+    def __init__(self, engine: Engine, name: str, discipline: str, leased: Leased) -> None:
         self.engine = engine
-        self.holder = holder
+        self._leased = leased
         self._queue = name, discipline
         self._matters = engine.address.capabilities.persistent
         #: Milliseconds.
@@ -82,7 +84,7 @@ class Lease:
         self.reset()
 
     def reset(self) -> None:
-        """See :class:`LeaseHolder`."""
+        """See :class:`Leased`."""
         self._waiting: set[object] = set()  # threads and asyncio tasks, in an operation
         self._look_until = 0.0
         self._doubtful: dict[int, float] = {}
@@ -111,7 +113,7 @@ class Lease:
             self._waiting
             or self._doubtful
             or time.monotonic() < self._look_until
-            or self.holder.has_something
+            or self._leased.has_something
         )
 
     def __enter__(self) -> None:
@@ -145,8 +147,8 @@ class Lease:
         """Note that no caller has what was taken under ``claim``, if anything; return the operation
         that gives it back at once. If it fails, the next look tries again."""
         self.doubt(claim.call)
-        self.holder.drop(claim)
-        return self.holder.requeue_of(claim.call)
+        self._leased.drop(claim)
+        return self._leased.requeue_of(claim.call)
 
     def doubt(self, call: int) -> None:
         """Note that the broker may have given items in that call which no caller has."""
@@ -167,7 +169,7 @@ class Lease:
         """Give back the items of such calls."""
         # A list of pairs would be no copy at one moment: garbage is collected in the midst of it.
         for call, until in self._doubtful.copy().items():
-            self.run_now(self.holder.requeue_of(call))
+            self.run_now(self._leased.requeue_of(call))
             if until < time.monotonic():  # by now a request that was on its way is done
                 del self._doubtful[call]
 
@@ -175,14 +177,14 @@ class Lease:
 
     def renewal(self) -> QueueRenewal | None:
         """See :class:`lease_thread.Leased`."""
-        renew = self.holder.renewal()
+        renew = self._leased.renewal()
         return renew and QueueRenewal(*self._queue, self._length, renew)
 
     def look(self, there: Attendance | None = None) -> bool:
         """See :class:`lease_thread.Leased`."""
         self.looked = time.monotonic()
         try:
-            self.holder.renew_and_return(there)
+            self._leased.renew_and_return(there)
         except QueueDoesNotExistError:
             self._is_gone = True
         except BrokerUnavailable:
@@ -232,7 +234,7 @@ class Lease:
 
     def leave(self) -> bool:
         """See :class:`lease_thread.Leased`."""
-        if not (self._doubtful or self.holder.has_something):
+        if not (self._doubtful or self._leased.has_something):
             return True
         try:
             return at_exit.say(self.engine, self._say_farewell)
@@ -243,7 +245,7 @@ class Lease:
 
     def _say_farewell(self, options: Options) -> None:
         self._options = options
-        self.holder.say_farewell()
+        self._leased.say_farewell()
 
 
 def _caller() -> object:
@@ -254,13 +256,7 @@ def _caller() -> object:
     return threading.get_ident()
 
 
-class HasLease(LeaseHolder, Protocol):
-    """A holder with its lease."""
-
-    lease: Lease
-
-
-Kind = TypeVar("Kind", bound=HasLease)
+Kind = TypeVar("Kind", bound=Leased)
 
 _lock = threading.RLock()
 _all: weakref.WeakValueDictionary[tuple[int, str, str], Any] = weakref.WeakValueDictionary()
@@ -273,8 +269,8 @@ def find(
     discipline: str,
     length: int,
 ) -> Kind:
-    """Return the holder of this process in the queue of that name, with a lease of so many
-    milliseconds or more; does no I/O."""
+    """Return the object for what this process has in the queue of that name, with a lease of so
+    many milliseconds or more; does no I/O."""
     with _lock:  # a signal handler may find it in the midst of this
         key = id(engine), name, discipline
         found: Kind | None = _all.get(key)
@@ -287,9 +283,9 @@ def find(
 def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
-    for holder in list(_all.values()):
-        holder.lease.reset()
-        holder.reset()
+    for leased in list(_all.values()):
+        leased.lease.reset()
+        leased.reset()
 
 
 lifecycle.register("forget leases", _after_fork_in_child)

@@ -64,7 +64,7 @@ class Presence:
 
     @property
     def has_something(self) -> bool:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         return bool(self.is_holding or self._producers or self._retires or self._undone)
 
     def __enter__(self) -> None:
@@ -76,12 +76,12 @@ class Presence:
     # What was taken
 
     def drop(self, claim: Claim) -> None:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         for seq in claim.seqs:
             self.in_flight.discard(seq)
 
     def requeue_of(self, call: int) -> Operation[Any]:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         return self.operations.requeue(incarnation(), call=call)
 
     def take_back(self, taken: TakeBack) -> None:
@@ -164,11 +164,11 @@ class Presence:
     # Looking
 
     def renewal(self) -> Renew:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         return Renew(incarnation(), self.is_holding, bool(self._producers))
 
     def renew_and_return(self, there: Attendance | None) -> None:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         run = self.lease.run_now
         self.lease.requeue_doubtful()
         self._undo()
@@ -196,7 +196,7 @@ class Presence:
                 self._readers.add(reader)
 
     def say_farewell(self) -> None:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         for reader in list(self._readers):
             reader.leave(self)
         held = self.is_holding or self.lease.has_doubts

@@ -53,7 +53,7 @@ class Takers:
 
     @property
     def has_something(self) -> bool:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         with self._guard:
             self._forget_overdue()
             return bool(self._held)
@@ -68,12 +68,12 @@ class Takers:
         return self._held.get(task, (0, 0.0))[0]
 
     def drop(self, claim: Claim) -> None:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         with self._guard:
             self._lose([(task, claim.call) for task in list(self._held)])
 
     def requeue_of(self, call: int) -> Operation[Any]:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         return self._operations.requeue(incarnation(), _LOST, call=call)
 
     def keep(
@@ -122,10 +122,10 @@ class Takers:
         self.lease.doubt(call)
 
     def renewal(self) -> None:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
 
     def renew_and_return(self, there: object) -> None:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         me, run = incarnation(), self.lease.run_now
         self.lease.requeue_doubtful()
         there = run(self._operations.renew(me, self.has_something))
@@ -135,7 +135,7 @@ class Takers:
                 run(self._operations.requeue(other, error, seen=until))
 
     def say_farewell(self) -> None:
-        """See :class:`~.lease.LeaseHolder`."""
+        """See :class:`~.lease.Leased`."""
         self.lease.reset()
         self.reset()
         self.lease.run_now(self._operations.requeue(incarnation(), _GONE))

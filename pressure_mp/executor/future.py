@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Keeper(Protocol):
-    """The client that has a future's call, and can withdraw it."""
+class CallControl(Protocol):
+    """Asks the broker about a future's call, and withdraws it."""
 
     def is_taken(self, future: Future[T]) -> bool:
         """Tell whether a worker has the call now."""
@@ -26,11 +26,11 @@ class Future(futures.Future[T]):
     moment when a worker takes the call.
     """
 
-    def __init__(self, id: str, keeper: Keeper) -> None:
+    def __init__(self, id: str, control: CallControl) -> None:
         super().__init__()
         #: The call's id: with it ``Executor.attach(name).future(id)`` gives the future again.
         self.id = id
-        self._keeper = keeper
+        self._control = control
         #: Whether the broker is asked just now to withdraw the call.
         self.is_leaving = False
 
@@ -43,7 +43,7 @@ class Future(futures.Future[T]):
         """
         if self.done():
             return self.cancelled()
-        return not super().running() and self._keeper.cancel(self)
+        return not super().running() and self._control.cancel(self)
 
     def running(self) -> bool:
         """Tell whether a worker has the call now, or had it and is known to have died since.
@@ -51,7 +51,7 @@ class Future(futures.Future[T]):
         Blocks for one round trip to the broker if this process does not know it yet. Raises
         BrokerUnavailable.
         """
-        if not super().running() and not self.done() and self._keeper.is_taken(self):
+        if not super().running() and not self.done() and self._control.is_taken(self):
             self._set_running()
         return super().running()
 

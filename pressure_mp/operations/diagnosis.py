@@ -161,15 +161,15 @@ class _Peers:
 
 
 def _holder_of(end: End, now: int, known: _Peers) -> Holder | None:
-    keeper = end.keeper
-    if keeper is None:
+    holder = end.holder
+    if holder is None:
         return None
-    peer = known.peer(keeper.client, keeper.ticket) if keeper.client else None
-    if keeper.state not in _WITH_LEASE:
-        return Holder(keeper.state, peer)
-    left = keeper.until - now
-    times = (now - keeper.since, keeper.lease - left, left)
-    return Holder(keeper.state, peer, *(time / 1000 for time in times))
+    peer = known.peer(holder.client, holder.ticket) if holder.client else None
+    if holder.state not in _WITH_LEASE:
+        return Holder(holder.state, peer)
+    left = holder.until - now
+    times = (now - holder.since, holder.lease - left, left)
+    return Holder(holder.state, peer, *(time / 1000 for time in times))
 
 
 def _line_of(end: End, now: int, known: _Peers) -> tuple[Waiter, ...]:

@@ -56,8 +56,8 @@ class Subject(NamedTuple):
     wants_result: bool = True
 
 
-class Keeper(Protocol):
-    """This process as a taker of tasks."""
+class HeldTasks(Protocol):
+    """The tasks that this process has taken."""
 
     def keep(
         self, tasks: list[bytes], call: int, longest: int, done: HeldTask | None = None
@@ -91,7 +91,7 @@ class TaskSettling(TaskResultStorage):
     def ack(
         self,
         task: Subject,
-        here: Keeper,
+        here: HeldTasks,
         update: Any,
         delay: int | None,
         tube: str | None,
@@ -105,7 +105,7 @@ class TaskSettling(TaskResultStorage):
     def ack_at_commit(
         self,
         task: Subject,
-        here: Keeper,
+        here: HeldTasks,
         update: Any,
         delay: int | None,
         tube: str | None,
@@ -121,7 +121,7 @@ class TaskSettling(TaskResultStorage):
     def release(
         self,
         task: Subject,
-        here: Keeper,
+        here: HeldTasks,
         update: Any,
         delay: int,
         ttl: int | None,
@@ -141,7 +141,7 @@ class TaskSettling(TaskResultStorage):
     def bury(
         self,
         task: Subject,
-        here: Keeper,
+        here: HeldTasks,
         update: Any,
         ttl: int,
         tube: str | None,
@@ -166,7 +166,7 @@ class TaskSettling(TaskResultStorage):
         return b""
 
     def touch(
-        self, task: Subject, here: Keeper, update: Any, increment: int | None
+        self, task: Subject, here: HeldTasks, update: Any, increment: int | None
     ) -> Operation[DecodedTask]:
         """Keep a task taken for longer, or ready."""
 
@@ -179,7 +179,7 @@ class TaskSettling(TaskResultStorage):
         self,
         op: str,
         task: Subject,
-        here: Keeper,
+        here: HeldTasks,
         update: Any,
         make: Making,
         said: bytes | Large = b"",
@@ -251,7 +251,7 @@ class TaskSettling(TaskResultStorage):
         return DecodedTask(task.id, settled.record, data)
 
     def ack_many(
-        self, tasks: Sequence[HeldTask], here: Keeper, results: Mapping[int, Any]
+        self, tasks: Sequence[HeldTask], here: HeldTasks, results: Mapping[int, Any]
     ) -> Operation[dict[int, PressureError]]:
         """Acknowledge tasks, in batches; ``results`` has the results of some, by their place in
         ``tasks``. Returns the errors of the tasks that cannot be acknowledged, by their place."""
@@ -299,7 +299,7 @@ class TaskSettling(TaskResultStorage):
                 return reply
 
     def ack_many_at_commit(
-        self, tasks: Sequence[HeldTask], here: Keeper, results: Mapping[int, Any]
+        self, tasks: Sequence[HeldTask], here: HeldTasks, results: Mapping[int, Any]
     ) -> Operation[None]:
         """Acknowledge tasks when a transaction of the caller's commits. Raises the error of the
         first that cannot be acknowledged."""

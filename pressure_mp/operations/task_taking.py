@@ -31,12 +31,12 @@ from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
 from .task_queue import error_text
 from .task_result_storage import TaskResultStorage, told
-from .task_settling import Keeper
+from .task_settling import HeldTasks
 
 T = TypeVar("T")
 
 
-class Taker(Keeper, AbstractContextManager[None], Protocol):
+class Taker(HeldTasks, AbstractContextManager[None], Protocol):
     """This process as a worker that takes tasks; a context to be in while it waits for tasks that
     others have."""
 

@@ -542,7 +542,7 @@ def test_a_second_cancellation_leaves_no_role_held(remote):
 
 
 def test_a_second_cancellation_of_one_whose_turn_has_come(remote):
-    """It was in line and is promised the role while it is on its way out, in a hurry."""
+    """It was in line and is granted the role while it is on its way out, in a hurry."""
 
     async def main():
         await rest(remote)

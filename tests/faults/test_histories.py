@@ -23,21 +23,21 @@ OPERATIONS = 40
 LEASE = 0.5  # seconds for which the others wait when a client lost its broker with a role
 
 _PLACES = [
-    f"{role}_free mp:{role}_claim mp:{role}_holder".split() for role in ("producer", "consumer")
+    f"{role}_free mp:{role}_granted mp:{role}_holder".split() for role in ("producer", "consumer")
 ]
 
 
 def tokens(server: Server, name: str) -> list[int]:
     """In how many places the producer's and the consumer's token are, at one moment."""
     with server.client() as client, client.pipeline() as looking:
-        for free, claim, holder in _PLACES:
+        for free, granted, holder in _PLACES:
             looking.llen(f"__pressure__:{name}:{free}")
-            looking.llen(f"__pressure__:{name}:{claim}")
+            looking.llen(f"__pressure__:{name}:{granted}")
             looking.hget(f"__pressure__:{name}:{holder}", "ticket")
         found = looking.execute()
     return [
-        free + claim + (holder not in (None, b"promised"))
-        for free, claim, holder in (found[:3], found[3:])
+        free + granted + (holder not in (None, b"granted"))
+        for free, granted, holder in (found[:3], found[3:])
     ]
 
 

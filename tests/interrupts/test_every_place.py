@@ -57,7 +57,7 @@ def client(server):
 
 def roles(client, name):
     """Who has a role, or was granted one."""
-    parts = ("producer_claim", "producer_holder", "consumer_claim", "consumer_holder")
+    parts = ("producer_granted", "producer_holder", "consumer_granted", "consumer_holder")
     return [part for part in parts if client.exists(f"__pressure__:{name}:mp:{part}")]
 
 

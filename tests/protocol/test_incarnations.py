@@ -32,7 +32,7 @@ A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 #: What is kept of a queue and is not about who has a role just now.
 KEPT = sorted(
     set(keys.OWN)
-    - {"producer_claim", "producer_holder", "consumer_claim", "consumer_holder"}
+    - {"producer_granted", "producer_holder", "consumer_granted", "consumer_holder"}
     - {"deleting", "waiting"}
 )
 

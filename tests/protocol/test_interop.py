@@ -1003,17 +1003,17 @@ class Watcher(threading.Thread):
 
     def run(self):
         parts = ("", ":producer_free", ":consumer_free", ":not_full")
-        claims = (":mp:producer_claim", ":mp:consumer_claim")
+        granted = (":mp:producer_granted", ":mp:consumer_granted")
         while not self._ended.is_set():
             with self._client.pipeline() as look:
-                for part in (*parts, *claims):
+                for part in (*parts, *granted):
                     look.llen(self._prefix + part)
-                length, producers, consumers, signs, p_claim, c_claim = look.execute()
+                length, producers, consumers, signs, p_granted, c_granted = look.execute()
             self.samples += 1
             for part, seen in {
                 "length": length,
-                "producer": producers + p_claim,
-                "consumer": consumers + c_claim,
+                "producer": producers + p_granted,
+                "consumer": consumers + c_granted,
                 "sign": signs,
             }.items():
                 self.most[part] = max(self.most[part], seen)

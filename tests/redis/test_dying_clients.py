@@ -65,7 +65,7 @@ class Scene:
             q.get()
 
     def is_granted(self, role):
-        return self.observer.llen(self.key(f"mp:{role}_claim")) == 1
+        return self.observer.llen(self.key(f"mp:{role}_granted")) == 1
 
     def one_of_ours_is_in_line(self):
         entries = self.observer.hvals(self.key("mp:waiting"))
@@ -93,7 +93,7 @@ class Scene:
         key, grants = self.key(f"mp:{ROLES[operation]}_holder"), {}
         while waiting.is_alive():
             ticket, length, ends = self.observer.hmget(key, "ticket", "lease", "until")
-            if ticket == b"promised":
+            if ticket == b"granted":
                 grants[ends] = int(length)
         waiting.result()
         return grants.values()
@@ -322,7 +322,7 @@ def test_those_who_come_long_after_have_the_whole_time_again(scene, operation):
     assert int(length) < lease / 3
     assert int(valid) <= scene.now() + lease
     until(lambda: scene.now() > int(valid))
-    scene.observer.rename(scene.key(f"{role}_free"), scene.key(f"mp:{role}_claim"))  # a grant
+    scene.observer.rename(scene.key(f"{role}_free"), scene.key(f"mp:{role}_granted"))  # a grant
     scene.queue(SHORT).length()  # a look, the first that sees it
     assert int(scene.observer.hget(scene.key(f"mp:{role}_holder"), "lease")) == -(-lease // 3)
 

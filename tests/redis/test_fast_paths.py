@@ -80,7 +80,7 @@ def idle(q):
 
 def tokens(client, q):
     """Where the role is."""
-    keys = [inside.binding(q).key(f"consumer_{part}") for part in ("free", "claim", "holder")]
+    keys = [inside.binding(q).key(f"consumer_{part}") for part in ("free", "granted", "holder")]
     return client.llen(keys[0]), client.llen(keys[1]), client.hget(keys[2], "ticket")
 
 

@@ -30,7 +30,7 @@ def make(server, name, monkeypatch):
         made.append(q)
         with server.client() as client:
             # Or else they are called twice.
-            for op in ("get", "poll", "keepers", "inspect", "renew"):
+            for op in ("get", "poll", "holders", "inspect", "renew"):
                 client.script_load(inside.binding(q).scripts[op].source)
         return q, Exchanges(monkeypatch, q).ops
 
@@ -55,7 +55,7 @@ def test_a_get_that_waits_leaves_the_roles_to_the_looks_of_its_process(make):
     until(lambda: inside.binding(q).role_checks.left is None)  # its process has looked
     del ops[:]
     until(lambda: Counter(ops)["renew"] >= 4)
-    assert "keepers" not in ops
+    assert "holders" not in ops
     q.put(1)
     assert getting.result() == 1
 
@@ -65,8 +65,8 @@ def test_threads_that_wait_look_after_the_roles_once_a_tick_all_together(make):
     q.put(0)
     begin = time.monotonic()
     putting = [Background(q.put, number) for number in range(4)]
-    until(lambda: Counter(ops)["keepers"] >= 3)
-    looked, took = Counter(ops)["keepers"], time.monotonic() - begin
+    until(lambda: Counter(ops)["holders"] >= 3)
+    looked, took = Counter(ops)["holders"], time.monotonic() - begin
     for _ in range(5):
         q.get()
     for one in putting:

@@ -371,7 +371,7 @@ def play(server, name, theirs, client):
     ):
         refused(run, operation)
     assert run(operations.reserve("A:reader-1", 1, 0, 0, 9)) is Outcome.MISSING
-    call("keepers", 5000)
+    call("holders", 5000)
 
     # It is created; tasks; waiting for items, for space and for each other.
     q = Queue.create(name, 1, url=server.url, serializer="raw")

@@ -208,8 +208,8 @@ class Unlock(NamedTuple):
 UnlockReply = str | Missing
 
 
-class Keeper(NamedTuple):
-    """The client that keeps a role; times are in milliseconds of the broker's clock.
+class RoleHolder(NamedTuple):
+    """The client that has a role; times are in milliseconds of the broker's clock.
 
     ``state`` is ``"waiting"`` (it waits with the role for an item or for space), ``"reading"`` (it
     reserved items, see :class:`~.items.Reserve`), ``"granted"`` (it is the next in line, and has
@@ -237,10 +237,10 @@ class WaitingClient(NamedTuple):
 
 
 class End(NamedTuple):
-    """One end of a queue: the last client that used it, the keeper of its role, and the line."""
+    """One end of a queue: the last client that used it, the holder of its role, and the line."""
 
     last: str
-    keeper: Keeper | None
+    holder: RoleHolder | None
     line: list[WaitingClient]
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from weakref import ref
 
 from ..contract.items import Prefetch, Put, Take
-from ..contract.queues import End, Join, Keeper, WaitingClient
+from ..contract.queues import End, Join, RoleHolder, WaitingClient
 from .clock import milliseconds
 
 #: The requests that can wait.
@@ -90,15 +90,15 @@ class Line:
         return [(caller, place) for caller, place in found if caller and place]
 
     def end(self, last: str | None, limit: int) -> End:
-        """Describe this end of the queue: its keeper, and up to ``limit`` clients in line. The
-        first caller in line, which waits for an item or for space, is the keeper."""
-        keeper, places = None, list(self._places.values())
+        """Describe this end of the queue: its holder, and up to ``limit`` clients in line. The
+        first caller in line, which waits for an item or for space, is the holder."""
+        holder, places = None, list(self._places.values())
         for _, client, since, seen, lease in places[:1]:
-            keeper = Keeper("waiting", client, "", since, seen + lease, lease)
+            holder = RoleHolder("waiting", client, "", since, seen + lease, lease)
         behind = [
             WaitingClient(client, "", since, seen) for _, client, since, seen, _ in places[1:]
         ]
-        return End(last or "", keeper, behind[:limit])
+        return End(last or "", holder, behind[:limit])
 
 
 class Lines:

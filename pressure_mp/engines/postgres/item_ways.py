@@ -123,11 +123,11 @@ def _read_inspection(request: q.Inspect, reply: Reply) -> Any:
 
 
 def _end(last: str | None, line: list[Any], limit: int) -> q.End:
-    keeper = None
+    holder = None
     for client, since, seen, lease in line[:1]:
-        keeper = q.Keeper("waiting", client, "", since, seen + lease, lease)
+        holder = q.RoleHolder("waiting", client, "", since, seen + lease, lease)
     behind = [q.WaitingClient(client, "", since, seen) for client, since, seen, _ in line[1:]]
-    return q.End(last or "", keeper, behind[:limit])
+    return q.End(last or "", holder, behind[:limit])
 
 
 def _ask_store(request: c.StoreChunks, discipline: str) -> Asked:

@@ -293,11 +293,11 @@ def _asked(queue: QueueRenewal, waiting: Iterable[WaitingOperation]) -> str:
 def _are_there(tickets: list[bytes], gone: dict[str, bool]) -> bool:
     """Whether all holders of a queue's roles live, as far as is known, and none is a reader."""
     for named in tickets:
-        keeper = named.decode(errors="replace")
-        process = process_of(keeper)
+        holder = named.decode(errors="replace")
+        process = process_of(holder)
         if process not in gone:
-            gone[process] = bool(is_gone(keeper))
-        if gone[process] or is_reader(keeper):
+            gone[process] = bool(is_gone(holder))
+        if gone[process] or is_reader(holder):
             return False
     return True
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...identity.client import is_reader, parse_client
 from ..contract.brokers import Damage
-from ..contract.queues import End, Inspection, Keeper, WaitingClient
+from ..contract.queues import End, Inspection, RoleHolder, WaitingClient
 from .statuses import Reply
 
 #: The entry of a client in line: role, since, seen, kept, client.
@@ -19,7 +19,7 @@ def read(reply: Reply, limit: int) -> Inspection:
     now, bound, length, closed, space = (int(number or 0) for number in reply[1:6])
     producer, consumer, entries, damage = reply[6:]
     line = _line(entries, now)
-    ends = [_keeper(told, now) for told in (producer, consumer)]
+    ends = [_holder(told, now) for told in (producer, consumer)]
     is_full = 0 < bound <= length
     if not (damage or space or is_full or closed) and reply[2] and _is_quiet(*ends):
         damage, space = Damage.NO_SIGN.value, 1  # a put of this package reads the bound then
@@ -37,7 +37,7 @@ def read(reply: Reply, limit: int) -> Inspection:
     )
 
 
-def _is_quiet(producer: Keeper | None, consumer: Keeper | None) -> bool:
+def _is_quiet(producer: RoleHolder | None, consumer: RoleHolder | None) -> bool:
     """Whether no client is at work that may have taken the token for space, or will put it back."""
     at_work = ("foreign", "lost", "reading")
     return producer is None and (consumer is None or consumer.state not in at_work)
@@ -72,17 +72,17 @@ def _line(entries: list[Any], now: int) -> dict[str, list[WaitingClient]]:
     }
 
 
-def _keeper(reply: list[Any], now: int) -> Keeper | None:
+def _holder(reply: list[Any], now: int) -> RoleHolder | None:
     last, place, ticket, client, since, until, lease = map(as_text, reply)
     if place == "free":
         return None
-    if place == "promised":
-        return Keeper("granted", "")
+    if place == "granted":
+        return RoleHolder("granted", "")
     if place == "foreign":
-        return Keeper("lost" if is_lost(last, place) else "foreign", last)
+        return RoleHolder("lost" if is_lost(last, place) else "foreign", last)
     ends = _number(until, now)
     state = "reading" if is_reader(ticket) else "waiting"
-    return Keeper(state, client, ticket, _number(since, now), ends, _number(lease, ends - now))
+    return RoleHolder(state, client, ticket, _number(since, now), ends, _number(lease, ends - now))
 
 
 def _number(text: str, default: int) -> int:

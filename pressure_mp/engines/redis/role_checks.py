@@ -1,4 +1,4 @@
-"""When the operations of this process check whether the keepers of a queue's roles live."""
+"""When the operations of this process check whether the holders of a queue's roles live."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RoleChecks:
     def __init__(self) -> None:
         self._next = 0.0
         self._is_left_to_renewals = False
-        self._unclaimed: dict[bytes, float] = {}
+        self._never_held: dict[bytes, float] = {}
         self._waiting: dict[str, WaitingOperation] = {}
 
     def after_fork(self) -> None:
@@ -80,13 +80,13 @@ class RoleChecks:
         self._next = time.monotonic() + limit
         self._is_left_to_renewals = by_renewal and limit == TICK
 
-    def overdue(self, unclaimed: list[bytes], lease: float) -> list[bytes]:
-        """Select the roles whose token has been in no list for ``lease`` seconds; ``unclaimed`` are
-        the roles whose token is in no list now, though no client ever had it. A client that takes
-        a role says so at once."""
+    def overdue(self, never_held: list[bytes], lease: float) -> list[bytes]:
+        """Select the roles whose token has been in no list for ``lease`` seconds. ``never_held``:
+        those whose token is in no list now, though no client ever had it. A client that takes a
+        role says so at once."""
         now = time.monotonic()
-        self._unclaimed = {role: self._unclaimed.get(role, now) for role in unclaimed}
-        return [role for role, since in self._unclaimed.items() if now - since > lease]
+        self._never_held = {role: self._never_held.get(role, now) for role in never_held}
+        return [role for role, since in self._never_held.items() if now - since > lease]
 
     @property
     def left(self) -> float | None:

@@ -1,4 +1,4 @@
-"""The check that the keepers of a queue's roles live, by clients that wait or read the queue.
+"""The check that the holders of a queue's roles live, by clients that wait or read the queue.
 
 A client of this package that was killed while it waited with a role, or in line for a role, gives
 nothing back. A client of another implementation that is next in line cannot know that; so each
@@ -37,16 +37,16 @@ async def free_roles(caller: Caller, end: float | None = None) -> float | None:
     """
     lease = caller.binding.options.lease
     while True:
-        reply = await caller.script("keepers", (lease,), end)
+        reply = await caller.script("holders", (lease,), end)
         if reply[0] != DONE:
             return None
         await _end_dead(caller, reply[2], end)
-        await put_back_unclaimed(caller, reply[3], end)
+        await put_back_never_held(caller, reply[3], end)
         if reply[1] != 0:  # otherwise a role was given back, and only now has a next client
             return float(reply[1]) / 1000
 
 
-async def put_back_unclaimed(caller: Caller, roles: list[bytes], end: float | None) -> None:
+async def put_back_never_held(caller: Caller, roles: list[bytes], end: float | None) -> None:
     """Put back the tokens that have been in no list for a lease, though no client ever had them.
 
     A deletion by another implementation removed them: it went on after the queue was created again.
@@ -58,29 +58,29 @@ async def put_back_unclaimed(caller: Caller, roles: list[bytes], end: float | No
 async def _end_dead(caller: Caller, tickets: list[bytes], end: float | None) -> None:
     gone: dict[str, bool | None] = {}
     for named in tickets:
-        keeper = named.decode(errors="replace")
-        process = process_of(keeper)
+        holder = named.decode(errors="replace")
+        process = process_of(holder)
         if process not in gone:
-            gone[process] = is_gone(keeper)
-        if gone[process] or is_reader(keeper):
-            await _end(caller, keeper, bool(gone[process]), end)
+            gone[process] = is_gone(holder)
+        if gone[process] or is_reader(holder):
+            await _end(caller, holder, bool(gone[process]), end)
 
 
-async def _end(caller: Caller, keeper: str, is_gone: bool, end: float | None) -> None:
+async def _end(caller: Caller, holder: str, is_gone: bool, end: float | None) -> None:
     """Give back the roles of a client that has ended, or end the reservation of a reader whose
     lease may have ended."""
     try:
-        seen = hand_outs.read(keeper) if is_reader(keeper) else None
+        seen = hand_outs.read(holder) if is_reader(holder) else None
     except OSError:
         return  # the next check tries again
-    if is_reader(keeper):
+    if is_reader(holder):
         handed = "" if seen is None else seen  # items that cannot be seen are delivered again
-        who = "dead" if is_gone else "stopped"
-        args = (keeper, 0, handed, who, client_id())
+        cause = "dead" if is_gone else "stopped"
+        args = (holder, 0, handed, cause, client_id())
         await caller.script("end_reservation", args, end)
     if is_gone:
-        await caller.script("evict", (keeper, caller.binding.options.lease), end)
-        hand_outs.forget(keeper)
+        await caller.script("evict", (holder, caller.binding.options.lease), end)
+        hand_outs.forget(holder)
 
 
 async def read_counts(caller: Caller, op: str, end: float | None) -> Reply:
@@ -117,7 +117,7 @@ async def try_to_check_roles(caller: Caller) -> None:
 
 
 async def finish_check(caller: Caller, again: int, tickets: list[bytes]) -> None:
-    """Finish a check of the roles with the results of ``keepers`` that another script returned."""
+    """Finish a check of the roles with the results of ``holders`` that another script returned."""
     role_checks = caller.binding.role_checks
     try:
         await _end_dead(caller, tickets, ONE_TRY)

@@ -161,8 +161,8 @@ def load(discipline: str) -> dict[str, Script]:
 #: calls wait for an item is the last.
 RENEWED = (
     *("bound", "consumed_bytes", "presence", "producers"),
-    *("producer_free", "producer_claim", "producer_holder"),
-    *("consumer_free", "consumer_claim", "consumer_holder"),
+    *("producer_free", "producer_granted", "producer_holder"),
+    *("consumer_free", "consumer_granted", "consumer_holder"),
     *("waiting", "closed", "not_full", "producer", "consumer", "uploads"),
 )
 #: The keys of each queue for the script that lists queues: of a queue of the protocol, and of a

@@ -37,7 +37,7 @@ class Signals:
 
 
 _ROLES = {
-    role: LineKeys(f"{role}_free", f"{role}_claim", ("release", ("", role, _LEASE)))
+    role: LineKeys(f"{role}_free", f"{role}_granted", ("release", ("", role, _LEASE)))
     for role in ("producer", "consumer")
 }
 

@@ -14,7 +14,7 @@ from .fast_paths import FastPath
 from .inspection import as_text, is_lost
 from .keys import FIFO
 from .role_checks import WaitingOperation
-from .roles import GRACE, check_roles, put_back_unclaimed, wake
+from .roles import GRACE, check_roles, put_back_never_held, wake
 from .statuses import BUSY, DONE, EMPTY, FIRST, FULL, NOW, RESERVED, TRY, WAIT, Reply
 
 #: The statuses after which another try may succeed; the signal to wait for follows them.
@@ -220,8 +220,8 @@ class Turns:
         if seen[0] != DONE:
             return
         ends = {name: told[:2] for name, told in zip(_ROLES, seen[6:8], strict=True)}
-        unclaimed = [name for name, told in ends.items() if told == [b"", b"foreign"]]
-        await put_back_unclaimed(self._caller, unclaimed, end)
+        never_held = [name for name, told in ends.items() if told == [b"", b"foreign"]]
+        await put_back_never_held(self._caller, never_held, end)
         last, place = map(as_text, ends[role])
         if not (last and is_lost(last, place)):
             return

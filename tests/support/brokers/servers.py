@@ -184,12 +184,12 @@ class Server(Broker):
         wrong = []
         with _observer(engine) as observer:
             for role in ("producer", "consumer"):
-                free, claim, holder = (
-                    binding.key(f"{role}_{part}") for part in ("free", "claim", "holder")
+                free, granted, holder = (
+                    binding.key(f"{role}_{part}") for part in ("free", "granted", "holder")
                 )
-                found = observer.llen(free), observer.llen(claim), observer.hgetall(holder)
+                found = observer.llen(free), observer.llen(granted), observer.hgetall(holder)
                 if found != (1, 0, {}):
-                    wrong.append(f"{role}: free, claim, holder: {found}")
+                    wrong.append(f"{role}: free, granted, holder: {found}")
         return wrong
 
     @staticmethod

@@ -39,10 +39,10 @@ class RedisOracle(Oracle):
             return
         for role in ROLES:
             free = self.observer.llen(self.key(f"{role}_free"))
-            claimed = self.observer.llen(self.key(f"{role}_claim"))
+            granted = self.observer.llen(self.key(f"{role}_granted"))
             ticket = self.observer.hget(self.key(f"{role}_holder"), "ticket")
-            held = ticket not in (None, b"promised")
-            assert free + claimed + held == 1, (role, free, claimed, ticket)
+            held = ticket not in (None, b"granted")
+            assert free + granted + held == 1, (role, free, granted, ticket)
 
     @invariant()
     def the_sign_says_whether_there_is_room(self) -> None:
@@ -59,5 +59,5 @@ class RedisOracle(Oracle):
         if self.exists():
             for role in ROLES:
                 assert self.observer.llen(self.key(f"{role}_free")) == 1
-                assert self.observer.llen(self.key(f"{role}_claim")) == 0
+                assert self.observer.llen(self.key(f"{role}_granted")) == 0
                 assert self.observer.exists(self.key(f"{role}_holder")) == 0

@@ -36,6 +36,6 @@ def plain(reply: Any, request: Any = None) -> Any:
 def _plain_end(end: End) -> Any:
     """All who wait, whoever of them keeps it."""
     names = [waiting.client for waiting in end.line]
-    if end.keeper is not None and end.keeper.state == "waiting":
-        names.append(end.keeper.client)
+    if end.holder is not None and end.holder.state == "waiting":
+        names.append(end.holder.client)
     return sorted(names)

@@ -201,7 +201,7 @@ async def inspect(
     if reply[0] == MISSING:
         return Outcome.MISSING
     found = inspection.read(reply, request.limit)
-    if found.producer.keeper or found.consumer.keeper:
+    if found.producer.holder or found.consumer.holder:
         await free_roles(caller, end)
     return found
 

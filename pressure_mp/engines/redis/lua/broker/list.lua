@@ -25,7 +25,7 @@ local function waiting(line, p_holder, c_holder)
   end
   for role, holder in pairs({producer = p_holder, consumer = c_holder}) do
     local ticket = told(redis.pcall('HGET', holder, 'ticket'))
-    if ticket and ticket ~= 'promised' and not string.find(ticket, ':reader-', 1, true) then found[role] = found[role] + 1 end
+    if ticket and ticket ~= 'granted' and not string.find(ticket, ':reader-', 1, true) then found[role] = found[role] + 1 end
   end
   return found.producer, found.consumer
 end

@@ -3,7 +3,7 @@
 --   protocol  1: the queues are the protocol's
 --   queue     for each: its lease, consumes, produces and tickets, see `renewal`, each in a line
 -- replies: done renewals
--- uses: bound incarnation role line keepers renewal
+-- uses: bound incarnation role line holders renewal
 -- The keys are the keys of each queue in turn. The reply for a queue that cannot be renewed in this way is ''.
 local parts, found = #KEYS / (#ARGV - 2), {}
 for queue = 3, #ARGV do

@@ -15,9 +15,9 @@ local owner, seq = ARGV[1], ARGV[2]
 local in_flight, records = KEYS[6], KEYS[7]
 local left, gone = unfinished(KEYS[2], KEYS[3], KEYS[4])
 if seq ~= '' then
-  local deliveries, _, _, whose, token = read_delivery(redis.call('HGET', records, seq))
+  local deliveries, _, _, taker, token = read_delivery(redis.call('HGET', records, seq))
   gone = token
-  if whose ~= owner then return {'late'} end
+  if taker ~= owner then return {'late'} end
   redis.call('HDEL', records, seq)
   if deliveries == 0 then return {'passed'} end
   redis.call('HDEL', in_flight, seq)
@@ -27,10 +27,10 @@ else
     if not oldest or tonumber(candidate) < tonumber(oldest) then oldest = candidate end
   end
   if oldest then
-    local _, limit, call, whose, token = read_delivery(redis.call('HGET', records, oldest))
+    local _, limit, call, taker, token = read_delivery(redis.call('HGET', records, oldest))
     gone = token
     redis.call('HDEL', in_flight, oldest)
-    redis.call('HSET', records, oldest, string.format('0 %d %s %s', limit, call, whose))
+    redis.call('HSET', records, oldest, string.format('0 %d %s %s', limit, call, taker))
   end
 end
 if gone then redis.call('ZADD', KEYS[8], 0, gone) end

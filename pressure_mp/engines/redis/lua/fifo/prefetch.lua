@@ -1,5 +1,5 @@
 -- prefetch: take the oldest items before they are needed: they stay with the broker until the reader hands them out.
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers deliveries presence returned fetched readers uploads chunks producer_free
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_granted consumer_holder waiting producers deliveries presence returned fetched readers uploads chunks producer_free
 -- args: reader call number size eof client ticket mode turn lease conn
 --   reader  the handle that hands them out, of the process that owns the items
 --   call    the reader's number for this call, which also says that all items of its last call were handed out
@@ -7,7 +7,7 @@
 --   size    after how many bytes to stop
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
--- replies: done items | large | empty item | busy consumer whose | closed | ended | missing
+-- replies: done items | large | empty item | busy consumer state | closed | ended | missing
 -- uses: role line bound count chunks batch consume deliveries departures incarnation
 -- No reader takes more than its share of the items. A call that comes twice has the same reply, since the items that it
 -- fetched are kept. `large`: the next item's content is in chunks; such an item cannot be prefetched, and must be got.
@@ -16,7 +16,7 @@ local reader, call, client, ticket, mode, turn = ARGV[1], tonumber(ARGV[2]), ARG
 local lease, owner = tonumber(ARGV[10]), owner_of(ARGV[1])
 local data, waiting = KEYS[1], KEYS[11]
 local records, presence, returned, fetched, readers = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
-local free, claim, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[18]
+local free, granted, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[18]
 
 if is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local _, last, _, _, apart = read_reader(redis.call('HGET', readers, reader))
@@ -27,7 +27,7 @@ elseif last > call then
 end
 
 local entry = leave_line(waiting, turn, ticket)
-local state, held = standing('consumer', turn, free, claim, holder, ticket, lease, data)
+local state, held = read_role('consumer', turn, free, granted, holder, ticket, lease, data)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[19], true) end
@@ -43,9 +43,9 @@ if refused then
   redis.call('HDEL', readers, reader)
 end
 if refused then
-  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[11]}
+  local caller = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[11]}
   if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[20], state, holder, lease) end
-  return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
+  return refuse(refused, state, free, granted, holder, KEYS[4], waiting, entry, caller)
 end
 
 local next_seq = redis.call('HGET', records, 'next')
@@ -66,5 +66,5 @@ if apart > 0 then drop_fetched(fetched, reader, apart) end
 apart = keep_fetched(fetched, reader, items, size, seqs or first, deliveries)
 redis.call('HSET', readers, reader, write_reader(now + lease, call, #items, 0, apart))
 attend(presence, owner, there_until, now, lease)
-give_back(state, free, claim, holder)
+give_back(state, free, granted, holder)
 return {'done', items}

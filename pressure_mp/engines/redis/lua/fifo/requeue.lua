@@ -27,8 +27,8 @@ for _, seq in ipairs({unpack(ARGV, 5, 4 + number)}) do wanted[seq] = true end
 local all = redis.call('HGETALL', records)
 for i = 1, #all, 2 do
   local seq = all[i]
-  local deliveries, limit, taken, whose, token = read_delivery(all[i + 1])
-  if whose == owner and (call == '' or call == taken) and (number == 0 or wanted[seq]) then
+  local deliveries, limit, taken, taker, token = read_delivery(all[i + 1])
+  if taker == owner and (call == '' or call == taken) and (number == 0 or wanted[seq]) then
     local item = redis.call('HGET', in_flight, seq)
     redis.call('HDEL', records, seq)
     redis.call('HDEL', in_flight, seq)

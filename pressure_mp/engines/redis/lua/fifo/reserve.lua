@@ -1,5 +1,5 @@
 -- reserve: reserve the oldest items for a reader, which hands them out. They stay queued; no other client takes any.
--- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting uploads readers
+-- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_granted consumer_holder waiting uploads readers
 -- args: reader call handed kept number size process client lease whole
 --   reader   a ticket of a reader
 --   call     the reader's number for this call, larger than those before
@@ -17,12 +17,12 @@
 local reader, call, handed, kept = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local number, budget, process, client, lease = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8], tonumber(ARGV[9])
 local data, consumer, not_full = KEYS[1], KEYS[3], KEYS[5]
-local free, claim, holder, waiting, uploads, readers = KEYS[4], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local free, granted, holder, waiting, uploads, readers = KEYS[4], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 
 if is_strange(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
 if is_late(readers, reader, call) then return {'late'} end
 local bound = read_bound(KEYS[2])
-local state = standing('consumer', '', free, claim, holder, reader, lease)
+local state = read_role('consumer', '', free, granted, holder, reader, lease)
 if state ~= 'mine' and (kept > 0 or number == 0) then return {bound and 'late' or 'missing'} end
 if bound then note_call(readers, reader, call - 1, handed) end
 if state == 'mine' then
@@ -45,12 +45,12 @@ if alone and bound > 0 and ARGV[10] ~= '1' then number = math.min(number, math.m
 local items, read = {}, 0
 if alone and number > 0 then items, read = read_oldest(data, kept, number, budget, uploads) end
 if bound and (#items > 0 or kept > 0 or number == 0) then
-  hold(state, free, claim, holder, reader, client, '', lease)
+  hold(state, free, granted, holder, reader, client, '', lease)
   redis.call('HSET', holder, 'call', call, 'handed', ARGV[3])
   if ARGV[5] ~= '0' then note_batch(holder, kept, #items, read) end
   if last ~= client then redis.call('SET', consumer, client) end
   return {alone and 'done' or 'shared', alone and items or nil}
 end
-give_back(state, free, claim, holder)
+give_back(state, free, granted, holder)
 if bound then note_call(readers, reader, call, handed) end
 return {not bound and 'missing' or alone and 'done' or 'shared', alone and items or nil}

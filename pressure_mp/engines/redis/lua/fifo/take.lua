@@ -1,5 +1,5 @@
 -- take: take the oldest items, which stay with the broker, in flight, until they are acknowledged.
--- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_claim consumer_holder waiting producers in_flight deliveries presence returned fetched readers uploads chunks producer_free
+-- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_granted consumer_holder waiting producers in_flight deliveries presence returned fetched readers uploads chunks producer_free
 -- args: owner call limit number size reader eof client ticket mode turn lease conn
 --   owner   the process that owns the items
 --   call    the owner's number for this call, by which its items are found when the reply was lost
@@ -9,7 +9,7 @@
 --   reader  a handle that fetches ahead, and so takes at most its share; else empty
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | try | now
--- replies: done seqs items | empty item | busy consumer whose | closed | ended | missing
+-- replies: done seqs items | empty item | busy consumer state | closed | ended | missing
 -- uses: role line bound count chunks batch consume deliveries departures incarnation
 -- once: yes
 -- full: yes
@@ -20,11 +20,11 @@ local lease = tonumber(ARGV[12])
 local data, waiting = KEYS[1], KEYS[11]
 local in_flight, records, presence, returned = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local fetched, readers, uploads = KEYS[17], KEYS[18], KEYS[19]
-local free, claim, holder = KEYS[5], KEYS[9], KEYS[10]
+local free, granted, holder = KEYS[5], KEYS[9], KEYS[10]
 
 if is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
-local state, held = standing('consumer', turn, free, claim, holder, ticket, lease, data)
+local state, held = read_role('consumer', turn, free, granted, holder, ticket, lease, data)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[20], true) end
@@ -36,9 +36,9 @@ if refused and reader ~= '' and not has_left(redis.call('HGET', readers, reader)
   redis.call('HDEL', readers, reader)
 end
 if refused then
-  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[13]}
+  local caller = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[13]}
   if refused == 'empty' then restore_sign(bound, KEYS[6], KEYS[21], state, holder, lease) end
-  return turn_away(refused, state, free, claim, holder, KEYS[4], waiting, entry, who)
+  return refuse(refused, state, free, granted, holder, KEYS[4], waiting, entry, caller)
 end
 
 local next_seq = redis.call('HGET', records, 'next')
@@ -73,5 +73,5 @@ attend(presence, owner, there_until, now, lease)
 if reader ~= '' and not has_left(record) then
   redis.call('HSET', readers, reader, write_reader(now + lease, tonumber(ARGV[2]), 0, 0, 0))
 end
-give_back(state, free, claim, holder)
+give_back(state, free, granted, holder)
 return {'done', named, items}

@@ -7,10 +7,10 @@ local function ack_one(id, owner, call, result, token, bell)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end
   local record = redis.call('HGET', records, id)
   if not record then return nil end
-  local ends, bundle, deliveries, number, result_ttl, tube, key, whose, names, at =
+  local ends, bundle, deliveries, number, result_ttl, tube, key, taker, names, at =
     struct.unpack('>I8I4I4I8i8ssss', record, 34)
   if tube ~= '' or key ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
-  if whose ~= owner or number ~= tonumber(call) then return nil end -- only a taken task has an owner
+  if taker ~= owner or number ~= tonumber(call) then return nil end -- only a taken task has an owner
   if redis.call('HLEN', awaited) > 0 then return nil end
   local box, ticket = only_inbox(names), ''
   if box == false then return nil end

@@ -30,7 +30,7 @@ local function take_out(data, number, budget, uploads)
 end
 
 -- Update the token for space when so many items are left; `signs` is how long `not_full` was before.
-local function tell_taken(left, signs, bound, not_full, consumer, client)
+local function update_sign(left, signs, bound, not_full, consumer, client)
   redis.call('SET', consumer, client)
   if signs == 0 and (bound == 0 or left < bound) then redis.call('LPUSH', not_full, '1') end
 end
@@ -47,7 +47,7 @@ local function remove_many(data, number, budget, length, bound, not_full, messag
     end
     return nil, problem
   end
-  tell_taken(length - taken, signs, bound, not_full, consumer, client)
+  update_sign(length - taken, signs, bound, not_full, consumer, client)
   return steps, total, token, sizes
 end
 

@@ -37,13 +37,13 @@ end
 
 -- Reply to a caller that is refused: in mode wait it joins the line, or gets the role to wait with. The client that
 -- waits with the role is the consumer (specification: Get).
-local function turn_away(refused, state, free, claim, holder, consumer, waiting, entry, who)
-  if refused == 'busy' then return busy('consumer', state, waiting, entry, who) end
-  if refused == 'empty' and who.mode == 'wait' then
-    hold(state, free, claim, holder, who.ticket, who.client, who.conn, who.lease)
-    redis.call('SET', consumer, who.client)
+local function refuse(refused, state, free, granted, holder, consumer, waiting, entry, caller)
+  if refused == 'busy' then return busy('consumer', state, waiting, entry, caller) end
+  if refused == 'empty' and caller.mode == 'wait' then
+    hold(state, free, granted, holder, caller.ticket, caller.client, caller.conn, caller.lease)
+    redis.call('SET', consumer, caller.client)
   else
-    give_back(state, free, claim, holder)
+    give_back(state, free, granted, holder)
   end
   return {refused, refused == 'empty' and 'item' or nil}
 end

@@ -39,26 +39,26 @@ end
 -- Count the clients that wait for a role, in line or with it: `held` is its holder. A client that was granted it is
 -- still in line.
 local function count_waiting(role, waiting, held, now)
-  local number, line = (held ~= '' and held ~= 'promised') and 1 or 0, redis.call('HLEN', waiting)
+  local number, line = (held ~= '' and held ~= 'granted') and 1 or 0, redis.call('HLEN', waiting)
   if line == 0 then return number end
   return number + math.ceil(#candidates(waiting, now)[role] * math.max(line, LOOK) / LOOK)
 end
 
 -- Reply to a caller that is not served: in mode wait it joins the line. The reply says whether the holder of the role
 -- is a client of this package or foreign.
-local function busy(name, state, waiting, entry, who)
-  if who.mode == 'wait' then
+local function busy(name, state, waiting, entry, caller)
+  if caller.mode == 'wait' then
     local time = redis.call('TIME')
     local came = time[1] * 1000000 + time[2]
     local now = math.floor(came / 1000)
     -- A waiter drops old entries when it calls again; joining the line is to be quick, as long as the line is not
     -- longer than one call reads.
-    if who.turn == 'first' and redis.call('HLEN', waiting) >= LOOK then candidates(waiting, now) end
+    if caller.turn == 'first' and redis.call('HLEN', waiting) >= LOOK then candidates(waiting, now) end
     local role, since = read_entry(entry or '')
     if role ~= name then since = came end
-    local kept = math.max(tonumber(who.lease), KEPT)
-    redis.call('HSET', waiting, who.ticket,
-      string.format('%s %d %d %d %s', name, since, now, kept, who.client))
+    local kept = math.max(tonumber(caller.lease), KEPT)
+    redis.call('HSET', waiting, caller.ticket,
+      string.format('%s %d %d %d %s', name, since, now, kept, caller.client))
   end
   return {'busy', name, state}
 end

@@ -45,7 +45,7 @@ local function attend(tickets, producer, consumer, waiting, closed, space, uploa
 end
 
 local function renewal(keys, owner, lease, consumes, produces, tickets)
-  local bound, _, presence, producers, p_free, p_claim, p_holder, c_free, c_claim, c_holder, waiting, closed, space,
+  local bound, _, presence, producers, p_free, p_granted, p_holder, c_free, c_granted, c_holder, waiting, closed, space,
     p_last, c_last, uploads, item = unpack(keys)
   if not read_bound(bound) then return {'missing'} end
   local now = milliseconds()
@@ -54,8 +54,8 @@ local function renewal(keys, owner, lease, consumes, produces, tickets)
   if consumes == '1' then redis.call('HSET', presence, owner, expiry) end
   if produces == '1' then redis.call('HSET', producers, owner, expiry, 'ever', '0') end
   local due = attend(tickets, p_holder, c_holder, waiting, closed, space, uploads, item, producers, now)
-  local producer, consumer = {p_free, p_claim, p_holder, p_last}, {c_free, c_claim, c_holder, c_last}
-  local again, named, unclaimed = keepers(producer, consumer, waiting, lease)
-  if #unclaimed > 0 then again = 0 end -- then `keepers` says which roles
+  local producer, consumer = {p_free, p_granted, p_holder, p_last}, {c_free, c_granted, c_holder, c_last}
+  local again, named, never_held = holders(producer, consumer, waiting, lease)
+  if #never_held > 0 then again = 0 end -- then `holders` says which roles
   return {'done', now, redis.call('HGETALL', presence), redis.call('HGETALL', producers), again, named, due}
 end

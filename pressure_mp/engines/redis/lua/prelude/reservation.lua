@@ -41,7 +41,7 @@ local function hand_out(number, holder, data, bound, not_full, messages, bytes, 
     local total, problem = count(messages, bytes, size, number)
     if not total then return problem end
     redis.call('LTRIM', data, 0, -number - 1)
-    tell_taken(left, signs, bound, not_full, consumer, client)
+    update_sign(left, signs, bound, not_full, consumer, client)
     return nil
   end
   local front = before > 0 and redis.call('RPOP', data, before) or {}

@@ -1,38 +1,38 @@
 -- close: close the queue for everyone, for good (specification: Close).
--- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_claim producer_holder consumer_free consumer_claim consumer_holder waiting meta returned uploads consumed_bytes
+-- keys: bound closed data producer not_full produced_messages consumed_messages done finished producer_free producer_granted producer_holder consumer_free consumer_granted consumer_holder waiting meta returned uploads consumed_bytes
 -- args: once immediate client ticket mode turn lease conn
 --   once       1: a queue that is closed already is an error
 --   immediate  1: drop the queued items, which count as done
--- replies: done holder holder | busy producer whose | busy consumer whose | closed | missing
+-- replies: done holder holder | busy producer state | busy consumer state | closed | missing
 -- uses: role line bound tasks storage incarnation
 -- once: yes
 -- full: yes
 -- durable: yes
 -- `done` names the connections (or '') that wait with a role of this queue: wake them.
 local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]
-local p_free, p_claim, p_holder = KEYS[10], KEYS[11], KEYS[12]
-local c_free, c_claim, c_holder = KEYS[13], KEYS[14], KEYS[15]
+local p_free, p_granted, p_holder = KEYS[10], KEYS[11], KEYS[12]
+local c_free, c_granted, c_holder = KEYS[13], KEYS[14], KEYS[15]
 
 if ARGV[2] == '1' and is_strange(KEYS[1], KEYS[20]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[16], turn, ticket)
-local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[7])
-local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[7], KEYS[3])
-local function let_go()
-  give_back(p_state, p_free, p_claim, p_holder)
-  give_back(c_state, c_free, c_claim, c_holder)
+local p_state = read_role('producer', turn, p_free, p_granted, p_holder, ticket, ARGV[7])
+local c_state = read_role('consumer', turn, c_free, c_granted, c_holder, ticket, ARGV[7], KEYS[3])
+local function give_back_roles()
+  give_back(p_state, p_free, p_granted, p_holder)
+  give_back(c_state, c_free, c_granted, c_holder)
 end
 local function taken(name)
-  local who = {client = client, ticket = ticket, mode = ARGV[5], turn = turn, lease = ARGV[7]}
-  return busy(name, 'foreign', KEYS[16], entry, who)
+  local caller = {client = client, ticket = ticket, mode = ARGV[5], turn = turn, lease = ARGV[7]}
+  return busy(name, 'foreign', KEYS[16], entry, caller)
 end
 redis.call('ZCARD', KEYS[19])
 if not read_bound(KEYS[1]) then
-  let_go()
+  give_back_roles()
   return {'missing'}
 end
 if redis.call('EXISTS', KEYS[2]) == 1 then
   if ARGV[1] == '1' then
-    let_go()
+    give_back_roles()
     return {'closed'}
   end
 else
@@ -43,7 +43,7 @@ end
 if ARGV[2] == '1' then
   -- A foreign consumer that saw an item must still find it, and a reader the items that it reserved.
   if c_state == 'foreign' or c_state == 'reserved' then
-    give_back(p_state, p_free, p_claim, p_holder)
+    give_back(p_state, p_free, p_granted, p_holder)
     return taken('consumer')
   end
   -- Items in flight are dropped too, if they are requeued.
@@ -59,5 +59,5 @@ if ARGV[2] == '1' then
     if redis.call('LLEN', KEYS[5]) == 0 then redis.call('LPUSH', KEYS[5], '1') end
   end
 end
-let_go()
+give_back_roles()
 return {'done', redis.call('HGET', p_holder, 'conn') or '', redis.call('HGET', c_holder, 'conn') or ''}

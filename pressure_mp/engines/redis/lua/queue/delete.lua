@@ -1,7 +1,7 @@
 -- delete: remove the queue and every key of it (specification: Delete).
--- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
+-- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_granted producer_holder consumer_granted consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
 -- args: client ticket mode turn lease conn
--- replies: done holder holder | busy producer whose holder holder | busy consumer whose holder holder | missing
+-- replies: done holder holder | busy producer state holder holder | busy consumer state holder holder | missing
 -- uses: role line storage
 -- once: mending
 -- full: yes
@@ -10,8 +10,8 @@
 -- in line before are told. In mode now it waits for no client of this package, and nothing is done unless all of it can
 -- be done. A queue with a key of a wrong type among these is removed at once: no client can be waited for there.
 local client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local p_free, p_claim, p_holder = KEYS[5], KEYS[18], KEYS[19]
-local c_free, c_claim, c_holder = KEYS[6], KEYS[20], KEYS[21]
+local p_free, p_granted, p_holder = KEYS[5], KEYS[18], KEYS[19]
+local c_free, c_granted, c_holder = KEYS[6], KEYS[20], KEYS[21]
 
 local exists = redis.call('EXISTS', KEYS[1]) == 1
 -- A foreign client that deletes the queue leaves the note of a deletion, but not the mark that it is closed.
@@ -20,7 +20,7 @@ if turn ~= 'first' and (exists or not begun) then return {'done', '', ''} end
 if not exists and not begun then return {'missing'} end
 
 local others = {[p_holder] = 'hash', [c_holder] = 'hash', [KEYS[23]] = 'hash', [KEYS[22]] = 'string'}
-for _, key in ipairs({p_free, p_claim, p_holder, c_free, c_claim, c_holder, KEYS[11], KEYS[12], KEYS[22], KEYS[23]}) do
+for _, key in ipairs({p_free, p_granted, p_holder, c_free, c_granted, c_holder, KEYS[11], KEYS[12], KEYS[22], KEYS[23]}) do
   local kind = redis.call('TYPE', key).ok
   if kind ~= 'none' and kind ~= (others[key] or 'list') then
     redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 1))
@@ -29,8 +29,8 @@ for _, key in ipairs({p_free, p_claim, p_holder, c_free, c_claim, c_holder, KEYS
 end
 
 local entry = leave_line(KEYS[23], turn, ticket)
-local p_state = standing('producer', turn, p_free, p_claim, p_holder, ticket, ARGV[5])
-local c_state = standing('consumer', turn, c_free, c_claim, c_holder, ticket, ARGV[5])
+local p_state = read_role('producer', turn, p_free, p_granted, p_holder, ticket, ARGV[5])
+local c_state = read_role('consumer', turn, c_free, c_granted, c_holder, ticket, ARGV[5])
 local function is_taken(state)
   return state == 'foreign' or ((state == 'ours' or state == 'reserved') and mode == 'wait')
 end
@@ -39,8 +39,8 @@ local wake_p = p_state == 'ours' and redis.call('HGET', p_holder, 'conn') or ''
 local wake_c = c_state == 'ours' and redis.call('HGET', c_holder, 'conn') or ''
 if blocked then
   if mode == 'now' then
-    give_back(p_state, p_free, p_claim, p_holder)
-    give_back(c_state, c_free, c_claim, c_holder)
+    give_back(p_state, p_free, p_granted, p_holder)
+    give_back(c_state, c_free, c_granted, c_holder)
     return {'busy', blocked, 'foreign'}
   end
   if exists then
@@ -50,17 +50,17 @@ if blocked then
     redis.call('LPUSH', KEYS[12], '0', '0')
   end
   if not is_taken(p_state) then
-    hold(p_state, p_free, p_claim, p_holder, ticket, client, ARGV[6], ARGV[5])
+    hold(p_state, p_free, p_granted, p_holder, ticket, client, ARGV[6], ARGV[5])
   end
   if not is_taken(c_state) then
-    hold(c_state, c_free, c_claim, c_holder, ticket, client, ARGV[6], ARGV[5])
+    hold(c_state, c_free, c_granted, c_holder, ticket, client, ARGV[6], ARGV[5])
   end
   -- A holder of this package only waits: its role can be taken away, and goes to the first in line.
-  if wake_p ~= '' then give_back('mine', p_free, p_claim, p_holder) end
-  if wake_c ~= '' then give_back('mine', c_free, c_claim, c_holder) end
-  local who = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[5]}
-  local whose = blocked == 'producer' and p_state or c_state
-  local reply = busy(blocked, whose, KEYS[23], entry, who)
+  if wake_p ~= '' then give_back('mine', p_free, p_granted, p_holder) end
+  if wake_c ~= '' then give_back('mine', c_free, c_granted, c_holder) end
+  local caller = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[5]}
+  local state = blocked == 'producer' and p_state or c_state
+  local reply = busy(blocked, state, KEYS[23], entry, caller)
   reply[4], reply[5] = wake_p, wake_c
   return reply
 end

@@ -1,5 +1,5 @@
 -- dismiss: remove processes from the users of an anonymous queue; the last one removes the queue.
--- keys: bound users data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected producer_claim producer_holder consumer_claim consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
+-- keys: bound users data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected producer_granted producer_holder consumer_granted consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
 -- args: user...
 -- replies: done left | missing
 -- uses: storage incarnation

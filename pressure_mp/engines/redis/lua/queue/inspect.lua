@@ -1,22 +1,22 @@
--- inspect: return the keepers of the roles, the clients in line, and the counts of the queue. Changes nothing.
--- keys: bound data closed not_full producer producer_free producer_claim producer_holder consumer consumer_free consumer_claim consumer_holder waiting deleting in_flight deliveries consumed_bytes
+-- inspect: return the holders of the roles, the clients in line, and the counts of the queue. Changes nothing.
+-- keys: bound data closed not_full producer producer_free producer_granted producer_holder consumer consumer_free consumer_granted consumer_holder waiting deleting in_flight deliveries consumed_bytes
 -- args: limit
 --   limit  how many clients in line at most
 -- replies: done now bound length closed space producer consumer line damage | missing
 -- uses: role line bound storage contents incarnation
--- A role is {last, place, ticket, client, since, until, lease}; its place is free, promised, held or foreign. The line
+-- A role is {last, place, ticket, client, since, until, lease}; its place is free, granted, held or foreign. The line
 -- is tickets and entries, in no order. The bound is '' for a queue whose deletion waits for a role. The damage is ''
 -- for none.
 local bound = read_bound(KEYS[1])
 if not bound and redis.call('EXISTS', KEYS[14], KEYS[3]) < 2 then return {'missing'} end
 
-local function look(last, free, claim, holder)
+local function look(last, free, granted, holder)
   local held = redis.call('HMGET', holder, 'ticket', 'client', 'since', 'until', 'lease')
   local place = 'foreign'
   if redis.call('LLEN', free) > 0 then
     place = 'free'
-  elseif redis.call('LLEN', claim) > 0 then
-    place = 'promised'
+  elseif redis.call('LLEN', granted) > 0 then
+    place = 'granted'
   elseif held[1] then
     place = 'held'
   end

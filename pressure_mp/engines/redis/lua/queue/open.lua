@@ -1,5 +1,5 @@
 -- open: create a queue, attach to one, or whichever applies (specification: Create).
--- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_claim producer_holder consumer_claim consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
+-- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_granted producer_holder consumer_granted consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
 -- beside: rival_bound rival_meta host_queues
 -- args: how maxsize discipline format user note asks
 --   how      open | create | attach

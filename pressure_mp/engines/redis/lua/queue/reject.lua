@@ -10,8 +10,8 @@
 if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 if ARGV[3] ~= '' then
-  local deliveries, _, _, whose = read_delivery(redis.call('HGET', KEYS[8], ARGV[3]))
-  if whose ~= ARGV[2] or deliveries == 0 then return {'late'} end
+  local deliveries, _, _, taker = read_delivery(redis.call('HGET', KEYS[8], ARGV[3]))
+  if taker ~= ARGV[2] or deliveries == 0 then return {'late'} end
   redis.call('HDEL', KEYS[8], ARGV[3])
   redis.call('HDEL', KEYS[7], ARGV[3])
 end

@@ -1,18 +1,18 @@
 -- unlock: take a role from its holder, and repair the state that a client left that died at work.
--- keys: bound data not_full deleting producer producer_free producer_claim producer_holder consumer consumer_free consumer_claim consumer_holder
+-- keys: bound data not_full deleting producer producer_free producer_granted producer_holder consumer consumer_free consumer_granted consumer_holder
 -- args: role client
 --   role    producer | consumer
 --   client  only if no client ever had the role: then this client counts as its last holder; else empty
--- replies: done who | missing
+-- replies: done client | missing
 -- uses: bound storage space
 -- once: yes
 -- full: yes
--- `who` is the client that had the role, or '' when it was free.
+-- `client` is the client that had the role, or '' when it was free.
 local bound = read_bound(KEYS[1])
 if not bound and redis.call('EXISTS', KEYS[4]) == 0 then return {'missing'} end
-local last, free, claim, holder = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local last, free, granted, holder = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 if ARGV[1] == 'consumer' then
-  last, free, claim, holder = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+  last, free, granted, holder = KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 end
 local length, signs = size(KEYS[2]), redis.call('LLEN', KEYS[3])
 if redis.call('LLEN', free) > 0 then
@@ -24,10 +24,10 @@ if redis.call('LLEN', free) > 0 then
   end
   return {'done', ''}
 end
-if ARGV[2] ~= '' and redis.call('EXISTS', last, claim, holder) > 0 then return {'done', ''} end
-local who = redis.call('HGET', holder, 'client') or redis.call('GET', last) or 'unknown'
-redis.call('DEL', claim, holder)
+if ARGV[2] ~= '' and redis.call('EXISTS', last, granted, holder) > 0 then return {'done', ''} end
+local client = redis.call('HGET', holder, 'client') or redis.call('GET', last) or 'unknown'
+redis.call('DEL', granted, holder)
 redis.call('LPUSH', free, '1')
 if ARGV[2] ~= '' then redis.call('SET', last, ARGV[2]) end
 if signs == 0 and (not bound or bound == 0 or length < bound) then redis.call('LPUSH', KEYS[3], '1') end
-return {'done', who}
+return {'done', client}

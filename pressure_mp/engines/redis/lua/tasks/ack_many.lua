@@ -38,9 +38,9 @@ local function whole(place, part)
   local bundle = bundled(hold(owner, tonumber(call)), part)
   local text = redis.call('HGET', bundles, bundle)
   if not text then return nil end
-  local size, is_plain, ends, whose, at = struct.unpack(BUNDLE, text)
+  local size, is_plain, ends, taker, at = struct.unpack(BUNDLE, text)
   local last = place + size - 1
-  if is_plain == 0 or whose ~= owner or last > number or (ends > 0 and ends <= now) then return nil end
+  if is_plain == 0 or taker ~= owner or last > number or (ends > 0 and ends <= now) then return nil end
   for i = place, last do
     if ARGV[2 + 2 * i] ~= call then return nil end
   end
@@ -63,9 +63,9 @@ local found = at <= number and redis.call('HMGET', records, unpack(ids, at, numb
 for i = at, number do
   local id = ids[i]
   local record, problem = not seen[id] and found[i - at + 1], nil
-  local ends, bundle, _, call, result_ttl, tube, key, whose, inboxes
+  local ends, bundle, _, call, result_ttl, tube, key, taker, inboxes
   if record then
-    ends, bundle, _, call, result_ttl, tube, key, whose, inboxes = struct.unpack('>I8I4I4I8i8ssss', record, 34)
+    ends, bundle, _, call, result_ttl, tube, key, taker, inboxes = struct.unpack('>I8I4I4I8i8ssss', record, 34)
   end
   if record and ends > 0 and ends <= now then
     local task = find(id)
@@ -74,7 +74,7 @@ for i = at, number do
     problem = seen[id] or record_of(id) and 'R' or 'absent'
   elseif string.sub(record, 1, 1) ~= 'T' then
     problem = string.sub(record, 1, 1)
-  elseif whose ~= owner or call ~= tonumber(ARGV[2 + 2 * i]) then
+  elseif taker ~= owner or call ~= tonumber(ARGV[2 + 2 * i]) then
     problem = 'foreign'
   else
     if bundle > 0 then goes_from(bundle, call, id) end
