@@ -294,7 +294,7 @@ def test_a_take_whose_reply_is_lost_gives_what_it_took_if_that_is_still_taken(
 
             def take_away(command, *args):
                 """The first of the tasks, before the take asks again."""
-                if command.script.name == "had" and not lost and not still:
+                if command.script.name == "read_take" and not lost and not still:
                     lost.append(queue.snatch(ids[0], delay=60))
                 return pack(command, *args)
 

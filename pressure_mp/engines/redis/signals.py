@@ -44,7 +44,7 @@ _ROLES = {
 #: Disciplines that have no roles.
 _OTHERS = {
     "tasks": Signals(
-        lines={"task": LineKeys("wake", "woken", ("rouse", ("", "")))}, keeps_place=True
+        lines={"task": LineKeys("wake", "woken", ("wake_another", ("", "")))}, keeps_place=True
     )
 }
 

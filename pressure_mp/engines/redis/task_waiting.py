@@ -111,7 +111,7 @@ class TaskWaiter:
             return
         self.passes_on = False
         try:
-            await ask(self._caller, "rouse", (self.entry, self.tube), ONE_TRY)
+            await ask(self._caller, "wake_another", (self.entry, self.tube), ONE_TRY)
         except PressureError:
             pass  # the others call again by themselves
 
@@ -210,7 +210,7 @@ async def had(
 ) -> tuple[int, list[StoredTask]]:
     """Return the server's time, 0 if the queue does not exist; and the tasks of a take whose reply
     was lost, as far as it still has them."""
-    reply = await ask(caller, "had", (owner, call), end)
+    reply = await ask(caller, "read_take", (owner, call), end)
     return (reply[2], read_tasks(reply[3:])) if reply[0] == DONE else (0, [])
 
 

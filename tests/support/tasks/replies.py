@@ -82,7 +82,7 @@ def play(url, name):
 
     def had(owner, call):
         session = binding.session()
-        found = session.script("had", (owner, call))
+        found = session.script("read_take", (owner, call))
         session.end()
         return found
 

@@ -8,7 +8,7 @@
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | now
 -- replies: done items | large | empty item | busy consumer state | closed | ended | missing
--- uses: role line bound count chunks batch consume deliveries departures incarnation
+-- uses: role line bound count chunks batch consume deliveries delivering incarnation
 -- No reader takes more than its share of the items. A call that comes twice has the same reply, since the items that it
 -- fetched are kept. `large`: the next item's content is in chunks; such an item cannot be prefetched, and must be got.
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.

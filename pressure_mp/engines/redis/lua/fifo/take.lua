@@ -10,7 +10,7 @@
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | try | now
 -- replies: done seqs items | empty item | busy consumer state | closed | ended | missing
--- uses: role line bound count chunks batch consume deliveries departures incarnation
+-- uses: role line bound count chunks batch consume deliveries delivering incarnation
 -- once: yes
 -- full: yes
 -- Items that the reader fetched with `prefetch`, and is not known to have handed out, stay as they are: they may still

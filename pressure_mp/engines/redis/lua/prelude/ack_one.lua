@@ -23,7 +23,7 @@ local function ack_one(id, owner, call, result, token, bell)
   if ends > 0 then redis.call('ZCARD', due) end
 
   redis.call('HINCRBY', counts, 'T-X', 1)
-  redis.call('ZREM', taken, hold(owner, number) .. id)
+  redis.call('ZREM', taken, taken_prefix(owner, number) .. id)
   if ends > 0 then redis.call('ZREM', due, id) end
   redis.call('HDEL', records, id)
   redis.call('HDEL', payloads, id)

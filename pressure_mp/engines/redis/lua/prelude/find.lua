@@ -2,7 +2,7 @@
 local function find(id)
   local task = read(id, record_of(id))
   if task and task.ends > 0 and task.ends <= now then
-    lapse(task)
+    end_state(task)
     flush()
     if task.state == 'X' then return nil end
   end

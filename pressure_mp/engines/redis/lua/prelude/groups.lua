@@ -7,12 +7,12 @@
 local GROUP = '>I8I4'
 
 -- The groups whose tasks change in this call, with their new values.
-local touched = {}
+local changed_groups = {}
 
 -- `has_tasks`: some of its tasks are ready or taken, so it is in `groups`, unless the server removed it.
 local function group_of(tube, key, has_tasks)
   local name = tube .. '\0' .. key
-  local group = touched[name]
+  local group = changed_groups[name]
   if not group then
     group = {name = name, tube = tube, last = 0, taken = 0, first = ''}
     local text = redis.call('HGET', groups, name)
@@ -22,7 +22,7 @@ local function group_of(tube, key, has_tasks)
     elseif has_tasks then
       error('LOST groups')
     end
-    touched[name] = group
+    changed_groups[name] = group
   end
   group.is_changed = true
   return group
@@ -46,7 +46,7 @@ local function id_behind(member)
 end
 
 -- Add a task that is ready: its place is decided when all is written.
-local function join(group, place)
+local function join_group(group, place)
   note(added, behind, '0', member_behind(group, place))
 end
 
@@ -59,7 +59,7 @@ local function step_out(group)
 end
 
 -- Remove a task that is ready no longer.
-local function quit(group, place)
+local function leave_group(group, place)
   if group.first == place then
     step_out(group)
   else
@@ -77,7 +77,7 @@ local function is_before(one, other)
 end
 
 -- Put the right task into the line, after all other writes. Returns whether to wake a waiter.
-local function settle(group)
+local function update_line(group)
   local member = redis.call('ZRANGE', behind, '[' .. group.name .. '\0', '(' .. group.name .. '\1', 'BYLEX',
     'LIMIT', 0, 1)[1]
   local next_one = member and string.sub(member, #group.name + 2)

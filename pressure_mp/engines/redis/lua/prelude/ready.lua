@@ -1,7 +1,7 @@
 -- Tasks that are ready, or will be; and the clients that wait for them.
 
 -- Note a client that waits for a task of a tube; returns the entry.
-local function stand(tube, ticket)
+local function join_line(tube, ticket)
   local entry = tube_of(tube) .. struct.pack('>I8', time[1] * 1000000 + time[2]) .. ticket
   redis.call('ZADD', waiting, 0, entry)
   return entry

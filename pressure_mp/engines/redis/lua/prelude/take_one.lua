@@ -31,7 +31,7 @@ local function take_one(presence, owner, call, ttr, lease, woken, known)
 
   redis.call('HINCRBY', counts, 'R-T', 1)
   redis.call('ZREM', ready, place)
-  redis.call('ZADD', taken, 0, hold(owner, call) .. id)
+  redis.call('ZADD', taken, 0, taken_prefix(owner, call) .. id)
   if ends > 0 then redis.call('ZADD', due, ends, id) end
   local new = 'T' .. head .. struct.pack('>I8I8I4I4I8i8', now, ends, 0, deliveries + 1, call, result_ttl)
     .. '\0\0' .. owner .. '\0' .. hears .. '\0' .. error

@@ -1,7 +1,7 @@
 -- The common functions of scripts that change one task: for its taker, or for an administrator.
 
 -- Return the task, if this process has it by this take; otherwise nil and the refusal.
-local function held(id, owner, call)
+local function find_taken(id, owner, call)
   local task = find(id)
   if not task then return nil, finish('absent') end
   if task.state ~= 'T' then return nil, finish('wrong', task.state) end
@@ -23,14 +23,14 @@ local function finish_with(task, edit, data, whole)
 end
 
 -- Note that a task was processed.
-local function processed(task, zombie, tube)
+local function end_processed(task, zombie, tube)
   if settings.keep then
-    turn(task, 'D', 0, tube)
-    conclude(task, 'P', 'T')
+    change_state(task, 'D', 0, tube)
+    report_end(task, 'P', 'T')
   elseif zombie ~= 0 then
-    turn(task, 'Z', zombie_until(zombie), tube)
-    conclude(task, 'P', 'T')
+    change_state(task, 'Z', zombie_until(zombie), tube)
+    report_end(task, 'P', 'T')
   else
-    vanish(task, 'P')
+    remove_task(task, 'P')
   end
 end

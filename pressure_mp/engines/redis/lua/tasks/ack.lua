@@ -8,18 +8,18 @@
 --   result  its result; '' if the taker gives none
 --   token   of the content of the result, if that is in chunks; the reply is lost if it does not exist
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | lost bells | missing
--- uses: storage hearing told groups life find taker
+-- uses: storage notices changes groups transitions find taker
 -- once: yes
 -- full: yes
 -- durable: yes
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local id, owner, call, delay, tube, shift, edit, data, digest, whole, result, token =
   unpack(ARGV, 1, 12)
-local task, refusal = held(id, owner, call)
+local task, refusal = find_taken(id, owner, call)
 if not task then return refusal end
 if not has_content(token) then return finish('lost') end
 if not is_known(id, digest) then return finish('changed') end
-processed(task, delay ~= '' and tonumber(delay) or settings.zombie, shift == '1' and tube or nil)
-say_result(id, result, token)
+end_processed(task, delay ~= '' and tonumber(delay) or settings.zombie, shift == '1' and tube or nil)
+set_result(id, result, token)
 return finish_with(task, edit, data, whole)

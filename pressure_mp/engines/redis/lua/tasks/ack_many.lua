@@ -3,13 +3,13 @@
 --   task    id and number of the take, of each
 --   result  the place of a task, from 1 on, its result, and the token of the content of that, if it is in chunks
 -- replies: done bells problem... | lost bells | missing
--- uses: storage hearing told groups life find taker
+-- uses: storage notices changes groups transitions find taker
 -- once: yes
 -- full: yes
 -- durable: yes
 -- A problem is the place of a task that was refused, from 1 on, and the reason: absent, foreign, or its state.
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local owner, number = ARGV[1], tonumber(ARGV[2])
 local ids, seen, problems = {}, {}, {}
 for i = 1, number do ids[i] = ARGV[1 + 2 * i] end
@@ -17,7 +17,7 @@ local FIRST_RESULT = 3 + 2 * number
 for i = FIRST_RESULT, #ARGV - 2, 3 do
   if not has_content(ARGV[i + 2]) then return finish('lost') end
 end
-local goes, start = not settings.keep and settings.zombie == 0, hold(owner)
+local goes, start = not settings.keep and settings.zombie == 0, taken_prefix(owner)
 local holds, timed, gone, stays, ways, finished, refused = {}, {}, {}, {}, {}, {}, {}
 -- By the number of the take and of the bundle in it: the bundles of which tasks go, which tasks, and how many.
 local bound = {}
@@ -35,7 +35,7 @@ end
 -- these are removed without reading more of them. Nil, if they are not.
 local function whole(place, part)
   local call = ARGV[2 + 2 * place]
-  local bundle = bundled(hold(owner, tonumber(call)), part)
+  local bundle = bundled(taken_prefix(owner, tonumber(call)), part)
   local text = redis.call('HGET', bundles, bundle)
   if not text then return nil end
   local size, is_plain, ends, taker, at = struct.unpack(BUNDLE, text)
@@ -98,15 +98,15 @@ for i = at, number do
     problems[#problems + 1] = problem
   end
 end
-for _, bundle in ipairs(finished) do forget(bundle) end
+for _, bundle in ipairs(finished) do remove_bundle(bundle) end
 for call, bundles_of in pairs(bound) do
   for bundle, leaving in pairs(bundles_of) do
-    unbind(bundled(hold(owner, call), bundle), leaving.ids, leaving.number)
+    split_bundle(bundled(taken_prefix(owner, call), bundle), leaving.ids, leaving.number)
   end
 end
 for _, task in ipairs(stays) do
   if task.bundle > 0 then task.bundle, task.is_loose = 0, true end
-  processed(task, settings.zombie, nil)
+  end_processed(task, settings.zombie, nil)
 end
 for _, id in ipairs(holds) do note(removed, taken, id) end
 for _, id in ipairs(timed) do note(removed, due, id) end
@@ -121,12 +121,12 @@ if #gone > 0 then
   end
   for tube, times in pairs(ways) do count('T', 'X', tube, times) end
   if redis.call('HLEN', awaited) > 0 then
-    for _, id in ipairs(gone) do conclude({id = id, result_ttl = 0, inboxes = ''}, 'P', 'T') end
+    for _, id in ipairs(gone) do report_end({id = id, result_ttl = 0, inboxes = ''}, 'P', 'T') end
   end
 end
 for i = FIRST_RESULT, #ARGV - 2, 3 do
   local place = tonumber(ARGV[i])
-  if not refused[place] then say_result(ids[place], ARGV[i + 1], ARGV[i + 2]) end
+  if not refused[place] then set_result(ids[place], ARGV[i + 1], ARGV[i + 2]) end
 end
 local reply = finish('done')
 for i, part in ipairs(problems) do reply[2 + i] = part end

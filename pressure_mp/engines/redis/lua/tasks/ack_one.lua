@@ -2,7 +2,7 @@
 -- args: id owner call result token
 --   as in ack
 -- replies: done record | done bells record | declined | missing
--- uses: storage hearing ack_one
+-- uses: storage notices ack_one
 -- once: yes
 -- full: yes
 -- durable: yes

@@ -3,12 +3,12 @@
 --   mode   wait | now: whether the caller will wait
 --   whole  1: return the data also while the task is not processed
 -- replies: done bells outcome record data kept result token | unfinished bells record data | absent bells | missing
--- uses: storage hearing told groups life find
+-- uses: storage notices changes groups transitions find
 -- once: yes
 -- `outcome` is processed, buried, killed or dropped; the record is '' when the task is gone. `kept`: 1 if a result is
 -- kept.
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local id, ticket = ARGV[1], ARGV[2]
 local task = find(id)
 local record = task and pack(task) or ''

@@ -6,11 +6,11 @@
 --   ttl    milliseconds for which it is ready; '' for the queue's own
 --   tube   its new tube, if `shift` is 1
 -- replies: done bells record data | absent bells | wrong bells state | changed bells | missing
--- uses: storage hearing told groups life find taker
+-- uses: storage notices changes groups transitions find taker
 -- once: yes
 -- full: yes
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local id, from, to, delay, ttl, tube, shift, edit, data, digest = unpack(ARGV, 1, 10)
 local task = find(id)
 if not task then return finish('absent') end
@@ -24,18 +24,18 @@ if to == '' and task.state == 'T' then to = 'R' end
 if task.state == 'B' and (to == 'R' or to == 'W') then task.deliveries = 0 end
 if to == '' then
   if tube ~= task.tube then
-    leave(task)
+    leave_sets(task)
     count_shift(task.state, task.state, task.tube, tube)
     task.tube = tube
-    enter(task)
-    tell(task)
+    enter_sets(task)
+    write_record(task)
   end
 elseif to == 'X' then
-  vanish(task, 'K')
+  remove_task(task, 'K')
 elseif to == 'R' or to == 'W' then
-  revive(task, delay, ttl, tube)
+  make_ready(task, delay, ttl, tube)
 else
-  turn(task, to, to == 'Z' and zombie_until(delay > 0 and delay or settings.zombie) or 0, tube)
-  if to ~= 'B' then conclude(task, 'P', before) end
+  change_state(task, to, to == 'Z' and zombie_until(delay > 0 and delay or settings.zombie) or 0, tube)
+  if to ~= 'B' then report_end(task, 'P', before) end
 end
 return finish('done', pack(task), told)

@@ -1,12 +1,12 @@
 -- close: shut the queue down for everyone, for good.
 -- replies: done bells | missing
--- uses: storage hearing told groups life
+-- uses: storage notices changes groups transitions
 -- once: yes
 -- full: yes
 -- durable: yes
 if not settings then return {'missing'} end
 local entries = redis.call('ZRANGE', waiting, 0, -1)
-somebody = true
+wakes_any = true
 note(set, meta, 'closed', '1')
 flush()
 ring(entries)

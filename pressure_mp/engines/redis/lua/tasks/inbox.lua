@@ -3,9 +3,9 @@
 --   lease  milliseconds; 0 to close it
 --   takes  1: it is also told that tasks are taken
 -- replies: done bells | missing
--- uses: storage hearing told groups life
+-- uses: storage notices changes groups transitions
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local name, lease = ARGV[1], tonumber(ARGV[2])
 if lease == 0 then
   -- Later calls remove what is too much for one call.

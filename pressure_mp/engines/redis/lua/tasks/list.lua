@@ -3,11 +3,11 @@
 --   tube   '' for all tubes
 --   start  how many places of the order to skip
 -- replies: done bells looked ids records payloads | missing
--- uses: storage hearing told groups life ready shelf
+-- uses: storage notices changes groups transitions ready shelf
 -- `looked` is how many places were read, not all of which are of the state and the tube; no task is left when it is 0.
 -- A bundle is one place.
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local state, tube, start, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local places, id_of, bundle_of = nil, itself, function() end
 if state == 'R' then

@@ -1,9 +1,9 @@
 -- look: return whether a client in line, which sent a take behind its wait, should have that done now.
 -- replies: done bells | empty bells next | missing
--- uses: storage hearing told groups life ready
+-- uses: storage notices changes groups transitions ready
 -- `empty` and `next` are as in take. Tasks that become ready now are for the first in line, which is woken.
 if not settings then return {'missing'} end
 local is_reason = settings.closed or number_ready('') > 0
-sweep()
+make_due_transitions()
 if is_reason then return finish('done') end
 return finish('empty', next_due())

@@ -11,7 +11,7 @@
 --   mode   wait | now: whether the caller will wait when there is none
 -- `bell` is the bell of the inbox that is told of the processed task; of any name if none is.
 -- replies: done idle | done now bells task... | declined
--- uses: storage hearing ack_one take_one
+-- uses: storage notices ack_one take_one
 -- once: yes
 -- full: yes
 -- durable: yes

@@ -5,7 +5,7 @@
 --   size   how many bytes of results at most, unless it is one
 --   mode   wait | now: whether the caller will wait when there is none
 -- replies: done bells notice... | empty bells | lost bells | due | missing
--- uses: storage hearing
+-- uses: storage notices
 -- A notice is its number, the id, the letter of the event, how often the task was delivered, its last error, 1 if a
 -- result is kept, the result, and the token of its content. `lost`: the inbox is gone. `due`: transitions or removals
 -- are due; nothing was done, call sweep first.

@@ -5,10 +5,10 @@
 --   how      open | create | attach
 --   options  all of them as text, to create it with; the caller compares them with the queue's own
 --   user     the process that uses an anonymous queue; empty for a named one
---   mends    1: make lost keys again from the records of the tasks, see `mend`; else 0
+--   mends    1: make lost keys again from the records of the tasks, see `make_again`; else 0
 --   note, asks  as for a queue of items
 -- replies: done options noted | exists options | missing | mismatch what have
--- uses: opening storage hearing told groups life mend
+-- uses: opening storage notices changes groups transitions repair
 -- once: yes
 -- full: yes
 local how, options, discipline, format, user = unpack(ARGV, 1, 5)
@@ -25,7 +25,7 @@ if have[1] or (not is_lost and redis.call('EXISTS', KEYS[1]) == 1) then
   if have[2] ~= format then return {'mismatch', 'format', have[2] or ''} end
   if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
   redis.call('SET', KEYS[1], '0', 'NX') -- it may be missing
-  if ARGV[12] == '1' then mend() end
+  if ARGV[12] == '1' then make_again() end
   return {'done', have[3], before}
 end
 if how == 'attach' and not is_lost then return {'missing'} end

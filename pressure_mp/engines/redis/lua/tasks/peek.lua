@@ -1,9 +1,9 @@
 -- peek: return a task.
 -- args: id
 -- replies: done bells record data | absent bells | missing
--- uses: storage hearing told groups life find
+-- uses: storage notices changes groups transitions find
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local task = find(ARGV[1])
 if not task then return finish('absent') end
 return finish('done', pack(task), redis.call('HGET', payloads, task.id))

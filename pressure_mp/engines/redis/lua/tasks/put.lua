@@ -10,11 +10,11 @@
 --   key       '' for none
 --   task      id and data of each; an id can be ''
 -- replies: done bells id... | exists bells id state | closed bells | missing
--- uses: storage hearing told groups life
+-- uses: storage notices changes groups transitions
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 if settings.closed then return finish('closed') end
 local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, key, number = unpack(ARGV, 1, 10)
 number = tonumber(number)
@@ -102,7 +102,7 @@ if not is_usual then
 end
 if state == 'R' and key ~= '' then
   local group = group_of(tube, key)
-  for i = 1, number do join(group, places[2 * i]) end
+  for i = 1, number do join_group(group, places[2 * i]) end
 elseif state == 'R' then
   added[ready] = places
   if tube ~= '' then
@@ -116,7 +116,7 @@ if ends > 0 then
   local timed, moment = noted(added, state == 'R' and expiry or due), string.format('%d', ends)
   for i, id in ipairs(ids) do timed[2 * i - 1], timed[2 * i] = moment, id end
 end
-if (state == 'R' and key == '') or (state == 'W' and ends < now + TICK) then notice(tube, number) end
+if (state == 'R' and key == '') or (state == 'W' and ends < now + TICK) then wake_waiter(tube, number) end
 count('X', state, tube, number)
 note(set, meta, 'seq', string.format('%d', arrivals[number]))
 if counter ~= settings.id then note(set, meta, 'id', string.format('%d', counter)) end

@@ -3,9 +3,9 @@
 -- args: owner lease holds
 --   holds  1: the owner has tasks
 -- replies: done bells now owners | missing
--- uses: storage hearing told groups life
+-- uses: storage notices changes groups transitions
 -- `owners` are names, each followed by the end of its lease in milliseconds.
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 if ARGV[3] == '1' then redis.call('HSET', KEYS[1], ARGV[1], string.format('%d', now + ARGV[2])) end
 return finish('done', now, redis.call('HGETALL', KEYS[1]))

@@ -6,25 +6,25 @@
 --   error  the error to keep with the tasks
 --   limit  how many tasks at most
 -- replies: done bells number | renewed bells | missing
--- uses: storage hearing told groups life
+-- uses: storage notices changes groups transitions
 -- once: yes
 -- full: yes
 -- None is left when the number is below the limit.
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local presence, owner, call = KEYS[1], ARGV[1], tonumber(ARGV[3])
 if ARGV[2] ~= '' and redis.call('HGET', presence, owner) ~= ARGV[2] then return finish('renewed') end
 local limit = tonumber(ARGV[5])
-local members = beginning(taken, hold(owner, call), 0, limit)
-local ids, loose = unfold(members, limit, bundle_taken, id_taken)
+local members = beginning(taken, taken_prefix(owner, call), 0, limit)
+local ids, loose = ids_of_members(members, limit, bundle_taken, id_taken)
 local number = 0
-for _, task in ipairs(read_unfolded(ids, loose)) do
+for _, task in ipairs(read_tasks(ids, loose)) do
   if task.owner == owner then
-    give_back(task, ARGV[4], 0)
+    give_back_task(task, ARGV[4], 0)
     number = number + 1
   elseif task.is_loose then -- of an owner whose name ends alike
-    enter(task)
-    tell(task)
+    enter_sets(task)
+    write_record(task)
   end
 end
 if not call and #ids < limit then redis.call('HDEL', presence, owner) end

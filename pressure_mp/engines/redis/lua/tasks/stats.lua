@@ -1,10 +1,10 @@
 -- stats: return the counts of all transitions so far, and the time of the oldest ready task.
 -- replies: done bells now created oldest closed counts | missing
--- uses: storage hearing told groups life
+-- uses: storage notices changes groups transitions
 -- `oldest` is the time of its put, '' when none is ready. `counts` are transitions, with a tube or without, each
 -- followed by its number.
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 -- The oldest of each priority is its first; only the first 100 priorities are read.
 local oldest, from = '', '-'
 for _ = 1, 100 do

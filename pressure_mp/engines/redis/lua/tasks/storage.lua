@@ -70,7 +70,7 @@ local function next_seq()
 end
 
 -- Return the beginning of the members of `taken` of one process, or of one of its takes.
-local function hold(owner, call)
+local function taken_prefix(owner, call)
   return string.sub(owner, -8) .. (call and struct.pack('>I8', call) or '')
 end
 

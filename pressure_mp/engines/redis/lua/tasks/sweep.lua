@@ -3,16 +3,16 @@
 -- args: token
 --   token  may be empty
 -- replies: done left
--- uses: storage hearing told groups life
+-- uses: storage notices changes groups transitions
 -- `left`: 1 if there may be more; call again.
 if not settings then return {'done', 0} end
-sweep()
+make_due_transitions()
 local token = ARGV[1]
 local ends = tonumber(redis.call('ZSCORE', times, 'c' .. token) or 'inf')
 if ends < math.huge then
   end_at('c', token, '0')
   flush()
 end
-local were_some = sweep_told(MOST_DUE)
+local were_some = remove_expired(MOST_DUE)
 flush()
 return {'done', were_some and 1 or 0}

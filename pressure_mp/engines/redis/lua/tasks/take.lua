@@ -12,7 +12,7 @@
 --   lease  milliseconds of the owner's lease from now on
 --   alone  1: a task that was delivered before is taken alone
 -- replies: done bells task... | empty bells next entry | closed bells | missing
--- uses: storage hearing take_one take_first told groups life ready
+-- uses: storage notices take_one take_first changes groups transitions ready
 -- once: yes
 -- full: yes
 -- A task is its id, its record and its data. `next` is in how many milliseconds to call again at the latest, 0 for at
@@ -25,7 +25,7 @@ local owner, call, limit, size, ttr, tube, ticket, entry, mode, turn, lease, alo
 local presence, woken = KEYS[1], KEYS[2]
 call, limit, size = tonumber(call), tonumber(limit), tonumber(size)
 local ends = lifetime(ttr ~= '' and tonumber(ttr) or settings.ttr)
-sweep()
+make_due_transitions()
 if turn == 'again' then
   redis.call('DEL', woken)
   if entry ~= '' then redis.call('ZREM', waiting, entry) end
@@ -70,7 +70,7 @@ local function choose(before)
       break
     end
     if kind.is_over then
-      lapse(read(id, record))
+      end_state(read(id, record))
       lapsed = true
     else
       if kind.key ~= '' then chosen.have_keys = true end
@@ -101,7 +101,7 @@ local function read_data(ids, is_first)
 end
 
 -- Note that the task in line for a key is taken: its group is the last in line from now on.
-local function begin(kind)
+local function take_from_group(kind)
   local group = group_of(kind.of, kind.key, true)
   step_out(group)
   settings.seq = next_seq()
@@ -110,8 +110,8 @@ local function begin(kind)
 end
 
 -- Take the tasks, in bundles if they are several and none has a key. Adds id, record and data of each to `tasks`.
-local function capture(chosen, data, tasks)
-  local start, number, ids, set_to = hold(owner, call), #data, chosen.ids, {}
+local function take_chosen(chosen, data, tasks)
+  local start, number, ids, set_to = taken_prefix(owner, call), #data, chosen.ids, {}
   local single, stamped = number == 1 or chosen.have_keys, nil
   for i = 1, number do
     local id, place, kind = ids[i], chosen.places[i], chosen.kinds[i]
@@ -135,7 +135,7 @@ local function capture(chosen, data, tasks)
     local at = #tasks
     tasks[at + 1], tasks[at + 2], tasks[at + 3] = id, record, data[i]
     if kind.key ~= '' then
-      begin(kind)
+      take_from_group(kind)
     else
       if tube ~= '' or chosen.have_keys then note(removed, ready, place) end
       if kind.of ~= '' then note(removed, tubes, tube_of(kind.of) .. place) end
@@ -149,7 +149,7 @@ local function capture(chosen, data, tasks)
     if kind.number > 0 then count('R', 'T', kind.of, kind.number) end
     kind.number = 0
   end
-  if ends > 0 and ends < now + TICK then notice(tube) end
+  if ends > 0 and ends < now + TICK then wake_waiter(tube) end
   flush()
   if tube == '' and not chosen.have_keys then redis.call('ZREMRANGEBYRANK', ready, 0, number - 1) end
 end
@@ -165,7 +165,7 @@ if #chosen.ids > 0 then
   repeat
     local data = read_data(chosen.ids, #tasks == 0)
     limit = limit - #data
-    if #data > 0 then capture(chosen, data, tasks) end
+    if #data > 0 then take_chosen(chosen, data, tasks) end
     -- Other tasks with keys may be next now.
     local is_more = chosen.have_keys and #data == #chosen.ids and limit > 0
       and not (alone == '1' and chosen.kinds[1].deliveries > 1)
@@ -177,22 +177,22 @@ if #chosen.ids > 0 then
   -- A caller that was woken, or watched the time, wakes the next.
   if turn == 'again' then
     local soon = next_due()
-    if redis.call('ZCARD', ready) > 0 or (soon ~= '' and soon < TICK) then notice(tube) end
+    if redis.call('ZCARD', ready) > 0 or (soon ~= '' and soon < TICK) then wake_waiter(tube) end
   end
   local reply = finish('done')
-  reply.is_asked_for = true -- by `had`
+  reply.is_asked_for = true -- by `read_take`
   for i, part in ipairs(tasks) do reply[2 + i] = part end
   return reply
 end
 if are_there then return finish('empty', 0, '') end
 if settings.closed and number_ready(tube) == 0 then
-  somebody = true -- wakes the next waiter
+  wakes_any = true -- wakes the next waiter
   return finish('closed')
 end
 local soon = next_due()
 if tube == '' then redis.call('DEL', wake) end
 if mode == 'wait' then
-  return finish('empty', soon, tube ~= '' and stand(tube, ticket) or '')
+  return finish('empty', soon, tube ~= '' and join_line(tube, ticket) or '')
 end
-if turn == 'again' and soon ~= '' and soon < TICK then notice(tube) end
+if turn == 'again' and soon ~= '' and soon < TICK then wake_waiter(tube) end
 return finish('empty', soon, '')

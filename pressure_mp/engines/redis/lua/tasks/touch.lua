@@ -3,22 +3,22 @@
 --   call       0 for a task that is ready
 --   increment  milliseconds more; '' for the queue's ttr, or ttl, from now
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
--- uses: storage hearing told groups life find taker
+-- uses: storage notices changes groups transitions find taker
 -- once: yes
 -- full: yes
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local id, owner, call, increment, edit, data, digest, whole = unpack(ARGV, 1, 8)
 local task, refusal = find(id), nil
 local is_ready = call == '0' and task and task.state == 'R'
-if not is_ready then task, refusal = held(id, owner, call) end
+if not is_ready then task, refusal = find_taken(id, owner, call) end
 if not task then return refusal end
 if not is_known(id, digest) then return finish('changed') end
 if task.ends > 0 then
-  if not is_ready then part(task, {}, 0) end
+  if not is_ready then leave_bundle(task, {}, 0) end
   local usual = is_ready and settings.ttl or settings.ttr
   task.ends = increment ~= '' and task.ends + increment or math.max(task.ends, now + usual)
   note(added, is_ready and expiry or due, task.ends, id)
-  tell(task)
+  write_record(task)
 end
 return finish_with(task, edit, data, whole)

@@ -1,11 +1,11 @@
 -- watch: tell an inbox of these tasks too; at once of tasks that are taken, or have ended.
 -- args: inbox number id...
 -- replies: done bells | lost bells | missing
--- uses: storage hearing told groups life find
+-- uses: storage notices changes groups transitions find
 -- once: yes
 -- `lost`: the inbox is gone.
 if not settings then return {'missing'} end
-sweep()
+make_due_transitions()
 local name = ARGV[1]
 local box = inbox_of(name)
 if not box then return finish('lost') end
@@ -19,11 +19,11 @@ for i = 1, tonumber(ARGV[2]) do
   else
     if not string.find(' ' .. task.inboxes .. ' ', ' ' .. name .. ' ', 1, true) then
       if task.bundle > 0 then
-        part(task, {}, 0)
+        leave_bundle(task, {}, 0)
         flush()
       end
       task.inboxes = task.inboxes == '' and name or task.inboxes .. ' ' .. name
-      tell(task)
+      write_record(task)
     end
     local event = task.state == 'B' and 'B' or (task.state == 'Z' or task.state == 'D') and 'P'
     if task.state == 'T' then event = 'T' end

@@ -3,8 +3,8 @@
 
 -- The noted changes: for each sorted set the members to remove, and the scores and members to add; the fields of
 -- hashes; the counts of transitions; the waiters to wake; the tubes whose waiters to wake, and how many.
-local removed, added, set, deleted, tally, bells, noticed = {}, {}, {}, {}, {}, {}, {}
-local somebody = false
+local removed, added, set, deleted, tally, bells, woken_tubes = {}, {}, {}, {}, {}, {}, {}
+local wakes_any = false
 local awaiting
 
 local function noted(where, key)
@@ -100,7 +100,7 @@ end
 
 -- Tell the clients that wait for the end of the task. The removal of a task that had ended before is no news to clients
 -- that asked for its result.
-local function conclude(task, outcome, before)
+local function report_end(task, outcome, before)
   local id = task.id
   if not ENDED[before] or (task.state ~= 'X' and ENDED[before] ~= outcome) then keep_end(task, outcome) end
   awaiting = awaiting or redis.call('HLEN', awaited)
@@ -124,14 +124,14 @@ local function has_content(token)
 end
 
 -- Set the result of a task, if it has ended just now and its result is to be kept.
-local function say_result(id, data, token)
+local function set_result(id, data, token)
   local kept = fresh[id]
   if kept then kept.data, kept.token = data, token end
   if token ~= '' then end_at('c', token, kept and '+inf' or '0') end
 end
 
 -- Add the notes about results and inboxes to the changes.
-local function write_told()
+local function note_told()
   for id, kept in pairs(fresh) do
     note(set, results, id, struct.pack(KEPT_RESULT, kept.ends, kept.number, kept.outcome, kept.inbox,
       kept.token) .. kept.data)
@@ -170,7 +170,7 @@ local function drop_content(token)
 end
 
 -- Remove results, inboxes and contents whose time is over, at most so many. Returns whether there were any.
-local function sweep_told(most)
+local function remove_expired(most)
   local members = redis.call('ZRANGE', times, '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
   for _, member in ipairs(members) do
     local kind, name = string.sub(member, 1, 1), string.sub(member, 2)

@@ -1,4 +1,4 @@
--- The transitions of tasks. A script writes all its changes together, see `told`.
+-- The transitions of tasks. A script writes all its changes together, see `changes`.
 
 local function read(id, record)
   if not record then return nil end
@@ -84,15 +84,15 @@ local function beginning(key, text, start, limit)
 end
 
 -- Remove a bundle.
-local function forget(bundle)
+local function remove_bundle(bundle)
   note(removed, taken, bundle)
   note(removed, due, '\0' .. bundle)
   note(deleted, bundles, bundle)
 end
 
 -- Remove a bundle of which so many tasks are `leaving`; the others are kept each by itself.
-local function unbind(bundle, leaving, number)
-  forget(bundle)
+local function split_bundle(bundle, leaving, number)
+  remove_bundle(bundle)
   if number == struct.unpack(BUNDLE, text_of(bundle)) then return end
   local rest = {}
   for _, id in ipairs(ids_bundled(bundle)) do
@@ -107,15 +107,15 @@ local function unbind(bundle, leaving, number)
 end
 
 -- Take a task out of its bundle; so many are leaving that, this one or none.
-local function part(task, leaving, number)
+local function leave_bundle(task, leaving, number)
   if task.bundle == 0 then return end
-  unbind(bundled(hold(task.owner, task.call), task.bundle), leaving, number)
+  split_bundle(bundled(taken_prefix(task.owner, task.call), task.bundle), leaving, number)
   task.bundle = 0
 end
 
 -- Return the ids of the tasks that members stand for, up to `most` or a bundle more, and remove the bundles: the second
 -- value has the tasks of these.
-local function unfold(members, most, bundle_of, id_of)
+local function ids_of_members(members, most, bundle_of, id_of)
   local ids, loose = {}, {}
   for _, member in ipairs(members) do
     if #ids >= most then break end
@@ -123,7 +123,7 @@ local function unfold(members, most, bundle_of, id_of)
     if bundle then
       local bound = ids_bundled(bundle)
       for _, id in ipairs(bound) do ids[#ids + 1], loose[id] = id, true end
-      forget(bundle)
+      remove_bundle(bundle)
     else
       ids[#ids + 1] = id_of(member)
     end
@@ -132,7 +132,7 @@ local function unfold(members, most, bundle_of, id_of)
 end
 
 -- The tasks of such ids.
-local function read_unfolded(ids, loose)
+local function read_tasks(ids, loose)
   local tasks = {}
   if #ids == 0 then return tasks end
   for i, record in ipairs(redis.call('HMGET', records, unpack(ids))) do
@@ -144,12 +144,12 @@ local function read_unfolded(ids, loose)
 end
 
 -- Take a task out of the sets for its state.
-local function leave(task)
+local function leave_sets(task)
   local state = task.state
   if state == 'R' then
     local member = place(task)
     if task.key ~= '' then
-      quit(group_of(task.tube, task.key, true), member)
+      leave_group(group_of(task.tube, task.key, true), member)
     else
       note(removed, ready, member)
       if task.tube ~= '' then note(removed, tubes, tube_of(task.tube) .. member) end
@@ -158,10 +158,10 @@ local function leave(task)
   elseif state == 'W' then
     note(removed, due, task.id)
   elseif state == 'T' and task.bundle > 0 then
-    part(task, {[task.id] = true}, 1)
+    leave_bundle(task, {[task.id] = true}, 1)
   elseif state == 'T' then
     if not task.is_loose then
-      note(removed, taken, hold(task.owner, task.call) .. task.id)
+      note(removed, taken, taken_prefix(task.owner, task.call) .. task.id)
       if task.ends > 0 then note(removed, due, task.id) end
     end
     if task.key ~= '' then
@@ -176,21 +176,21 @@ local function leave(task)
   end
 end
 
-local function notice(tube, number)
-  somebody = true
-  if tube ~= '' then noticed[tube] = (noticed[tube] or 0) + (number or 1) end
+local function wake_waiter(tube, number)
+  wakes_any = true
+  if tube ~= '' then woken_tubes[tube] = (woken_tubes[tube] or 0) + (number or 1) end
 end
 
-local function enter(task)
+local function enter_sets(task)
   local state = task.state
   if state == 'R' then
     local member = place(task)
     if task.key ~= '' then
-      join(group_of(task.tube, task.key), member)
+      join_group(group_of(task.tube, task.key), member)
     else
       note(added, ready, '0', member)
       if task.tube ~= '' then note(added, tubes, '0', tube_of(task.tube) .. member) end
-      notice(task.tube)
+      wake_waiter(task.tube)
     end
     if task.ends > 0 then note(added, expiry, task.ends, task.id) end
   elseif state == 'Z' then
@@ -199,15 +199,15 @@ local function enter(task)
     note(added, shelf, '0', shelved(task))
     if task.ends > 0 then note(added, expiry, task.ends, task.id) end
   else
-    if state == 'T' then note(added, taken, '0', hold(task.owner, task.call) .. task.id) end
+    if state == 'T' then note(added, taken, '0', taken_prefix(task.owner, task.call) .. task.id) end
     if task.ends > 0 then
       note(added, due, task.ends, task.id)
-      if task.ends < now + TICK then notice(task.tube) end
+      if task.ends < now + TICK then wake_waiter(task.tube) end
     end
   end
 end
 
-local function tell(task)
+local function write_record(task)
   note(set, records, task.id, pack(task))
 end
 
@@ -228,9 +228,9 @@ local function count_shift(before, after, from, to)
 end
 
 -- Bring a task into another state, which ends by itself at `ends` (0: never), and into a tube.
-local function turn(task, after, ends, tube)
+local function change_state(task, after, ends, tube)
   local before = task.state
-  leave(task)
+  leave_sets(task)
   if tube and tube ~= task.tube then
     count_shift(task.state, after, task.tube, tube)
     task.tube = tube
@@ -239,38 +239,38 @@ local function turn(task, after, ends, tube)
   end
   if task.state == 'T' then task.owner, task.call = '', 0 end
   task.state, task.since, task.ends = after, now, ends
-  enter(task)
-  tell(task)
-  if after == 'B' then conclude(task, 'B', before) end
+  enter_sets(task)
+  write_record(task)
+  if after == 'B' then report_end(task, 'B', before) end
 end
 
 -- Remove a task.
-local function vanish(task, outcome)
+local function remove_task(task, outcome)
   local before = task.state
-  leave(task)
+  leave_sets(task)
   count(task.state, 'X', task.tube, 1)
   task.state, task.since, task.ends = 'X', now, 0
   note(deleted, records, task.id)
   note(deleted, payloads, task.id)
-  conclude(task, outcome, before)
+  report_end(task, outcome, before)
 end
 
 -- Make a task ready, or let it wait for a delay.
-local function revive(task, delay, ttl, tube)
+local function make_ready(task, delay, ttl, tube)
   if delay > 0 then
-    turn(task, 'W', now + delay, tube)
+    change_state(task, 'W', now + delay, tube)
   else
-    turn(task, 'R', lifetime(ttl or settings.ttl), tube)
+    change_state(task, 'R', lifetime(ttl or settings.ttl), tube)
   end
 end
 
 -- Give a taken task back, or bury it if it was delivered too often.
-local function give_back(task, error, delay, ttl, tube)
+local function give_back_task(task, error, delay, ttl, tube)
   if error ~= '' then task.error = error end
   if settings.limit > 0 and task.deliveries >= settings.limit then
-    turn(task, 'B', 0, tube)
+    change_state(task, 'B', 0, tube)
   else
-    revive(task, delay, ttl, tube)
+    make_ready(task, delay, ttl, tube)
   end
 end
 
@@ -280,13 +280,13 @@ local function zombie_until(milliseconds)
 end
 
 -- Make the transition of a task whose time in its state is over.
-local function lapse(task)
+local function end_state(task)
   if task.state == 'W' then
-    revive(task, 0)
+    make_ready(task, 0)
   elseif task.state == 'T' then
-    give_back(task, 'it was not processed within its ttr', 0)
+    give_back_task(task, 'it was not processed within its ttr', 0)
   else
-    vanish(task, task.state == 'Z' and 'P' or 'D')
+    remove_task(task, task.state == 'Z' and 'P' or 'D')
   end
 end
 
@@ -296,8 +296,8 @@ local READ = {[meta] = true, [due] = true, [expiry] = true, [times] = true}
 -- Write all changes. A key of the wrong type is found before the first write, and so is a count that is no number,
 -- since counts are written first.
 local function flush()
-  write_told()
-  if next(touched) then
+  note_told()
+  if next(changed_groups) then
     for _, key in ipairs({ready, tubes, behind}) do redis.call('ZCARD', key) end
   end
   for key in pairs(removed) do
@@ -318,26 +318,26 @@ local function flush()
   for key, fields in pairs(set) do redis.call('HSET', key, unpack(fields)) end
   for key, fields in pairs(deleted) do redis.call('HDEL', key, unpack(fields)) end
   removed, added, set, deleted, tally = {}, {}, {}, {}, {}
-  for _, group in pairs(touched) do
-    if group.is_changed and settle(group) then notice(group.tube) end
+  for _, group in pairs(changed_groups) do
+    if group.is_changed and update_line(group) then wake_waiter(group.tube) end
     group.is_changed = false
   end
 end
 
 -- Make the transitions that are due; at most so many, so that no client waits for long.
-local function sweep()
+local function make_due_transitions()
   local left = MOST_DUE
   for _, key in ipairs({due, expiry}) do
     local members = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, left)
     if #members > 0 then
-      local tasks = read_unfolded(unfold(members, left, bundle_due, itself))
-      for _, task in ipairs(tasks) do lapse(task) end
+      local tasks = read_tasks(ids_of_members(members, left, bundle_due, itself))
+      for _, task in ipairs(tasks) do end_state(task) end
       flush()
       left = left - #tasks
       if left <= 0 then return end
     end
   end
-  if sweep_told(left) then flush() end
+  if remove_expired(left) then flush() end
 end
 
 -- Return the ticket in a member of `waiting`.
@@ -358,12 +358,12 @@ end
 -- Write all changes, have a waiter woken for ready tasks, and reply. The second value has the tickets of the waiters to
 -- wake one by one, if there are any.
 local function finish(status, ...)
-  local signs = (somebody or next(touched)) and redis.call('LLEN', wake)
-  local waiters = (next(noticed) or next(touched)) and redis.call('ZCARD', waiting) or 0
+  local signs = (wakes_any or next(changed_groups)) and redis.call('LLEN', wake)
+  local waiters = (next(woken_tubes) or next(changed_groups)) and redis.call('ZCARD', waiting) or 0
   flush()
-  if somebody then raise_sign(signs) end
+  if wakes_any then raise_sign(signs) end
   if waiters > 0 then
-    for tube, number in pairs(noticed) do ring(beginning(waiting, tube_of(tube), 0, number)) end
+    for tube, number in pairs(woken_tubes) do ring(beginning(waiting, tube_of(tube), 0, number)) end
   end
   return {status, #bells > 0 and bells or '', ...}
 end

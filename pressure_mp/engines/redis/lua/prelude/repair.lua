@@ -22,17 +22,17 @@ end
 local function put_in_place(task)
   local is_bundled = task.bundle > 0
   task.bundle = 0
-  enter(task)
+  enter_sets(task)
   if task.state == 'T' and task.key ~= '' then
     local group = group_of(task.tube, task.key)
     group.taken = group.taken + 1
   end
-  if is_bundled then tell(task) end
+  if is_bundled then write_record(task) end
   count('X', task.state, task.tube, 1)
 end
 
 -- Make all sets and counts again.
-local function mend()
+local function make_again()
   redis.call('DEL', ready, tubes, behind, groups, due, expiry, taken, bundles, shelf, counts)
   local number = 0
   each_task(function(id, record)
@@ -41,7 +41,7 @@ local function mend()
       -- Its record is lost, and so is the time of its put.
       settings.seq = next_seq()
       task.seq, task.created, task.since = settings.seq, now, now
-      tell(task)
+      write_record(task)
     end
     put_in_place(task)
     number = number + 1

@@ -1,11 +1,11 @@
--- rouse: wake another waiter in place of the caller, whose wait for a task was broken off.
+-- wake_another: wake another waiter in place of the caller, whose wait for a task was broken off.
 -- keys: woken
 -- args: entry tube
 --   entry  the entry of the caller in line; '' if it has none
 -- replies: done bells
--- uses: storage hearing told groups life
+-- uses: storage notices changes groups transitions
 if not settings then return {'done', {}} end
 redis.call('DEL', KEYS[1])
 if ARGV[1] ~= '' then redis.call('ZREM', waiting, ARGV[1]) end
-if redis.call('ZCARD', ready) > 0 or redis.call('ZCARD', due) > 0 then notice(ARGV[2]) end
+if redis.call('ZCARD', ready) > 0 or redis.call('ZCARD', due) > 0 then wake_waiter(ARGV[2]) end
 return finish('done')
