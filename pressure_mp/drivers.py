@@ -27,7 +27,7 @@ from .engines.contract.session import AsyncSession, Session
 from .exceptions import PressureError, QueueDoesNotExistError
 
 #: Makes the context that is entered while an operation waits.
-Watch = Callable[[], AbstractContextManager[None]]
+Guard = Callable[[], AbstractContextManager[None]]
 
 #: The effects that are not requests.
 _NOT_REQUESTS = frozenset((Until, Wait, Keep, On))
@@ -55,18 +55,18 @@ class waits_end_when:
         _end_of_waits.set(None)
 
 
-def drive(operation: AnyOperation[T], session: Session, watch: Watch | None = None) -> T:
+def drive(operation: AnyOperation[T], session: Session, guard: Guard | None = None) -> T:
     """Run ``operation`` to its end; blocks while it waits.
 
-    Enter ``watch()`` around each wait but the first, which is mostly short.
+    Enter ``guard()`` around each wait but the first, which is mostly short.
     """
     try:
-        return drive_on(operation, session, watch)
+        return drive_on(operation, session, guard)
     finally:
         session.end()
 
 
-def drive_on(operation: AnyOperation[T], session: Session, watch: Watch | None = None) -> T:
+def drive_on(operation: AnyOperation[T], session: Session, guard: Guard | None = None) -> T:
     """Run ``operation`` as :func:`drive` does, but leave the session open: the caller ends it.
 
     Throw each exception into the operation, wherever it was raised.
@@ -86,7 +86,7 @@ def drive_on(operation: AnyOperation[T], session: Session, watch: Watch | None =
             operation = operation.rest(operation, reply)
         assert isinstance(operation, GeneratorType)
         steps: Operation[T] = operation
-        return _go_on(steps, session, watch, steps.send, None)
+        return _go_on(steps, session, guard, steps.send, None)
     except QueueDoesNotExistError:
         lifecycle.end_daemon()
         raise
@@ -95,7 +95,7 @@ def drive_on(operation: AnyOperation[T], session: Session, watch: Watch | None =
 def _go_on(
     operation: Operation[T],
     session: Session,
-    watch: Watch | None,
+    guard: Guard | None,
     send: Callable[[Any], Effect],
     value: Any,
 ) -> T:
@@ -105,8 +105,8 @@ def _go_on(
             effect = send(value)
             send, value = operation.send, None
             waits = type(effect) is Wait
-            if waits and waited and watch is not None:
-                with watch():
+            if waits and waited and guard is not None:
+                with guard():
                     value = _perform(effect, session)
             else:
                 value = _perform(effect, session)
@@ -140,9 +140,9 @@ def _perform(effect: Effect, session: Session) -> Any:
 
 
 async def adrive(
-    operation: AnyOperation[T], session: AsyncSession, watch: Watch | None = None
+    operation: AnyOperation[T], session: AsyncSession, guard: Guard | None = None
 ) -> T:
-    """Run ``operation`` to its end; the task waits while the operation does. ``watch`` is entered
+    """Run ``operation`` to its end; the task waits while the operation does. ``guard`` is entered
     as by :func:`drive`."""
     value: Any = None
     waited = False
@@ -160,8 +160,8 @@ async def adrive(
                 effect = send(value)
                 send, value = operation.send, None
                 waits = type(effect) is Wait
-                if waits and waited and watch is not None:
-                    with watch():
+                if waits and waited and guard is not None:
+                    with guard():
                         value = await _aperform(effect, session)
                 else:
                     value = await _aperform(effect, session)

@@ -10,7 +10,7 @@ from typing import Any
 from ..effects import Operation
 from ..encoding.display import content_of
 from ..engines.contract.brokers import Damage, QueueSummary
-from ..engines.contract.items import NOBODY
+from ..engines.contract.items import OWNER_OF_MISSING
 from ..engines.contract.queues import ANONYMOUS, How
 from ..engines.contract.task_records import LOST_DATA
 from ..exceptions import IncompleteQueueError, PressureError, QueueDoesNotExistError
@@ -324,7 +324,7 @@ def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
 def _count_lost_as_done(queue: Named) -> None:
     """Count the items of ended processes that are no longer in flight as done."""
     return_lost(queue)
-    queue.run(queue.items.requeue(NOBODY))
+    queue.run(queue.items.requeue(OWNER_OF_MISSING))
 
 
 def _mend_tasks(queue: Named) -> None:

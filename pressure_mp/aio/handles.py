@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..background.lease import LAST_TRY, Lease
-from ..drivers import Watch, adrive, ending
+from ..drivers import Guard, adrive, ending
 from ..effects import AnyOperation, Operation, T
 from ..engines import registry
 from ..engines.cancelled_calls import LAST_SECONDS, to_its_end
@@ -136,18 +136,18 @@ class Handle(Awaiting, BaseHandle):
         except (BrokerError, BrokerUnavailable) as error:
             raise error.with_traceback(None) from error.__cause__
 
-    async def _run(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+    async def _run(self, operation: AnyOperation[T], guard: Guard | None = None) -> T:
         """Run it when the broker has what this loop put before."""
         if buffered_put.busy:
             await buffered_put.settle(registry.engine(self._at.address))
-        return await self._run_at_once(operation, watch)
+        return await self._run_at_once(operation, guard)
 
-    async def _acknowledge(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+    async def _acknowledge(self, operation: AnyOperation[T], guard: Guard | None = None) -> T:
         """Run an operation that says that an item or a task is done: only when the broker has all
         items that this loop put before. Raises the error of a put that failed."""
         if buffered_put.busy:
             await buffered_put.flush(registry.engine(self._at.address))
-        return await self._run_at_once(operation, watch)
+        return await self._run_at_once(operation, guard)
 
     async def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
         """Run it in a transaction of the caller's, when the broker has what this loop put before.
@@ -161,10 +161,10 @@ class Handle(Awaiting, BaseHandle):
         binding = self._at.binding or await self._open()
         return transactional(binding, self._at.address).asession_in(connection)
 
-    async def _run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+    async def _run_at_once(self, operation: AnyOperation[T], guard: Guard | None = None) -> T:
         """Run it, whatever was put and is not yet sent."""
         binding = self._at.binding or await self._open()
-        return await run_on(self._at, binding.asession(), operation, watch)
+        return await run_on(self._at, binding.asession(), operation, guard)
 
     async def _give_up(self, lease: Lease, claim: Claim, error: BaseException) -> None:
         """A call was ended by this, mostly a cancellation: what it took, if anything, goes back."""
@@ -204,11 +204,11 @@ class ItemHandle(Handle):
 
 
 async def run_on(
-    queue: Attachment, session: AsyncSession, operation: AnyOperation[T], watch: Watch | None = None
+    queue: Attachment, session: AsyncSession, operation: AnyOperation[T], guard: Guard | None = None
 ) -> T:
     """Run an operation on a session, which ends with it."""
     try:
-        return await adrive(operation, session, watch)
+        return await adrive(operation, session, guard)
     except QueueDoesNotExistError:
         if queue.is_anonymous:
             queue.check_open()  # closed, and no other process had it

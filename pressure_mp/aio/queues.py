@@ -223,7 +223,7 @@ class Queue(ItemHandle, Generic[Item]):
         if queue.eof:
             with queue.here:
                 return await self._run_at_once(operation, queue.while_open)
-        return await self._run_at_once(operation, queue.watching)
+        return await self._run_at_once(operation, queue.while_waiting)
 
     def __aiter__(self) -> Self:
         return self

@@ -21,7 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..administration.phrases import some
-from ..administration.watch import Watch, Watched
+from ..administration.rates import BrokerRates, QueueRates
 from ..encoding.display import printable
 from .broker import Broker, broker_options
 from .output import Column, as_json, column_widths, number, write_json, write_rows
@@ -65,8 +65,8 @@ def top(
     Keys: q quits, p or space pauses, s changes the order, / asks for a pattern. Without a terminal
     a table is written at each update.
     """
-    watch = Watch(Broker(url, prefix))
-    screen = _Screen(watch, pattern, sort)
+    rates = BrokerRates(Broker(url, prefix))
+    screen = _Screen(rates, pattern, sort)
     if in_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         screen.write_updates(interval, limit, in_json)
         return
@@ -105,8 +105,8 @@ class _Keys:
 class _Screen:
     """The picture that top shows."""
 
-    def __init__(self, watch: Watch, pattern: str, sort: str) -> None:
-        self._watch = watch
+    def __init__(self, rates: BrokerRates, pattern: str, sort: str) -> None:
+        self._rates = rates
         self._pattern = pattern
         self._sort = sort
         self._is_paused = False
@@ -117,19 +117,19 @@ class _Screen:
         """Write a table at each update, without a terminal; or a line of JSON for each queue."""
         updates = 0
         while True:
-            self._watch.update()
+            self._rates.update()
             now = time.monotonic()
             if in_json:
                 for row in self._rows():
                     write_json(self._as_json(row, now))
             else:
-                write_rows(self._rows(), _columns(self._watch, now))
+                write_rows(self._rows(), _columns(self._rates, now))
             updates += 1
             if updates == limit:
                 return
             time.sleep(interval)
 
-    def _as_json(self, row: Watched, now: float) -> dict[str, Any]:
+    def _as_json(self, row: QueueRates, now: float) -> dict[str, Any]:
         def waits(since: float | None) -> float | None:
             return None if since is None else now - since
 
@@ -139,7 +139,7 @@ class _Screen:
             "gets_per_second": row.gets,
             "putting_for": waits(row.putting_since),
             "getting_for": waits(row.getting_since),
-            "consumers_are_slow": row.queue.name in self._watch.slow,
+            "consumers_are_slow": row.queue.name in self._rates.slow,
         }
 
     def run(
@@ -149,7 +149,7 @@ class _Screen:
         updates, next_update = 0, time.monotonic()
         while True:
             if time.monotonic() >= next_update and not self._is_paused:
-                self._watch.update()
+                self._rates.update()
                 updates += 1
                 next_update = time.monotonic() + interval
             live.update(self._picture(console), refresh=True)
@@ -186,10 +186,10 @@ class _Screen:
         elif key.isprintable():
             self._typed += key
 
-    def _rows(self) -> list[Watched]:
+    def _rows(self) -> list[QueueRates]:
         rows = [
             one
-            for one in self._watch.queues.values()
+            for one in self._rates.queues.values()
             if fnmatch.fnmatchcase(one.queue.name, self._pattern)
         ]
         orders = {
@@ -206,7 +206,7 @@ class _Screen:
         width, height = console.size
         columns = [
             one
-            for one in _columns(self._watch, now)
+            for one in _columns(self._rates, now)
             if not (one.leaves and width < _WITH_RATES)
             and not (one.head == "depths" and width < _WITH_DEPTHS)
         ]
@@ -228,16 +228,16 @@ class _Screen:
     def _headline(self, shown: int) -> str:
         if self._typed is not None:
             return f"only queues with: {self._typed}_"
-        slow = sorted(self._watch.slow)
+        slow = sorted(self._rates.slow)
         text = (
             f"{some(shown, 'queue')}, sorted by {self._sort}{', paused' if self._is_paused else ''}"
         )
         return f"{text}; the consumers of {', '.join(slow)} are slow" if slow else text
 
 
-def _columns(watch: Watch, now: float) -> list[Column]:
-    def state(row: Watched) -> str:
-        if row.queue.name in watch.slow:
+def _columns(rates: BrokerRates, now: float) -> list[Column]:
+    def state(row: QueueRates) -> str:
+        if row.queue.name in rates.slow:
             return "its consumers are slow"
         if row.is_full:
             return "full"

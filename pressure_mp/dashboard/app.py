@@ -28,7 +28,7 @@ from .markup import element
 from .monitor import Monitor
 from .pages import health, layout, listing, login, queue, tasks, workers
 from .pages.layout import Context
-from .security import Guard, Sessions
+from .security import AccessCheck, Sessions
 from .settings import Settings
 
 #: The most bytes of a form.
@@ -83,7 +83,7 @@ class _App:
             Route("/static/{name}", _static),
         ]
         app = Starlette(routes=routes, lifespan=self._lifespan)
-        self.asgi: ASGIApp = Guard(app, settings, self._sessions)
+        self.asgi: ASGIApp = AccessCheck(app, settings, self._sessions)
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..administration.broker import Broker
-from ..administration.watch import Key, Watch, Watched
+from ..administration.rates import BrokerRates, Key, QueueRates
 from ..exceptions import PressureError
 from . import history
 from .survey import Survey, survey
@@ -29,7 +29,7 @@ _PATIENCE = 8.0
 class View:
     """All queues, as they were at the last update."""
 
-    queues: dict[Key, Watched] = field(default_factory=dict)
+    queues: dict[Key, QueueRates] = field(default_factory=dict)
     #: The names of the queues whose consumers hold others up.
     slow: frozenset[str] = frozenset()
     #: When that update began, on the monotonic clock; 0 for never.
@@ -45,7 +45,7 @@ class Monitor:
     def __init__(self, broker: Broker, interval: float) -> None:
         self.broker = broker
         self.history = history.History(broker)
-        self._watch = Watch(broker)
+        self._rates = BrokerRates(broker)
         self._interval = interval
         self._changed = threading.Condition()
         self._view = View()
@@ -116,8 +116,8 @@ class Monitor:
     def _update(self, started: float, is_noted: bool) -> View:
         """Return the queues as they are; after an error the last view, with the error."""
         try:
-            self._watch.update()
-            view = View(dict(self._watch.queues), frozenset(self._watch.slow), started)
+            self._rates.update()
+            view = View(dict(self._rates.queues), frozenset(self._rates.slow), started)
             if is_noted:
                 self.history.note(one.queue for one in view.queues.values())
         except PressureError as error:
@@ -138,7 +138,7 @@ class Monitor:
             self._changed.wait(end - now)
 
 
-def by_waiting(queues: Iterable[Watched]) -> list[Watched]:
+def by_waiting(queues: Iterable[QueueRates]) -> list[QueueRates]:
     """Sort queues: by how many clients wait, then by who waits longest, then by depth and name."""
     return sorted(
         queues,

@@ -121,7 +121,7 @@ def _cookie_name(request: Request) -> str:
     return f"pressure_mp_{port}"
 
 
-class Guard:
+class AccessCheck:
     """Refuses requests before anything is done for them, and adds headers that limit what a browser
     may do with a reply."""
 

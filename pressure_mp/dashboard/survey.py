@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ..administration.broker import Broker
 from ..administration.clients import diagnose, known_clients
-from ..administration.watch import Key, Watched
+from ..administration.rates import Key, QueueRates
 from ..exceptions import PressureError
 
 #: The most queues whose clients are asked for, the busiest first.
@@ -48,13 +48,13 @@ class Survey:
     left_out: int
 
 
-def survey(broker: Broker, queues: Iterable[Watched]) -> Survey:
+def survey(broker: Broker, queues: Iterable[QueueRates]) -> Survey:
     """Ask for the clients of the queues. A queue that is gone, or cannot be asked, is left out."""
     in_use = sorted(queues, key=_business, reverse=True)
     workers: dict[str, Worker] = {}
     sentences: dict[Key, str] = {}
-    for watched in in_use[:MOST_QUEUES]:
-        key = watched.queue.name, watched.queue.discipline
+    for rates in in_use[:MOST_QUEUES]:
+        key = rates.queue.name, rates.queue.discipline
         try:
             found = diagnose(broker.named(*key))
         except PressureError:
@@ -72,11 +72,11 @@ def survey(broker: Broker, queues: Iterable[Watched]) -> Survey:
     )
 
 
-def _business(watched: Watched) -> tuple[float, ...]:
-    queue = watched.queue
+def _business(rates: QueueRates) -> tuple[float, ...]:
+    queue = rates.queue
     return (
         queue.putting + queue.getting + queue.in_flight,
-        watched.puts + watched.gets,
+        rates.puts + rates.gets,
         queue.length,
     )
 

@@ -59,7 +59,7 @@ class Setup(NamedTuple):
     tube: str | None = None
 
 
-class Watch:
+class RemovalCheck:
     """Ends this process while it does a call that it no longer has: the call was removed, as by
     ``Executor.abort``, or given to another worker."""
 
@@ -67,7 +67,7 @@ class Watch:
         self._queue = queue
         self._task: Task[bytes] | None = None
         self._over = threading.Event()
-        threading.Thread(target=self._check, name="watch", daemon=True).start()
+        threading.Thread(target=self._check, name="removal check", daemon=True).start()
 
     def note(self, task: Task[bytes] | None) -> None:
         """Note that a call begins; with None, that it has ended."""
@@ -100,9 +100,9 @@ class Told:
         self._poll = new_poll()
         self._poll.register(wire.fileno(), select.POLLIN)
         self._checked = time.monotonic()
-        self._watch_starter()
+        self._register_starter()
 
-    def _watch_starter(self) -> None:
+    def _register_starter(self) -> None:
         """Wait for the end of the starter, where the kernel can report it at once."""
         if not hasattr(os, "pidfd_open"):
             return
@@ -142,7 +142,7 @@ def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None
             return
     wire.send((READY, incarnation()))
     try:
-        serve(queue, Told(wire, starter), setup.max_calls, Watch(queue).note, setup.tube)
+        serve(queue, Told(wire, starter), setup.max_calls, RemovalCheck(queue).note, setup.tube)
     except KeyboardInterrupt:
         pass  # a worker that waits for calls has nothing to report
 

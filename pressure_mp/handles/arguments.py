@@ -6,7 +6,7 @@ import re
 
 from ..engines.contract.address import Address
 from ..engines.contract.levels import Level
-from ..engines.contract.session import NOBODY, Durability, Options
+from ..engines.contract.session import UNCONFIRMED, Durability, Options
 from ..exceptions import ArgumentError, ArgumentTypeError, NotSupportedError
 from ..numeric import integer, seconds
 
@@ -64,7 +64,7 @@ def check_durability(durability: object) -> Durability | None:
     if not isinstance(durability, str):
         raise ArgumentTypeError(f"durability is a str or None, not {type(durability).__name__}")
     if durability == "off":
-        return NOBODY
+        return UNCONFIRMED
     replicas = re.fullmatch(r"replica:0*([1-9]\d{0,3})", durability)
     if not replicas and durability != "fsync":
         raise ArgumentError(
@@ -90,7 +90,7 @@ def check_durable(options: Options, address: Address) -> None:
             f"{address.scheme}:// has neither replicas nor a disk: leave out "
             f"durability={str(options.durability)!r}"
         )
-    if options.durability == NOBODY and not address.capabilities.relaxed:
+    if options.durability == UNCONFIRMED and not address.capabilities.relaxed:
         raise ArgumentError(
             f"durability='off' is for postgresql://; what is at {address.scheme}:// is as "
             "durable as the server's settings make it: leave it out"

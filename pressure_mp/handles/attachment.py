@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from .. import lifecycle
 from ..background import at_exit, lifetimes
-from ..drivers import Watch, drive, drive_on
+from ..drivers import Guard, drive, drive_on
 from ..effects import AnyOperation, On, Operation, T
 from ..encoding.signing import is_spawning
 from ..engines import registry
@@ -252,9 +252,9 @@ class Attachment:
         if unsent.senders or unsent.failed:
             unsent.raise_failures(registry.engine(self.address))
 
-    def run_at_once(self, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+    def run_at_once(self, operation: AnyOperation[T], guard: Guard | None = None) -> T:
         """Run an operation, also while items that were put before wait to be sent."""
-        return self.run_on(self.session(), operation, watch)
+        return self.run_on(self.session(), operation, guard)
 
     def session_in(self, connection: object) -> SessionIn:
         """Begin an operation in a transaction of the caller, as :meth:`flushed_session`."""
@@ -269,10 +269,10 @@ class Attachment:
         """The binding, which the first use makes."""
         return self.binding or self.attach()
 
-    def run_on(self, session: Session, operation: AnyOperation[T], watch: Watch | None = None) -> T:
+    def run_on(self, session: Session, operation: AnyOperation[T], guard: Guard | None = None) -> T:
         """Run an operation on a session, which ends with it."""
         try:
-            return drive_on(operation, session, watch)
+            return drive_on(operation, session, guard)
         except QueueDoesNotExistError:
             if self.is_anonymous:
                 self.check_open()  # closed, and no other process had it

@@ -229,9 +229,9 @@ class ObjectAttachment(ItemAttachment):
         if self.eof:
             with self.here:
                 return drive_on(operation, claim, self.while_open)
-        return drive_on(operation, claim, self.watching)
+        return drive_on(operation, claim, self.while_waiting)
 
-    def watching(self) -> contextlib.AbstractContextManager[None]:
+    def while_waiting(self) -> contextlib.AbstractContextManager[None]:
         """Requeue a dead process's items while a get waits. Raises HandleClosedError once the
         handle is closed."""
         always = self.while_open()

@@ -21,8 +21,8 @@ from pressure_mp import (
     QueueDoesNotExistError,
     TaskQueue,
 )
+from pressure_mp.administration.rates import QueueRates
 from pressure_mp.administration.troubles import find_troubles
-from pressure_mp.administration.watch import Watched
 from pressure_mp.dashboard.charts import spark
 from pressure_mp.dashboard.monitor import by_waiting
 from pressure_mp.dashboard.pages import health
@@ -213,21 +213,21 @@ def test_the_page_of_health_does_not_wait_for_many_queues(name, monkeypatch):
 
 
 def test_those_come_first_for_which_somebody_has_waited_longest():
-    def watched(name, putting, since):
+    def rates(name, putting, since):
         counts = dict.fromkeys(QueueSummary._fields, 0) | {"name": name, "putting": putting}
-        return Watched(QueueSummary(**counts), 0.0, putting_since=since)
+        return QueueRates(QueueSummary(**counts), 0.0, putting_since=since)
 
-    several = [watched("new", 1, 9.0), watched("old", 1, 5.0), watched("none", 0, None)]
+    several = [rates("new", 1, 9.0), rates("old", 1, 5.0), rates("none", 0, None)]
     assert [one.queue.name for one in by_waiting(several)] == ["old", "new", "none"]
 
 
 def test_nobody_has_waited_for_longer_than_since_another_one_was_served():
     counts = dict.fromkeys(QueueSummary._fields, 0) | {"name": "jobs", "putting": 1, "getting": 1}
     queue = QueueSummary(**counts)
-    watched = Watched(queue, 1.0)
+    rates = QueueRates(queue, 1.0)
     for now, produced, consumed in [(2.0, 0, 0), (3.0, 1, 0), (4.0, 1, 1), (5.0, 1, 1)]:
-        watched.update(queue._replace(produced=produced, consumed=consumed), now)
-    assert (watched.putting_since, watched.getting_since) == (3.0, 4.0)
+        rates.update(queue._replace(produced=produced, consumed=consumed), now)
+    assert (rates.putting_since, rates.getting_since) == (3.0, 4.0)
 
 
 def test_a_queue_at_rest_has_a_short_line():

@@ -44,7 +44,7 @@ def looks(monkeypatch):
 @pytest.fixture
 def rare(monkeypatch):
     """Who waits makes its call again only if a look of its process says so."""
-    monkeypatch.setattr(turns, "LAST_WATCH", HOURS)
+    monkeypatch.setattr(turns, "LONGEST_WAIT", HOURS)
 
 
 def is_looked_after(queue):

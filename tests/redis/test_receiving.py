@@ -41,7 +41,7 @@ def make(own_server):
 @pytest.fixture(autouse=True)
 def one_wait(monkeypatch):
     """Between the first wait of a get and the next one an item would be found, and not given."""
-    monkeypatch.setattr(turns, "FIRST_WATCH", LIMIT)
+    monkeypatch.setattr(turns, "FIRST_WAIT", LIMIT)
 
 
 @pytest.fixture

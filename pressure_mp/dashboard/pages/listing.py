@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...administration.broker import KINDS
-from ...administration.watch import Watched
+from ...administration.rates import QueueRates
 from ...engines.contract.brokers import QueueSummary
 from ..charts import bar, spark
 from ..markup import Child, Markup, element
@@ -20,7 +20,7 @@ from .layout import NOTHING, Context, duration, number, queue_link, rate
 _MOST = 100
 _HEADS = ["Queue", "Kind", "Depth", "Bound", "Last depths", "In/s", "Out/s", "Waiting"]
 _HEADS += ["In flight", "Rejected", "Oldest", "State"]
-_ORDERS: dict[str, Callable[[Watched], Any]] = {
+_ORDERS: dict[str, Callable[[QueueRates], Any]] = {
     "depth": lambda one: (-one.queue.length, one.queue.name),
     "rate": lambda one: (-one.puts - one.gets, one.queue.name),
     "rejected": lambda one: (-one.queue.rejected, one.queue.name),
@@ -50,7 +50,7 @@ def make(context: Context) -> str:
     )
 
 
-def _chosen(context: Context, view: View) -> list[Watched]:
+def _chosen(context: Context, view: View) -> list[QueueRates]:
     pattern, kind = context.query.get("find", ""), context.query.get("kind", "")
     if not any(one in pattern for one in "*?["):
         pattern = f"*{pattern}*"
@@ -126,7 +126,7 @@ def bottleneck(view: View) -> Markup | None:
     return element("p", "The consumers of ", links, more, " are slow.", class_="alarm")
 
 
-def _row(one: Watched, view: View, now: float) -> Markup:
+def _row(one: QueueRates, view: View, now: float) -> Markup:
     queue = one.queue
     return layout.row(
         _HEADS,
@@ -154,7 +154,7 @@ def depth(queue: QueueSummary, bound: str = "") -> Markup:
     return element("span", number(queue.length), bound, used, class_="depth")
 
 
-def state(one: Watched, view: View) -> str:
+def state(one: QueueRates, view: View) -> str:
     """Describe the state of a queue in a word or two."""
     if one.queue.name in view.slow:
         return "its consumers are slow"

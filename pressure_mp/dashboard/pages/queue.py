@@ -6,7 +6,7 @@ import time
 
 from ...administration.broker import KINDS, Named
 from ...administration.clients import diagnose, known_clients
-from ...administration.watch import Watched
+from ...administration.rates import QueueRates
 from ...exceptions import QueueDoesNotExistError
 from ...operations.diagnosis import Diagnosis
 from ...operations.diagnosis_sides import Side
@@ -35,14 +35,14 @@ def make(context: Context) -> str:
     queue = find(context)
     key = queue.name, queue.discipline
     found = diagnose(queue)
-    watched = context.monitor.view().queues.get(key)
+    latest = context.monitor.view().queues.get(key)
     body: list[Child] = [_title(queue), told(context)]
     where = link_to("tasks", name=queue.name)
     tasks = element("p", element("a", "Its tasks, and their errors", href=where))
     sentence = element("p", layout.with_commands(found.sentence), class_="sentence")
     body.append(layout.live("why", sentence, tasks if queue.has_tasks else None))
-    body.append(layout.live("charts", _charts(context, key, watched, found)))
-    body.append(layout.live("numbers", _numbers(queue, watched)))
+    body.append(layout.live("charts", _charts(context, key, latest, found)))
+    body.append(layout.live("numbers", _numbers(queue, latest)))
     body.append(layout.live("clients", _clients(found)))
     if not queue.has_tasks:
         body.append(layout.live("items", _items(context, queue), _rejected(context, queue)))
@@ -85,14 +85,14 @@ def _title(queue: Named) -> Markup:
 def _charts(
     context: Context,
     key: tuple[str, str],
-    watched: Watched | None,
+    latest: QueueRates | None,
     found: Diagnosis | TaskDiagnosis,
 ) -> Child:
     points = context.monitor.history.points(key)
-    if watched is not None:
-        queue = watched.queue
+    if latest is not None:
+        queue = latest.queue
         counted = queue.length, queue.maxsize, queue.produced, queue.consumed
-        seen = time.time() - (time.monotonic() - watched.seen)
+        seen = time.time() - (time.monotonic() - latest.seen)
         points.append(Point(max(seen, points[-1].time if points else 0), *counted))
     if len(points) < 2:
         return element("p", "Its history begins now: a point is noted each minute.", class_="note")
@@ -131,10 +131,10 @@ def _charts(
     )
 
 
-def _numbers(queue: Named, watched: Watched | None) -> Markup:
+def _numbers(queue: Named, latest: QueueRates | None) -> Markup:
     speeds: list[tuple[str, Child]] = []
-    if watched is not None:
-        speeds = [("in a second", rate(watched.puts)), ("out a second", rate(watched.gets))]
+    if latest is not None:
+        speeds = [("in a second", rate(latest.puts)), ("out a second", rate(latest.gets))]
     if queue.has_tasks:
         told = queue.run(queue.tasks.stats())
         pairs: list[tuple[str, Child]] = [(word, number(of)) for word, of in told.words.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...administration.watch import Key, Watched
+from ...administration.rates import Key, QueueRates
 from ..markup import Child, Markup, element
 from ..monitor import View
 from ..survey import MOST_QUEUES, Survey, Use, Worker, in_order
@@ -96,7 +96,7 @@ def make_pipeline(context: Context) -> str:
     )
 
 
-def _is_in_use(one: Watched, key: Key, survey: Survey) -> bool:
+def _is_in_use(one: QueueRates, key: Key, survey: Survey) -> bool:
     """Tell whether a queue is in use: items come or go, clients wait, or it leads to another."""
     queue = one.queue
     is_linked = key in survey.leads_to or any(key in some for some in survey.leads_to.values())
@@ -105,7 +105,7 @@ def _is_in_use(one: Watched, key: Key, survey: Survey) -> bool:
     )
 
 
-def _stage(one: Watched, key: Key, view: View, survey: Survey) -> Markup:
+def _stage(one: QueueRates, key: Key, view: View, survey: Survey) -> Markup:
     queue = one.queue
     consumers = [
         worker

@@ -123,7 +123,7 @@ class Damage(Enum):
 
     NONE_IN_FLIGHT = "none in flight"
     """Items were taken, and are neither in flight nor acknowledged: they are not requeued when
-    their taker ends, and `join()` waits for them. Their owner is :data:`.items.NOBODY`."""
+    their taker ends, and `join()` waits for them. See :data:`.items.OWNER_OF_MISSING`."""
 
     NO_SIGN = "no sign"
     """The queue has space, and the token that says so is missing: clients that wait for the token,

@@ -318,8 +318,8 @@ class Purge(NamedTuple):
 PurgeReply = int | InUse | Missing
 
 
-#: The owner of items that were no longer in flight when their owner's items were requeued.
-NOBODY = "-"
+#: The owner, from then on, of items that were missing when their owner's items were requeued.
+OWNER_OF_MISSING = "-"
 
 
 class Requeue(NamedTuple):
@@ -328,7 +328,7 @@ class Requeue(NamedTuple):
 
     With ``seen`` only if the owner's lease still ends at that time (RENEWED: it does not). With
     ``call`` only the items of that call. With ``numbers`` only these items, which no get returned:
-    they do not count as delivered. With the owner NOBODY no item is requeued, and its items count
+    they do not count as delivered. With OWNER_OF_MISSING no item is requeued: missing items count
     as done.
     """
 

@@ -113,7 +113,7 @@ class AsyncSession(Protocol):
 
 class Durability(NamedTuple):
     """What confirms a put before it returns: so many replicas; with 0, the server's own disk; with
-    :data:`NOBODY` nothing, whatever the server waits for otherwise."""
+    :data:`UNCONFIRMED` nothing, whatever the server waits for otherwise."""
 
     replicas: int
 
@@ -127,7 +127,7 @@ class Durability(NamedTuple):
         return f"replica:{self.replicas}" if self.replicas else "fsync"
 
 
-NOBODY = Durability(-1)
+UNCONFIRMED = Durability(-1)
 
 
 class Options(NamedTuple):

@@ -15,7 +15,7 @@ class TaskLine:
         self._takers: dict[Caller, str] = {}
         #: The times at which some of them call again by themselves, as a task becomes ready then.
         self._retries_at: dict[Caller, int] = {}
-        self._watchers: set[Caller] = set()
+        self._awaiting: set[Caller] = set()
         #: The callers that wait for notices, each with the inbox and its last number.
         self._readers: dict[Caller, tuple[str, int]] = {}
 
@@ -32,10 +32,10 @@ class TaskLine:
         if retries_at is not None:
             self._retries_at[caller] = retries_at
 
-    def watch(self, caller: Caller) -> None:
+    def await_end(self, caller: Caller) -> None:
         """Note that a caller waits for the end of a task."""
         caller.will_wait()
-        self._watchers.add(caller)
+        self._awaiting.add(caller)
 
     def read(self, caller: Caller, inbox: str, number: int) -> None:
         """Note that a caller waits for a notice with a higher number."""
@@ -47,7 +47,7 @@ class TaskLine:
         self._readers.pop(caller, None)
         self._takers.pop(caller, None)
         self._retries_at.pop(caller, None)
-        self._watchers.discard(caller)
+        self._awaiting.discard(caller)
 
     def wake_ready(self, life: Life | None) -> None:
         """Wake the callers that can be served: those whose task has ended, or whose inbox has a
@@ -55,14 +55,14 @@ class TaskLine:
         before any of them calls again; after a shutdown the callers without a ready task; all
         callers when the queue is gone."""
         if life is None:
-            for caller in (*self._takers, *self._watchers, *self._readers):
+            for caller in (*self._takers, *self._awaiting, *self._readers):
                 caller.wake()
             return
         for caller, (name, number) in self._readers.items():
             inbox = life.results.inboxes.get(name)
             if inbox is None or inbox.number > number:
                 caller.wake()
-        for caller in self._watchers & life.outcomes.keys():
+        for caller in self._awaiting & life.outcomes.keys():
             caller.wake()
         if self._takers:
             first = self._first(life)

@@ -138,7 +138,7 @@ class MemoryTasks:
             return
         self._line.leave(caller)
         if stays and isinstance(wish, AwaitTask):
-            self._line.watch(caller)
+            self._line.await_end(caller)
         elif stays and isinstance(wish, TakeNotices):
             self._line.read(caller, wish.inbox, life.results.inboxes[wish.inbox].number)
 

@@ -186,9 +186,9 @@ class RedisBinding:
             command = ("BLMOVE", self.key(line.free), self.key(line.granted), "RIGHT", "LEFT")
             if timeout is None or timeout > TICK:
                 return Blocking((*command, "0"), limit, math.inf)
-        elif signal in self._signals.watches:
-            watched = self.key(self._signals.watches[signal])
-            command = ("BLMOVE", watched, watched, "RIGHT", "RIGHT")
+        elif signal in self._signals.signs:
+            sign = self.key(self._signals.signs[signal])
+            command = ("BLMOVE", sign, sign, "RIGHT", "RIGHT")
         else:
             bell = self.bell(signal.removeprefix(signals.BELL))
             command = ("BRPOP", bell)

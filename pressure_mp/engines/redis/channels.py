@@ -23,7 +23,7 @@ from .connecting import NoReply
 from .lanes import Lane
 from .loop_wire import LoopWire
 from .packing import pack_command
-from .silence import Watch
+from .silence import SilenceTimer
 from .wire import NOTHING, Carrier
 
 _MULTI, _EXEC = pack_command(("MULTI",)), pack_command(("EXEC",))
@@ -115,7 +115,7 @@ class SharedConnection(asyncio.Protocol):
         #: less.
         self._room: asyncio.Future[None] | None = None
         self._wire, self._transport = wire, wire.transport
-        self._watch = Watch(wire, self._fall_silent_for_good, lambda: bool(self._slots))
+        self._silence = SilenceTimer(wire, self._fall_silent_for_good, lambda: bool(self._slots))
         # The wire has received all bytes until now; this receives all bytes from now on.
         is_stale = wire.is_stale()
         self._transport.set_protocol(self)
@@ -194,7 +194,7 @@ class SharedConnection(asyncio.Protocol):
 
     def _write(self, packed: bytes) -> None:
         if not self._slots:
-            self._watch.begin()
+            self._silence.begin()
             self._transport.write(packed)
             return
         if not self._batch:
@@ -226,7 +226,7 @@ class SharedConnection(asyncio.Protocol):
 
     def _fail(self, what: str) -> None:
         self._is_closed = True
-        self._watch.end()
+        self._silence.end()
         self._batch.clear()
         while self._slots:
             self._slots.popleft().fail(ConnectionResetError(what))
@@ -238,7 +238,7 @@ class SharedConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         reader, slots = self._reader, self._slots
-        self._watch.begin()
+        self._silence.begin()
         reader.feed(data)
         try:
             while (reply := reader.gets()) is not NOTHING:

@@ -11,7 +11,7 @@ import redis.asyncio.connection
 from ...off_loop import prepare_loop
 from ..cancelled_calls import postponed, reply_first
 from ..silence import SILENCE, unconfirmed
-from .silence import Watch
+from .silence import SilenceTimer
 from .wire import READ_SIZE, Buffer, Wire
 
 
@@ -27,7 +27,7 @@ class LoopWire(Wire):
         self._output: asyncio.StreamWriter = connection._writer
         connection._reader = connection._writer = None
         self._reading: asyncio.Task[bytes] | None = None
-        self._watch = Watch(self, self._output.transport.abort, lambda: True)
+        self._silence = SilenceTimer(self, self._output.transport.abort, lambda: True)
 
     @classmethod
     async def _connect(cls, connection: Any) -> Wire:
@@ -80,11 +80,11 @@ class LoopWire(Wire):
     async def _receive(self, timeout: float | None, most: int = READ_SIZE) -> bytes:
         if timeout is not None and timeout <= SILENCE:
             return await self._receive_in_time(timeout, most)
-        self._watch.begin()
+        self._silence.begin()
         try:
             return await self._receive_in_time(timeout, most)
         finally:
-            self._watch.end()
+            self._silence.end()
 
     async def _receive_in_time(self, timeout: float | None, most: int) -> bytes:
         if self._reading is None:

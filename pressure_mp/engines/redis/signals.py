@@ -1,8 +1,8 @@
 """The signals that operations wait for, and their keys, by discipline.
 
-A *watch* leaves its list unchanged: it is for the holder of a role, or for all waiters. In a *line*
-the server grants a token to the first waiter, by moving it to another list. A *bell* is the list of
-one waiter, to which other clients put a notice that the waiter gets.
+A *sign* is a list that a wait leaves unchanged: it is for the holder of a role, or for all waiters.
+In a *line* the server grants a token to the first waiter, by moving it to another list. A *bell* is
+the list of one waiter, to which other clients put a notice that the waiter gets.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class LineKeys:
 
 @dataclass(frozen=True)
 class Signals:
-    """The signals of a discipline. A watch and a line are keys; a bell's key has the
+    """The signals of a discipline. A sign and a line are keys; a bell's key has the
     waiter's ticket."""
 
-    watches: dict[str, str] = field(default_factory=dict)
+    signs: dict[str, str] = field(default_factory=dict)
     lines: dict[str, LineKeys] = field(default_factory=dict)
     #: Whether a waiter keeps its place in line, however short its waits are.
     keeps_place: bool = False
@@ -57,5 +57,5 @@ def of(discipline: str, item: str) -> Signals:
     ``item``."""
     if discipline in _OTHERS:
         return _OTHERS[discipline]
-    watches = {"space": "not_full", "finished": "finished", "item": item}
-    return Signals(watches, _ROLES)
+    signs = {"space": "not_full", "finished": "finished", "item": item}
+    return Signals(signs, _ROLES)

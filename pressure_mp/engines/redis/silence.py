@@ -80,7 +80,7 @@ async def _answers(open: Open, address: RedisAddress) -> bool:
     return is_ready and not reply.startswith("BUSY")
 
 
-class Watched(Protocol):
+class Timed(Protocol):
     """A connection; see :class:`~.wire.Wire`."""
 
     async def is_lost(self, since: float) -> bool: ...
@@ -88,11 +88,11 @@ class Watched(Protocol):
     def unsent(self) -> int: ...
 
 
-class Watch:
+class SilenceTimer:
     """Aborts the connection of an event loop that falls silent. It costs a timer in ``SILENCE``
     seconds, however many replies come."""
 
-    def __init__(self, wire: Watched, abort: Callable[[], None], waits: Callable[[], bool]) -> None:
+    def __init__(self, wire: Timed, abort: Callable[[], None], waits: Callable[[], bool]) -> None:
         """``waits`` tells whether a call waits for a reply."""
         self._wire = wire
         self._abort = abort

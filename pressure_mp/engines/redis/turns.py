@@ -23,10 +23,10 @@ _LATER = (EMPTY, FULL, BUSY)
 _ROLES = (b"producer", b"consumer")
 
 #: Seconds of a role holder's first wait. A close that comes before the wait begins wakes no client.
-FIRST_WATCH = 0.05
+FIRST_WAIT = 0.05
 #: Seconds after which a waiting operation makes its call again, whatever its process's renewals
 #: see.
-LAST_WATCH = 60.0
+LONGEST_WAIT = 60.0
 
 
 class Turns:
@@ -53,7 +53,7 @@ class Turns:
         self._signal = ""
         self._has_role = False  # it waits with the role
         self._in_line = ""
-        self._watches = 0
+        self._role_waits = 0
         self._checks = False  # whether to check the roles before the next wait
         self._waiting: FastPath | None = None
         self._alone = False  # no other client can be in the way
@@ -102,7 +102,7 @@ class Turns:
 
     @property
     def _is_renewed(self) -> bool:
-        return self._waits.is_renewed and time.monotonic() < self._called + LAST_WATCH
+        return self._waits.is_renewed and time.monotonic() < self._called + LONGEST_WAIT
 
     def _leave(self) -> None:
         self._caller.binding.role_checks.leave(self._waits)
@@ -159,16 +159,16 @@ class Turns:
         self._caller.binding.role_checks.stay(self._waits)
         if self._has_role:
             # Make the next call in time to renew the lease.
-            watch, lasts = FIRST_WATCH, 0.0
-            if self._watches:
-                watch = min(TICK, self._lease / 3000)
+            wait, lasts = FIRST_WAIT, 0.0
+            if self._role_waits:
+                wait = min(TICK, self._lease / 3000)
             if self._is_renewed:
-                left = self._called + LAST_WATCH - time.monotonic()
+                left = self._called + LONGEST_WAIT - time.monotonic()
                 lasts = left if timeout is None else min(left, timeout)
-            limit = _earliest(timeout, watch, soon)
+            limit = _earliest(timeout, wait, soon)
             woken = await self._caller.park(self._signal, limit, lasts=lasts)
-            self._checks = not woken and self._watches > 0
-            self._watches += 1
+            self._checks = not woken and self._role_waits > 0
+            self._role_waits += 1
             # With the role, no other client can be in the way. Without a wake-up the operation
             # makes the full call, which checks for more than an item.
             self._alone = woken and self._waiting is not None

@@ -39,7 +39,7 @@ class Server(Broker):
         "pressure_mp.engines.redis.binding.TICK",
         "pressure_mp.engines.redis.session.TICK",
         "pressure_mp.engines.redis.turns.TICK",
-        "pressure_mp.engines.redis.turns.FIRST_WATCH",
+        "pressure_mp.engines.redis.turns.FIRST_WAIT",
     )
 
     kind: str

@@ -59,7 +59,7 @@ def main(url: str, name: str) -> None:
     from pressure_mp import Empty, JoinableQueue, Queue, TaskQueue
     from pressure_mp.engines.redis import turns
 
-    turns.FIRST_WATCH = 3600.0  # a get that waits does nothing else until its item comes
+    turns.FIRST_WAIT = 3600.0  # a get that waits does nothing else until its item comes
     with counted("open, the first of a process"):
         q = Queue(0, name, url=url)
     with counted("open, later"):

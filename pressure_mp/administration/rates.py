@@ -1,4 +1,4 @@
-"""Watch the queues of a broker: their depths and rates, and which of them block."""
+"""Measure the depths and rates of a broker's queues, and find which of them block."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Key = tuple[str, str]
 
 
 @dataclass
-class Watched:
-    """A queue, and what changed at the last updates."""
+class QueueRates:
+    """The depths and rates of a queue."""
 
     queue: QueueSummary
     seen: float
@@ -83,43 +83,43 @@ def _bar(depth: int, top: int) -> str:
     return _BARS[min(1 + (len(_BARS) - 2) * depth // top, len(_BARS) - 1)]
 
 
-class Watch:
-    """All queues of a broker."""
+class BrokerRates:
+    """The rates of all queues of a broker."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self.queues: dict[Key, Watched] = {}
+        self.queues: dict[Key, QueueRates] = {}
         self._ages = Ages()
         #: The names of the queues whose consumers hold others up.
         self.slow: set[str] = set()
 
     def update(self) -> None:
         """Ask the broker for all queues."""
-        there: dict[Key, Watched] = {}
+        there: dict[Key, QueueRates] = {}
         for page in self._broker.pages():
             now = time.monotonic()
             for queue in page:
                 key = queue.name, queue.discipline
-                watched = self.queues.get(key)
-                if watched is None:
-                    watched = Watched(queue, now)
-                    watched.note(queue, now)
+                rates = self.queues.get(key)
+                if rates is None:
+                    rates = QueueRates(queue, now)
+                    rates.note(queue, now)
                 else:
-                    watched.update(queue, now)
-                there[key] = watched
+                    rates.update(queue, now)
+                there[key] = rates
         now = time.monotonic()
         for told in self._ages.observe([one.queue for one in there.values()], now):
             there[told.name, told.discipline].queue = told
         self.queues = there
         self.slow = self._find_slow(one for one in there.values() if one.is_full)
 
-    def _find_slow(self, full: Iterable[Watched]) -> set[str]:
+    def _find_slow(self, full: Iterable[QueueRates]) -> set[str]:
         """Return the full queues whose consumers do not themselves wait for space in another
         queue."""
         consumers: dict[str, set[str]] = {}
         waiting: set[str] = set()
-        for watched in list(full)[:_MOST_ASKED]:
-            queue = self._broker.named(watched.queue.name, watched.queue.discipline)
+        for rates in list(full)[:_MOST_ASKED]:
+            queue = self._broker.named(rates.queue.name, rates.queue.discipline)
             try:
                 seen = queue.run(queue.items.why_blocked())
             except PressureError:
