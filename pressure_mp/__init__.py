@@ -192,7 +192,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, whose module is imported when the name is first used."""
+    """Import the module of a public name, when the name is first used."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = import_module(f".{_MODULE_OF.get(name, 'exceptions')}", __name__)

@@ -1,4 +1,4 @@
-"""When to stop waiting: a moment on the monotonic clock, or None for never."""
+"""The moment at which to stop waiting, on the monotonic clock; None for never."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The executor, whose module is imported when it is first used: it loads multiprocessing."""
+    """Import the executor when it is first used: it loads multiprocessing."""
     if name != "Executor":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .executor import Executor

@@ -1,4 +1,4 @@
-"""How a handle of asyncio puts into a buffer, and the task that sends it.
+"""Put into a buffer in asyncio, and send it in a task.
 
 There is one sender for an event loop and a broker, over all its queues. A queue that is full has a
 sender of its own. The task lives as long as there is something to send. A cancelled task, as at the
@@ -47,7 +47,7 @@ class DirectPut:
     is_unsure = True
 
     def __len__(self) -> int:
-        """How many items wait here to be sent."""
+        """Count the items that wait here to be sent."""
         return 0
 
     async def settle(self) -> None:
@@ -69,7 +69,7 @@ class BufferedPut(DirectPut):
     :class:`LoopSender` sends."""
 
     def __init__(self, run: RunPut, queue: ObjectAttachment) -> None:
-        """The handle is open, and the event loop runs. The queue has no bound."""
+        """Begin for an open handle to a queue without a bound, in a running event loop."""
         self._run = run
         self._queue = queue
         self._home = sender_of(registry.engine(queue.address))

@@ -15,7 +15,7 @@ from .incoming import DirectGet, Reserving
 
 
 class Buffers:
-    """How a handle puts and gets in this loop: at once, or from a buffer."""
+    """The way in which a handle puts and gets in this loop: at once, or from a buffer."""
 
     __slots__ = ("_queue", "incoming", "is_off", "outgoing")
 

@@ -293,13 +293,13 @@ class _WithOptions(Caller):
 
 
 def _cancel_submitted(submitting: asyncio.Future[Any]) -> None:
-    """A call was submitted for a task that was cancelled meanwhile."""
+    """Withdraw a call that was submitted for a task that was cancelled meanwhile."""
     if not submitting.cancelled() and submitting.exception() is None:
         _cancel(submitting.get_loop(), submitting.result())
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, future: futures.Future[Any]) -> None:
-    """Take the call back, in a thread: that asks the broker."""
+    """Withdraw the call, in a thread: that asks the broker."""
     loop.run_in_executor(None, future.cancel)
 
 

@@ -65,7 +65,7 @@ class Handle(Awaiting, BaseHandle):
 
     @classmethod
     async def _insist(cls, how: How, *args: Any, **options: Any) -> Self:
-        """A handle that is made as by the class itself, but opens the queue in this way, now."""
+        """Make a handle as the class does, but open the queue in this way, now."""
         handle = cls.__new__(cls)
         handle._prepare(how, *args, **hide_in(options))
         await handle.open()
@@ -155,7 +155,7 @@ class Handle(Awaiting, BaseHandle):
         return await run_on(self._at, await self._session_in(connection), operation)
 
     async def _session_in(self, connection: object) -> AsyncSessionIn:
-        """The session of :meth:`_run_in`."""
+        """Begin a session for :meth:`_run_in`."""
         if buffered_put.busy:
             await buffered_put.flush(registry.engine(self._at.address))
         binding = self._at.binding or await self._open()
@@ -167,7 +167,7 @@ class Handle(Awaiting, BaseHandle):
         return await run_on(self._at, binding.asession(), operation, guard)
 
     async def _give_up(self, lease: Lease, claim: Claim, error: BaseException) -> None:
-        """A call was ended by this, mostly a cancellation: what it took, if anything, goes back."""
+        """Give back what a call took that ``error`` ended, mostly a cancellation."""
         if not claim.call or was_waiting(error):
             return
         if isinstance(error, GeneratorExit):  # the task is garbage, and nothing can be awaited

@@ -41,7 +41,7 @@ class DirectGet:
         return None
 
     async def give_back(self) -> None:
-        """Let this process's next request see all queued items: what is here is for anybody."""
+        """Give up the reservation, so that any consumer can take the items."""
 
 
 class Reserving(DirectGet):
@@ -104,7 +104,7 @@ class Reserving(DirectGet):
             _all.add(self)
 
     async def _once(self, operation: Operation[Any]) -> Any:
-        """Nothing is lost when the broker cannot be asked."""
+        """Run an operation that loses nothing when the broker does not answer."""
         return await self._run(ending(operation, ONE_TRY))
 
     # Ending the reservation

@@ -40,7 +40,7 @@ class PriorityQueue(Queue[Item]):
         key: Callable[[Item], Any] | None = None,
         **options: Unpack[QueueOptions],
     ) -> None:
-        """As for :class:`pressure_mp.PriorityQueue`."""
+        """Make a handle as :class:`pressure_mp.PriorityQueue` does."""
         self._prepare(How.OPEN, maxsize, name, key=key, **hide_in(options))
 
     @classmethod
@@ -85,7 +85,7 @@ class FairQueue(Queue[Item]):
         weight: Callable[[Any], int] | None = None,
         **options: Unpack[QueueOptions],
     ) -> None:
-        """As for :class:`pressure_mp.FairQueue`."""
+        """Make a handle as :class:`pressure_mp.FairQueue` does."""
         self._prepare(How.OPEN, key, maxsize, name, weight=weight, **hide_in(options))
 
     @classmethod

@@ -22,7 +22,7 @@ class PressureQueue(ItemHandle):
     __signature__ = SignatureOf(ConnectionOptions)
 
     def __init__(self, name: str, **options: Unpack[ConnectionOptions]) -> None:
-        """As for :class:`pressure_mp.PressureQueue`."""
+        """Make a handle as :class:`pressure_mp.PressureQueue` does."""
         self._prepare(How.ATTACH, name, **hide_in(options))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What users of asyncio hold: the interface of ``asyncio.Queue``."""
+"""The queues with the interface of ``asyncio.Queue``."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ class Queue(ItemHandle, Generic[Item]):
         return found
 
     async def _reserved(self) -> bytes | None:
-        """An item that is reserved for this handle, if there is one."""
+        """Return an item that is reserved for this handle, if there is one."""
         here = self._here
         item = here.incoming.take()
         if item is not None:
@@ -229,7 +229,7 @@ class Queue(ItemHandle, Generic[Item]):
         return self
 
     async def __anext__(self) -> Item:
-        """The next item; the end when the queue is shut down and empty."""
+        """Get the next item; end the iteration when the queue is shut down and empty."""
         try:
             return await self.get()
         except ShutDown:

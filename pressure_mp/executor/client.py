@@ -359,7 +359,7 @@ class Client:
                     self._fail(id, error)
 
     def _next_batch(self) -> dict[str, Call]:
-        """The first calls that have the same options."""
+        """Take the first calls that have the same options."""
         options = next(iter(self._unsent.values())).options
         first = itertools.islice(self._unsent.items(), _MOST_AT_ONCE)
         batch = dict(itertools.takewhile(lambda one: one[1].options == options, first))

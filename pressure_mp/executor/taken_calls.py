@@ -1,4 +1,4 @@
-"""The calls that a worker has: one; or several, while they are short and others wait."""
+"""The calls that a worker has: one; or several, while they are short and more wait."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _log = logging.getLogger("pressure_mp")
 
 
 class TakenCalls:
-    """What one worker has. One thread takes the calls and runs them; while it has several, another
-    sees to it that none waits for a long one."""
+    """The calls that one worker has. One thread takes and runs them; while there are several,
+    another thread keeps a long one from delaying the rest."""
 
     def __init__(self, queue: CallQueue, tube: str | None) -> None:
         self._queue = queue
@@ -51,12 +51,11 @@ class TakenCalls:
     # The thread that takes calls and runs them
 
     def take(self, most: int | None) -> None:
-        """Tell what came of the calls before, and have the next ones, ``most`` at most; waits for
-        one.
+        """Acknowledge the last calls, and take the next, ``most`` at most; waits for one.
 
-        A call is acknowledged, with what came of it, by the take of the next one: one round trip;
-        several are acknowledged together. Raises what a take does; then nothing is forgotten that
-        is still to be told.
+        The take of the next call acknowledges one call, with its outcome: one round trip. Several
+        are acknowledged together. Raises what a take does; a call that is not yet acknowledged is
+        kept.
         """
         with self._helping:
             if self._unbegun:  # they could not be given back
@@ -69,14 +68,14 @@ class TakenCalls:
             self._take_one()
 
     def _next_number(self, most: int | None) -> int:
-        """How many to take: twice as many each time, as long as others wait behind them."""
+        """Return how many calls to take: twice as many each time, while more wait behind them."""
         if not self._is_behind or not self._queue.may_have_several:
             return 1
         fits = int(_SPAN / self._longest) if self._longest else _MOST
         return max(1, min(2 * self._number, fits, _MOST if most is None else most))
 
     def _take_several(self, number: int) -> bool:
-        """Take the next ones that are there; whether there are any."""
+        """Take the next calls that are ready; return whether there were any."""
         try:
             found = self._queue.take_several(number, self._tube)
         except Empty:
@@ -108,7 +107,7 @@ class TakenCalls:
         self._is_behind = done is not None and task.record.created < done.record.since
 
     def begin(self) -> Call | None:
-        """The next call, which begins now."""
+        """Begin the next call, and return it."""
         with self._lock:
             if not self._unbegun:
                 return None
@@ -116,7 +115,7 @@ class TakenCalls:
             return self._unbegun.popleft()
 
     def end(self, call: Call, outcome: Outcome) -> None:
-        """A call has ended."""
+        """Note that a call has ended."""
         call.result = outcome
         with self._lock:
             assert self._began is not None, "it has begun"
@@ -125,8 +124,7 @@ class TakenCalls:
             self._done.append(call)
 
     def set_aside(self, task: Task[Any]) -> None:
-        """What somebody put with a ``TaskQueue`` is no call: it is buried, for a person to look
-        at."""
+        """Bury a task that is no call: a program put it with a ``TaskQueue``."""
         with self._lock:
             self._began = None
         _log.error("a call of executor %r was buried", self._queue.name)
@@ -143,7 +141,7 @@ class TakenCalls:
         return bool(self._unbegun)
 
     def give_back(self) -> None:
-        """The calls that have not begun are for other workers."""
+        """Give the calls that have not begun to other workers."""
         with self._helping, self._lock:
             unbegun, self._unbegun = self._unbegun, deque()
         try:
@@ -152,14 +150,14 @@ class TakenCalls:
             _log.warning("calls of %r are not given back: %s", self._queue.name, error)
 
     def finish(self) -> None:
-        """No more calls are taken: the last ones are acknowledged by themselves."""
+        """Acknowledge the last calls."""
         with self._helping:
             self._tell()
 
     # Either thread
 
     def _tell(self) -> None:
-        """Tell what came of calls. If the broker does not answer, that is still to be done."""
+        """Acknowledge calls, with their outcomes. If the broker does not answer, keep them."""
         with self._lock:
             done, self._done = self._done, []
         try:
@@ -172,7 +170,7 @@ class TakenCalls:
             raise
 
     def _release(self, calls: deque[Call]) -> None:
-        """Others may run these. If the broker does not answer, the others stay in ``calls``."""
+        """Give calls to other workers. If the broker is silent, the rest stays in ``calls``."""
         while calls:
             try:
                 calls[0].release()
@@ -206,7 +204,7 @@ class TakenCalls:
                     pass  # the thread that takes hears of that too
 
     def _relieve(self) -> None:
-        """If the calls take long after all, nothing waits for their end."""
+        """Release and acknowledge calls without waiting for the end of a long one."""
         with self._lock:
             if not self._unbegun and (self._began is None or not self._done):
                 self._has_several.clear()
@@ -223,7 +221,7 @@ class TakenCalls:
 
 
 def _untold(done: list[Call]) -> list[Call]:
-    """Those of which the broker has not said that they are acknowledged."""
+    """Return the calls that the broker has not confirmed as acknowledged."""
     return [call for call in done if call.state == TAKEN]
 
 

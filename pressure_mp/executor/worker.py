@@ -93,7 +93,7 @@ class RemovalCheck:
 
 
 class Told:
-    """Whether this process is to end: it was told so, or its starter is gone."""
+    """Tells whether this process is to end: it was told so, or its starter has ended."""
 
     def __init__(self, wire: Connection, starter: str) -> None:
         self._starter = starter

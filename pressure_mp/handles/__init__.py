@@ -1,1 +1,1 @@
-"""What a handle of either world, threads or asyncio, is made of."""
+"""The parts of a handle that threads and asyncio share."""

@@ -1,4 +1,4 @@
-"""What the arguments of handles may be; what they may not be is an error that says so."""
+"""Check the arguments of handles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..numeric import integer, seconds
 
 
 def check_name(name: object) -> None:
-    """Raise ArgumentTypeError or ArgumentError for what cannot name a queue."""
+    """Raise ArgumentTypeError or ArgumentError if this cannot name a queue."""
     if name is not None and not isinstance(name, str):
         raise ArgumentTypeError(f"a queue's name is a str, not {type(name).__name__}")
     if name == "":
@@ -20,7 +20,7 @@ def check_name(name: object) -> None:
 
 
 def check_maxsize(maxsize: object) -> int:
-    """The bound for a ``maxsize``, where less than 1 is no bound. Raises ArgumentTypeError."""
+    """Return the bound for a ``maxsize``; less than 1 is no bound. Raises ArgumentTypeError."""
     try:
         return max(integer("maxsize", maxsize), 0)
     except ArgumentTypeError as error:
@@ -28,12 +28,12 @@ def check_maxsize(maxsize: object) -> int:
 
 
 def ask_for_name(given: object) -> str:
-    """The end of an error's text where a name may have been given for something else."""
+    """Return the end of an error's text where a name may have been given for something else."""
     return f": did you mean name={given!r}?" if isinstance(given, str) else ""
 
 
 def check_ahead(what: str, given: object) -> int:
-    """The number of items to keep here that was given as ``what``. Raises ArgumentTypeError,
+    """Return the number of items to keep here, given as ``what``. Raises ArgumentTypeError,
     ArgumentError."""
     number = integer(what, given)
     if not 0 <= number <= 1_000_000:
@@ -42,7 +42,7 @@ def check_ahead(what: str, given: object) -> int:
 
 
 def check_lease(lease: object) -> float:
-    """The lease in seconds. Raises ArgumentTypeError, ArgumentError."""
+    """Return the lease in seconds. Raises ArgumentTypeError, ArgumentError."""
     given = seconds("lease", lease)
     if not 0.1 <= given < 86400:
         raise ArgumentError(f"lease is {lease} s; it must be from 0.1 s to a day")
@@ -50,7 +50,7 @@ def check_lease(lease: object) -> float:
 
 
 def check_reconnect(reconnect: object) -> float:
-    """The seconds for which to connect again. Raises ArgumentTypeError, ArgumentError."""
+    """Return the seconds for which to connect again. Raises ArgumentTypeError, ArgumentError."""
     given = seconds("reconnect", reconnect)
     if not 0 <= given <= 86400:
         raise ArgumentError(f"reconnect is {reconnect} s; it must be from 0 s to a day")

@@ -54,7 +54,7 @@ from .transactions import transactional
 
 
 class Traits(NamedTuple):
-    """What a class of handles says of each of its queues."""
+    """The properties of a class of handles."""
 
     #: The name of the class, for the texts of errors.
     handle: str
@@ -176,7 +176,7 @@ class Attachment:
             yield from lifetimes.sweep(engine, QueueOperations, options)
 
     def bind(self, engine: Engine, options: Options | None = None) -> Binding:
-        """The queue, as an engine sees it."""
+        """Return the engine's binding of the queue."""
         return engine.bind(self.name, self.operations.discipline, options or self.options)
 
     def attach(self, options: Options | None = None) -> Binding:
@@ -185,7 +185,7 @@ class Attachment:
         return self.connect(self.first_use(options or self.options))
 
     def first_use(self, options: Options) -> Operation[None]:
-        """What opens the queue, or attaches to it."""
+        """Return the operation that opens the queue, or attaches to it."""
         return self.opening() if self.opening is not None else self._attaching(options)
 
     def connect(self, operation: Operation[None]) -> Binding:
@@ -266,7 +266,7 @@ class Attachment:
         return (self.binding or self.attach()).session()
 
     def attached(self) -> Binding:
-        """The binding, which the first use makes."""
+        """Return the binding; the first use makes it."""
         return self.binding or self.attach()
 
     def run_on(self, session: Session, operation: AnyOperation[T], guard: Guard | None = None) -> T:
@@ -281,7 +281,7 @@ class Attachment:
             session.end()
 
     def seconds(self, timeout: float | None) -> float | None:
-        """The time to wait for a ``timeout``, None for no limit. Raises ArgumentError,
+        """Return the seconds to wait for a ``timeout``, None for no limit. Raises ArgumentError,
         ArgumentTypeError."""
         if timeout is None:
             return None

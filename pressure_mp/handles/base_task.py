@@ -54,14 +54,14 @@ class BaseTask(Generic[Data]):
         self._work: AbstractContextManager[None] | None = None
 
     def processing(self) -> AbstractContextManager[None]:
-        """A context to process it in, once: it tells listeners of the work on it."""
+        """Return a context in which to process it, once: it tells listeners of the work."""
         message, self.message = self.message, None
         if message is None:
             return nullcontext()
         return events.processing(self._queue._destination, message)
 
     def _begin(self) -> None:
-        """A ``with`` block begins."""
+        """Begin a ``with`` block."""
         if self.message is not None:
             work = self.processing()
             work.__enter__()
@@ -135,16 +135,15 @@ class BaseTask(Generic[Data]):
         return self.record.owner if self.state == states.TAKEN else None
 
     def become(self, now: BaseTask[Data]) -> None:
-        """From now on this is what ``now`` is: the same task, later."""
+        """Become what ``now`` is: the same task, later."""
         self._data, self.record = now._data, now.record
 
     def become_record(self, record: TaskRecord) -> None:
-        """The same, with the data that it has."""
+        """Become what ``now`` is, but keep the data."""
         self.record = record
 
     def have_returned(self, returned: object) -> None:
-        """A handler returned that: the task's result, unless it is None, as when the handler set
-        the result itself."""
+        """Note what a handler returned: the task's result, unless it is None."""
         if returned is not None:
             self.result = returned
 
@@ -167,7 +166,7 @@ class BaseTask(Generic[Data]):
         return math.inf if kept == WITH_INBOX else kept / 1000 if kept else None
 
     def _after(self, error: BaseException) -> tuple[str, dict[str, Any]]:
-        """The verb that is due when ``error`` ended the work on it, and its options."""
+        """Return the verb that is due when ``error`` ended the work on it, and its options."""
         if not isinstance(error, Exception):
             return "release", {}
         if self.on_error == "bury":

@@ -17,10 +17,10 @@ class Default:
 
 
 def chosen(option: Any) -> Any:
-    """The value of an option, stated or not."""
+    """Return the value of an option, stated or not."""
     return option.value if isinstance(option, Default) else option
 
 
 def is_stated(option: Any) -> bool:
-    """Whether the program stated it."""
+    """Tell whether the program stated it."""
     return not isinstance(option, Default)

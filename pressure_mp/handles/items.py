@@ -31,7 +31,7 @@ class ItemAttachment(Attachment):
         return found
 
     def opening_bounded(self, how: How, bound: int, is_stated: bool) -> Operation[None]:
-        """Open the queue with this bound; any bound is right unless it ``is_stated``."""
+        """Open the queue with this bound; accept another bound unless this ``is_stated``."""
         return self.open_by(lambda user: self.operations.open(how, bound, user, is_stated), _ignore)
 
     def deleting(self, block: bool, timeout: float | None) -> Operation[None]:
@@ -85,4 +85,4 @@ class ItemAttachment(Attachment):
 
 
 def _ignore(opened: object) -> None:
-    """Nothing is kept of what opening the queue returned."""
+    """Ignore what opening the queue returned."""

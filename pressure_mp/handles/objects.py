@@ -38,7 +38,7 @@ Look = Callable[[], None]
 
 
 class Buffering(NamedTuple):
-    """What a handle may have in this process."""
+    """How many items a handle may keep in this process."""
 
     #: How many items may wait to be sent; and whether the program or the environment said so.
     puts: int = 0
@@ -221,7 +221,7 @@ class ObjectAttachment(ItemAttachment):
     def _get_some(
         self, limit: int, block: bool, timeout: float | None, claim: Any
     ) -> tuple[list[Any], PressureError | None]:
-        """Objects; and the first error, if others could not be used."""
+        """Return objects; and the first error, if some could not be used."""
         return self._getting(self.operations.get_objects(limit, block, timeout, self.eof), claim)
 
     def _getting(self, operation: AnyOperation[T], claim: Any) -> T:
@@ -243,7 +243,7 @@ class ObjectAttachment(ItemAttachment):
         return self._getting(self.operations.get(False, None, self.eof), claim)
 
     def accept(self, received: Any, claim: Any) -> Any:
-        """The object in what :meth:`receive` returned."""
+        """Return the object in what :meth:`receive` returned."""
         return drive_on(self.operations.accept(received), claim)
 
 
@@ -262,7 +262,7 @@ class UntilDone(ObjectAttachment):
         return True
 
     def claim(self) -> Claim:
-        """What one call takes."""
+        """Begin a claim."""
         return Claim()
 
     def _give_up(self, claim: Claim) -> None:
@@ -304,7 +304,7 @@ class UntilDone(ObjectAttachment):
 
 
 def _has_no_buffer(end: float | None) -> None:
-    """Nothing waits to be sent."""
+    """Do nothing: no item waits to be sent."""
 
 
 def time_left(queue: ObjectAttachment, block: bool, timeout: float | None) -> float | None:

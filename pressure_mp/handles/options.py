@@ -79,7 +79,7 @@ def _defaults(kind: type[Any]) -> dict[str, Any]:
 
 
 def read(kind: type[Kind], given: Kind, handle: object) -> Kind:
-    """All options of a kind: the given ones, and the defaults of the others.
+    """Return all options of a kind: the given ones, and the defaults of the rest.
 
     Raises TypeError for an option that the kind does not have.
     """

@@ -1,4 +1,4 @@
-"""Where an item belongs, in the disciplines that want to know it."""
+"""Encode the place of an item in a queue ordered by priority or key."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from .arguments import ask_for_name
 
 
 class Order:
-    """The order of a queue that asks nothing of an item, as FIFO and LIFO."""
+    """The order of FIFO and LIFO, which needs nothing of an item."""
 
     def of(self, item: Any, queue: str) -> bytes:
-        """Where the item belongs; errors name the ``queue``."""
+        """Return the place of an item in the order; errors name the ``queue``."""
         return b""
 
     def of_all(self, items: Sequence[Any], queue: str) -> Sequence[bytes]:
-        """Where each item belongs; nothing if the queue does not ask."""
+        """Return the place of each item in the order; nothing if the order needs none."""
         return ()
 
 
 class _Asking(Order):
-    """The order of a queue that asks each item."""
+    """An order that needs something of each item."""
 
     def of_all(self, items: Sequence[Any], queue: str) -> Sequence[bytes]:
         return [self.of(item, queue) for item in items]
@@ -70,7 +70,7 @@ class ByKey(_Asking):
 
 
 def encode_key(key: Any) -> bytes:
-    """A key as the broker has it. Raises ArgumentTypeError for what cannot be a key."""
+    """Encode a key. Raises ArgumentTypeError if the object cannot be a key."""
     try:
         hash(key)
     except TypeError:

@@ -8,7 +8,7 @@ from ..exceptions import ArgumentError
 
 
 def transactional(binding: Binding, address: Address) -> Transactional:
-    """A binding that can be part of one. Raises ArgumentError where there is none."""
+    """Return the binding, which can be part of a transaction. Else raises ArgumentError."""
     if not isinstance(binding, Transactional):
         raise ArgumentError(
             f"connection= is for queues in a database, postgresql://; {address.scheme}:// has no "
@@ -18,7 +18,6 @@ def transactional(binding: Binding, address: Address) -> Transactional:
 
 
 def check_waits_for_nothing(what: str, seconds: float | None) -> None:
-    """Raise ArgumentError for a time to wait in a transaction: its end is what would be waited
-    for."""
+    """Raise ArgumentError for a time to wait in a transaction: nothing happens before its end."""
     if seconds is not None:
         raise ArgumentError(f"{what} cannot go with connection=: in a transaction nothing may wait")

@@ -10,7 +10,7 @@ from ..engines.contract.session import Engine
 
 
 class Sending(Protocol):
-    """What sends to one broker."""
+    """A sender to one broker."""
 
     engine: Engine
 
@@ -42,14 +42,14 @@ senders: set[Sending] = set()
 
 
 def settle(engine: Engine | None, queue: str | None = None, end: float | None = None) -> None:
-    """The same of what this process put through one broker, or through all of them."""
+    """Wait until one broker, or all, have the items that this process put; see :class:`Sending`."""
     for sender in _senders_to(engine):
         sender.settle(queue, end)
 
 
 def settle_for_others(engine: Engine | None = None) -> None:
-    """The same for at most 5 seconds, and a second while a broker does not answer: before a process
-    begins, or a handle goes to one, so that its items come behind the items of this process."""
+    """Wait for at most 5 seconds, and a second while a broker does not answer. Called before a
+    process begins, or is sent a handle: so its items come behind the items of this process."""
     end = time.monotonic() + _PATIENCE
     for sender in _senders_to(engine):
         sender.settle_for_others(end)
@@ -60,7 +60,7 @@ def _senders_to(engine: Engine | None) -> list[Sending]:
 
 
 def raise_failures(engine: Engine) -> None:
-    """Wait for the same, and raise what went wrong with any of it."""
+    """Wait as :func:`settle` does, and raise what went wrong."""
     settle(engine)
     for buffer, handle in failed.copy().items():
         if buffer.engine is engine:

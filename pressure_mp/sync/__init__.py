@@ -1,1 +1,1 @@
-"""What users hold: the classes for threads and processes."""
+"""The classes that users have in threads and processes."""

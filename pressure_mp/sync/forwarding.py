@@ -90,14 +90,14 @@ class Forwarder:
             raise NextIsLarge(_TOO_LARGE)
 
     def fetch(self, item: bytes) -> list[bytearray]:
-        """The content of a large item, in its segments. Raises NextIsLarge when it is gone."""
+        """Return the segments of a large item. Raises NextIsLarge when they are gone."""
         content = self._queue.run_at_once(fetch(read_unchecked(item)))
         if content is None:
             raise NextIsLarge("the content of the next item is gone; drop the item")
         return content
 
     def forward_one(self, write: Callable[[list[bytes]], int], timeout: float | None) -> None:
-        """The same with one item, however large, of which nothing is fetched ahead."""
+        """Forward one item, of any size, and fetch none ahead."""
 
         taken: list[bytes] = []
 
@@ -129,7 +129,7 @@ _TOO_LARGE = (
 
 
 class _NotWritten(Exception):
-    """What was taken goes back."""
+    """Nothing was written: the taken item goes back."""
 
 
 def _up_to(limit: int | None, write: Callable[[list[bytes]], int], items: list[bytes]) -> int:

@@ -1,4 +1,4 @@
-"""What all handles of threads share: an attachment to their queue, which may be pickled."""
+"""The common base of all handles of threads: an attachment to their queue, which can be pickled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users hold: the interfaces of ``queue`` and of ``multiprocessing``."""
+"""The queues with the interfaces of ``queue`` and ``multiprocessing``."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ _SOONER, _LIVELY = 0.01, 1.0
 
 
 class Readable:
-    """What ``q._reader`` is: the descriptor of one handle."""
+    """The descriptor of one handle, ``q._reader``."""
 
     recv = Absent("use the queue's get()")
     recv_bytes = Absent("use the queue's get()")
@@ -109,7 +109,7 @@ class Readable:
         return True
 
     def _may_get(self) -> bool:
-        """Whether a get would not wait, but give an item or raise that there is none to come."""
+        """Tell whether a get would return an item, or raise that none will come."""
         queue, gets = self._queue(), self._gets
         if queue is None:
             return False
@@ -227,7 +227,7 @@ def _watch(readable: Readable) -> None:
 
 
 def _look_at_all() -> None:
-    """What the thread does, until there is nothing to look at."""
+    """Run the thread, until there is no descriptor to look at."""
     global _thread
     while True:
         with _guard:
@@ -268,7 +268,7 @@ def _look_at_each(queues: list[Readable]) -> None:
 
 
 def _end() -> None:
-    """The process ends: no look is on its way any more, but to a broker that does not answer."""
+    """Stop the looks; wait for one under way, for up to a second."""
     _ending.set()
     thread = _thread
     if thread is not None:
@@ -276,7 +276,7 @@ def _end() -> None:
 
 
 def _after_fork_in_child() -> None:
-    """The pipes are the parent's: a byte that the child read would be missing there."""
+    """Drop the parent's pipes: a byte that the child read would be missing there."""
     global _guard, _thread, _ending
     _guard, _thread, _ending = threading.Lock(), None, threading.Event()
     for readable in list(_all):

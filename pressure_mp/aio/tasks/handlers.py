@@ -1,4 +1,4 @@
-"""How a worker pool of asyncio runs a handler on a task: in the loop, in a thread, elsewhere."""
+"""Run a handler on a task: in the loop, in a thread, or in an executor."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def handle(job: Job, task: Task[Any], queue: QueueOfThreads[Any], threads:
 
 
 async def _run(job: Job, task: Task[Any], queue: QueueOfThreads[Any], threads: Threads) -> Any:
-    """What the handler returns."""
+    """Run the handler and return what it returns."""
     if job.is_coroutine:
         found: Any = job.handler(task)
         return await found

@@ -1,4 +1,4 @@
-"""What came of tasks, in asyncio: of one, of many, and in an inbox."""
+"""Wait for the results of tasks, in asyncio."""
 
 from __future__ import annotations
 

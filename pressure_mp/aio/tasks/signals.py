@@ -15,7 +15,7 @@ Hearer = Callable[[int], None]
 
 
 class _Ear:
-    """What one event loop hears, for all pools that run in it."""
+    """The signals that one event loop gets, for all pools that run in it."""
 
     def __init__(self) -> None:
         self.hearers: list[Hearer] = []

@@ -96,7 +96,7 @@ class WorkerPool:
             raise self._error
 
     async def _outlast_workers(self) -> asyncio.CancelledError | None:
-        """Until all have ended, as they do in time; a cancellation of the run meanwhile tells it to
+        """Wait until all workers have ended. A cancellation of the run meanwhile tells it to
         end."""
         cancelled = None
         while not all(worker.done() for worker in self._workers):
@@ -119,14 +119,14 @@ class WorkerPool:
         self._tell()
 
     def _tell(self) -> None:
-        """It is to end; when it is told again, at once."""
+        """End the run; if called again, at once."""
         if self._is_ending:
             self._give_up()
         else:
             self._end()
 
     def _end(self) -> None:
-        """No task is begun any more."""
+        """Begin no more tasks."""
         if self._is_ending:
             return
         self._is_ending = True
@@ -136,7 +136,7 @@ class WorkerPool:
             self._timers.append(self._loop.call_later(self._grace, self._give_up))
 
     def _give_up(self) -> None:
-        """Handlers have no more time."""
+        """Cancel the handlers."""
         if self._is_over:
             return
         self._is_over = True
@@ -156,7 +156,7 @@ class WorkerPool:
     # Workers
 
     async def _work(self, job: Job) -> None:
-        """A worker's life. A task is acknowledged by the take of the next one: one round trip."""
+        """Take and process tasks. One round trip acknowledges a task and takes the next."""
         done: Task[Any] | None = None
         try:
             while not self._is_ending:
@@ -248,7 +248,7 @@ class WorkerPool:
         return None
 
     async def _outlast(self, handling: asyncio.Task[Any]) -> None:
-        """Until it has ended, or was cancelled and takes too long."""
+        """Wait until it has ended, or was cancelled and takes too long."""
         while not handling.done() and not self._abandoned.done():
             ends = (handling, self._abandoned)
             try:

@@ -1,4 +1,4 @@
-"""What a queue of tasks offers to workers in asyncio: handlers, run on the tasks that come."""
+"""Run handlers on the tasks of a queue, in asyncio."""
 
 from __future__ import annotations
 

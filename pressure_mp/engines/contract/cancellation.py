@@ -18,8 +18,8 @@ def mark_as_unknown(error: asyncio.CancelledError) -> None:
 
 
 def is_unknown(error: BaseException) -> bool:
-    """Whether the call that raised ``error`` may have been done, or may still be done. Otherwise it
-    did nothing."""
+    """Tell whether the call that raised ``error`` may have been done, or may still be done.
+    Otherwise it did nothing."""
     return getattr(error, _UNKNOWN, False)
 
 
@@ -29,5 +29,5 @@ def mark_as_waiting(error: BaseException) -> None:
 
 
 def was_waiting(error: BaseException) -> bool:
-    """Whether the operation was waiting: its last request was not served."""
+    """Tell whether the operation was waiting: its last request was not served."""
     return getattr(error, _WAITED, False)

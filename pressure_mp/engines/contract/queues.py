@@ -12,7 +12,7 @@ ANONYMOUS = "{anonymous-"
 
 
 class How(Enum):
-    """Whether a handle creates its queue, or attaches to it."""
+    """The way in which a handle opens its queue."""
 
     CREATE = "create"
     ATTACH = "attach"

@@ -118,7 +118,7 @@ class Durability(NamedTuple):
     replicas: int
 
     def __bool__(self) -> bool:
-        """Whether a put waits for a confirmation."""
+        """Tell whether a put waits for a confirmation."""
         return self.replicas >= 0
 
     def __str__(self) -> str:
@@ -186,7 +186,7 @@ _local: dict[type, bool] = {}
 
 
 def is_local(binding: object) -> TypeGuard[Local]:
-    """Whether a binding is :class:`Local`; checked once for each class, as that takes
+    """Tell whether a binding is :class:`Local`; checked once for each class, as that takes
     microseconds."""
     kind = type(binding)
     found = _local.get(kind)

@@ -132,7 +132,7 @@ def start_shared(directory: str) -> str:
 
 
 def is_inherited() -> bool:
-    """Whether a process that this one descends from started a private server."""
+    """Tell whether a process that this one descends from started a private server."""
     return _inherited_socket() is not None
 
 
@@ -277,8 +277,8 @@ def _require_short(socket_path: str) -> None:
 
 
 def _answers(socket_path: str) -> bool:
-    """Whether a server answers. Raises EmbeddedServerError if it accepts connections and does not
-    answer."""
+    """Tell whether a server answers. Raises EmbeddedServerError if it accepts connections and does
+    not answer."""
     try:
         reply = supervisor.ping(socket_path, ANSWER_SECONDS)
     except TimeoutError as error:

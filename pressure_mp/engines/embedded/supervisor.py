@@ -140,7 +140,7 @@ def _connect(client: socket.socket, socket_path: str, deadline: float) -> None:
 
 
 def is_file(fd: int, path: str) -> bool:
-    """Whether ``path`` still names the open file, and not another one or none."""
+    """Tell whether ``path`` still names the open file, and not another one or none."""
     try:
         return os.path.samestat(os.fstat(fd), os.stat(path))
     except OSError:  # the path, or the descriptor, does not exist any more

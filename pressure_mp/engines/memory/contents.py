@@ -20,11 +20,11 @@ class Contents:
         self.kept: dict[str, float] = {}
 
     def is_kept(self, token: str) -> bool:
-        """Whether the content of an item that is not yet queued is surely there."""
+        """Tell whether the content of an item that is not yet queued is surely there."""
         return self.kept.get(token, 0) > time.monotonic()
 
     def is_there(self, token: str) -> bool:
-        """Whether a content was stored and not removed, even if its time is over."""
+        """Tell whether a content was stored and not removed, even if its time is over."""
         return (token, 0) in self.chunks
 
     def store(self, token: str, number: int, chunk: Sequence[memoryview], lease: int) -> None:

@@ -133,7 +133,7 @@ def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply
 
 
 def _is_wanted(number: int, delivery: Delivery, request: Requeue) -> bool:
-    """Whether the request names this item."""
+    """Tell whether the request names this item."""
     return (
         delivery.owner == request.owner
         and request.call in (None, delivery.call)

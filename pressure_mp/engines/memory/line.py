@@ -73,11 +73,11 @@ class Line:
             self._forget(ref(caller))
 
     def is_next(self, caller: Caller) -> bool:
-        """Whether no caller is in front of this one, which need not have a place yet."""
+        """Tell whether no caller is in front of this one, which need not have a place yet."""
         return not self._places or next(iter(self._places))() is caller
 
     def has(self, caller: Caller) -> bool:
-        """Whether the caller has a place."""
+        """Tell whether the caller has a place."""
         return bool(self._places) and ref(caller) in self._places
 
     def count_others(self, caller: Caller) -> int:

@@ -1,4 +1,4 @@
-"""How each discipline keeps its items, as plainly as it can be written."""
+"""Keep the items of each discipline, as plainly as it can be written."""
 
 from __future__ import annotations
 

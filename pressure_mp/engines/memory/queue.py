@@ -95,7 +95,7 @@ class MemoryItems:
                     caller.wake()
 
     def _can_go_on(self, wish: Wish, is_next: bool) -> bool:
-        """Whether a waiting caller would be served, or told that the wait is in vain."""
+        """Tell whether a waiting caller would be served, or told that the wait is in vain."""
         state = self.slot.state
         if state is None:
             return True

@@ -27,8 +27,8 @@ def _number(entry: Entry) -> int:
 
 
 def comes_back(state: QueueState, delivery: Delivery) -> bool:
-    """Whether an item in flight is requeued; otherwise drop it or set it aside, and count it as
-    done."""
+    """Tell whether an item in flight is requeued; otherwise drop it or set it aside, and count it
+    as done."""
     if state.dropping:
         state.contents.end(delivery.token)
         state.done += 1

@@ -39,7 +39,7 @@ def held(life: Life, id: bytes, owner: str, call: int) -> Living | Refusal:
 
 
 def has_content(life: Life, result: Result) -> bool:
-    """Whether the content of a result exists, if it needs one."""
+    """Tell whether the content of a result exists, if it needs one."""
     return not result.token or life.results.contents.is_kept(result.token)
 
 

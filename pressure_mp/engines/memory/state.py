@@ -130,8 +130,8 @@ class QueueState:
         return Outcome.ENDED if until_ended and self._has_ended(owner) else None
 
     def _has_ended(self, owner: str | None) -> bool:
-        """Whether every producer has ended and, for the owner of deliveries, no item of others in
-        flight may be requeued."""
+        """Tell whether every producer has ended and, for the owner of deliveries, no item of others
+        in flight may be requeued."""
         elsewhere = owner is not None and (
             any(
                 delivery.owner != owner and not delivery.passed

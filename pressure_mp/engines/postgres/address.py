@@ -99,7 +99,7 @@ class PostgresAddress(NamedTuple):
 
 
 def is_schema(name: str) -> bool:
-    """Whether a schema may have this name; not every name of PostgreSQL may be used."""
+    """Tell whether a schema may have this name; not every name of PostgreSQL may be used."""
     return _SCHEMA.fullmatch(name) is not None and _NOT_OWN.fullmatch(name) is None
 
 

@@ -90,8 +90,8 @@ class AsyncPostgresSession(BaseSession):
             self._calls = self._pool
 
     def _is_alone(self, request: Request) -> bool:
-        """Whether a call is made alone: calls that are made together are all as durable as one of
-        them needs."""
+        """Tell whether a call is made alone: calls that are made together are all as durable as one
+        of them needs."""
         if not isinstance(request, Put):
             return False
         return self.binding.options.durability is not None or sum(map(len, request.items)) >= LARGE

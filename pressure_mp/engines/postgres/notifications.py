@@ -55,7 +55,7 @@ async def _session(wire: Wire) -> int:
 
 
 async def _is_same(wire: Wire, address: PostgresAddress) -> bool:
-    """Whether the connection leads to the database of the queues, as far as is known."""
+    """Tell whether the connection leads to the database of the queues, as far as is known."""
     other = type(wire)(address.url, address.schema, False)
     try:
         await other.connect(address.conninfo(), _TIMEOUT)
@@ -68,8 +68,8 @@ async def _is_same(wire: Wire, address: PostgresAddress) -> bool:
 
 
 async def _is_kept(session: int, wire: Wire, address: PostgresAddress) -> bool:
-    """Whether a pooler keeps the session for this connection between transactions, as far as is
-    known: if so, another connection gets another session for its transaction."""
+    """Tell whether a pooler keeps the session for this connection between transactions, as far as
+    is known: if so, another connection gets another session for its transaction."""
     other = wire_to_listen(type(wire), address)
     try:
         await other.connect(address.conninfo(address.listen or None), _TIMEOUT)

@@ -52,7 +52,7 @@ class Quick:
         self._known: dict[type, Known] = {}
 
     def may_do(self, request: Request) -> bool:
-        """Whether to try a quick call for a request first."""
+        """Tell whether to try a quick call for a request first."""
         if type(request) is Put:
             items, _, overfill, has_content, _ = request
             if (

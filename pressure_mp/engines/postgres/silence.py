@@ -34,8 +34,8 @@ class Asking(Protocol):
 
 
 async def waits_for_client(backend: int, other: Asking, conninfo: str) -> bool:
-    """Whether a backend waits for its client. Ask over another wire, connected and closed here.
-    Blocks for at most 5 s to connect, and 5 s for the answer.
+    """Tell whether a backend waits for its client. Ask over another wire, connected and closed
+    here. Blocks for at most 5 s to connect, and 5 s for the answer.
 
     False where this is not known: a pooler that gives each transaction another backend hides it.
     """

@@ -158,7 +158,7 @@ class Wire(ABC):
             raise self._lost(error) from None
 
     def _lacks(self, replies: list[Any]) -> bool:
-        """Whether a part of the sent commands has no reply yet."""
+        """Tell whether a part of the sent commands has no reply yet."""
         pgconn = self.pgconn
         while not pgconn.is_busy():
             reply = pgconn.get_result()

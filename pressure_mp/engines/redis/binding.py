@@ -161,7 +161,7 @@ class RedisBinding:
         return Command(script, names, self._kept, self._keep if once else None)
 
     def is_line(self, signal: str) -> bool:
-        """Whether waiting for ``signal`` is waiting in line, for a token that the server grants."""
+        """Tell whether a wait for ``signal`` is in line, for a token that the server grants."""
         return signal in self._signals.lines
 
     def undo(self, signal: str) -> tuple[str, tuple[Any, ...]]:

@@ -291,7 +291,7 @@ def _asked(queue: QueueRenewal, waiting: Iterable[WaitingOperation]) -> str:
 
 
 def _are_there(tickets: list[bytes], gone: dict[str, bool]) -> bool:
-    """Whether all holders of a queue's roles live, as far as is known, and none is a reader."""
+    """Tell whether no holder of a queue's roles is known to have ended, and none is a reader."""
     for named in tickets:
         holder = named.decode(errors="replace")
         process = process_of(holder)

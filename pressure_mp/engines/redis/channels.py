@@ -128,7 +128,7 @@ class SharedConnection(asyncio.Protocol):
         return not (self._is_closed or self._is_silent)
 
     def knows(self, sha: str) -> bool:
-        """Whether a script was called over it."""
+        """Tell whether a script was called over it."""
         return sha in self._known
 
     @asynccontextmanager

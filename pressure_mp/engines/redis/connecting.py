@@ -207,7 +207,7 @@ def check_greeting(greeting: Any, address: RedisAddress, info: Any = None) -> di
 
 
 def is_unknown(reply: Any) -> bool:
-    """Whether a reply says that the server does not know the command."""
+    """Tell whether a reply says that the server does not know the command."""
     return isinstance(reply, Exception) and "unknown command" in str(reply).lower()
 
 

@@ -13,7 +13,7 @@ class Rare(Shortcut):
     PROBATION = 100
 
     def is_due(self) -> bool:
-        """Whether to try it for a call; if not, the call counts as a full one."""
+        """Tell whether to try it for a call; if not, the call counts as a full one."""
         if not self.is_open:
             self.note(True)
         return self.is_open
@@ -33,7 +33,7 @@ class FastPath(Shortcut):
         self.waiting = waiting
 
     def did(self, reply: Reply) -> bool:
-        """Whether the smaller call did the request; otherwise make the full call."""
+        """Tell whether the smaller call did the request; otherwise make the full call."""
         if reply[0] == DECLINED:
             self.close()
             return False

@@ -15,7 +15,7 @@ from .wire import Carrier
 
 
 def is_strange(reply: Any) -> bool:
-    """Whether a script refused, and did nothing, because keys may be a former queue's."""
+    """Tell whether a script refused, and did nothing, because keys may be a former queue's."""
     return type(reply) is not list and str(reply).startswith("ADOPT ")
 
 

@@ -38,13 +38,13 @@ def read(reply: Reply, limit: int) -> Inspection:
 
 
 def _is_quiet(producer: RoleHolder | None, consumer: RoleHolder | None) -> bool:
-    """Whether no client is at work that may have taken the token for space, or will put it back."""
+    """Tell whether no client can have the token for space: none is at work."""
     at_work = ("foreign", "lost", "reading")
     return producer is None and (consumer is None or consumer.state not in at_work)
 
 
 def is_lost(last: str, place: str) -> bool:
-    """Whether no client has a role's token: its last holder is a client of this package, which
+    """Tell whether no client has a role's token: its last holder is a client of this package, which
     gives it back in the same script that took it; or no holder is known."""
     return place == "foreign" and (not last or parse_client(last) is not None)
 

@@ -175,7 +175,7 @@ def endings(parts: Sequence[str], is_own: bool) -> list[bytes]:
 
 
 def has_hash_tag(prefix: str, name: str, discipline: str = FIFO) -> bool:
-    """Whether a cluster keeps all keys of a queue in one slot: they have a part in braces."""
+    """Tell whether a cluster keeps all keys of a queue in one slot: they have a part in braces."""
     _, brace, rest = key(prefix, name, "data", discipline).decode().partition("{")
     return bool(brace) and rest.find("}") > 0
 

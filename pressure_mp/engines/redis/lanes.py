@@ -34,7 +34,8 @@ class Lane:
         self._few = _FEW
 
     def is_to_tell(self, kept: bytes, now: float) -> bool:
-        """Whether a call must state how long its reply is kept; ``kept`` belongs to its queue."""
+        """Tell whether a call must state how long to keep its reply; ``kept`` belongs to its
+        queue."""
         return now >= self._told.get(kept, 0.0)
 
     def tell(self, kept: bytes, now: float, until: float) -> None:

@@ -27,6 +27,6 @@ class Listening:
         self._left -= 1
 
     def goes_on(self, inbox: str, seen: int) -> bool:
-        """Whether the client may wait for the next notice without a request."""
+        """Tell whether the client may wait for the next notice without a request."""
         is_it = inbox == self.inbox and seen == self._seen
         return is_it and self._left > 0 and time.monotonic() < self._ends

@@ -10,7 +10,7 @@ from .wire import Carrier
 
 
 def is_missing(reply: Any) -> bool:
-    """Whether the reply says that the server does not have the script."""
+    """Tell whether the reply says that the server does not have the script."""
     return type(reply) is not list and str(reply).startswith("NOSCRIPT")
 
 

@@ -131,7 +131,7 @@ class LoopSession(RedisSession):
         return type(request) is Put and self.binding.durability("put") is not None
 
     def _is_alone(self, request: Request) -> bool:
-        """Whether a call does not go over the shared connection."""
+        """Tell whether a call does not go over the shared connection."""
         if not isinstance(request, Put):
             return False
         return self._is_durable(request) or sum(map(len, request.items)) >= LARGE
@@ -380,6 +380,6 @@ def _check(op: str, reply: Reply) -> None:
 
 
 def _is_at_once(args: tuple[Any, ...]) -> bool:
-    """Whether the arguments are of a call of ``Turns`` that neither waits nor holds a role."""
+    """Tell whether the arguments are of a call of ``Turns`` that neither waits nor holds a role."""
     mode, turn = args[-3:-1]
     return mode in (TRY, NOW) and turn == FIRST

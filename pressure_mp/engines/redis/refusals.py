@@ -102,7 +102,7 @@ async def _wrong_key(binding: RedisBinding, op: str, wire: Carrier) -> str | Non
 
 
 def _is_count(value: bytes) -> bool:
-    """Whether the server can increment this value."""
+    """Tell whether the server can increment this value."""
     digits = value.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 19 or b"%d" % int(value) != value:
         return False

@@ -1,4 +1,4 @@
-"""When the operations of this process check whether the holders of a queue's roles live."""
+"""Decide when this process checks whether the holders of a queue's roles live."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RoleChecks:
         self._waiting = {}
 
     def is_due(self) -> bool:
-        """Whether it is time; then the caller checks, and is the only one until the next time."""
+        """Tell whether the caller is to check now: one caller each time."""
         now = time.monotonic()
         if now < self._next:
             return False

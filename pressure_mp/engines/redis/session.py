@@ -155,7 +155,7 @@ class RedisSession:
         self._give_wire_back(wire)
 
     def _is_beside(self, op: str) -> bool:
-        """Whether a call is not made over the operation's own connection."""
+        """Tell whether a call is not made over the operation's own connection."""
         return bool(self._parked or (op in REJECTING and self.taken))
 
     def _idle_wire(self, op: str, args: tuple[Any, ...]) -> Carrier | None:

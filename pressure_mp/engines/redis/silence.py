@@ -52,8 +52,8 @@ class Health:
         self._is_asking = False
 
     async def has_answered(self, open: Open, address: RedisAddress, since: float) -> bool:
-        """Whether the server has answered a question sent after ``since``, on the monotonic clock.
-        Asks it if no other call is asking: blocks for 5 s to connect and 5 s for the answer."""
+        """Tell whether the server answered a question sent after ``since``, on the monotonic clock.
+        Asks if no other call does: blocks for 5 s to connect and 5 s for the answer."""
         if self._answered <= since and not self._is_asking:
             self._is_asking = True
             try:

@@ -285,8 +285,8 @@ class Wire(Carrier):
         self._finish_unread(ConnectionError("the connection was closed before its reply came"))
 
     async def is_lost(self, since: float) -> bool:
-        """Whether the server answers over another connection to a command that was sent after the
-        last bytes came over this one. Blocks for 5 s to connect there, and for 5 s until it
+        """Tell whether the server answers over another connection to a command that was sent after
+        the last bytes came over this one. Blocks for 5 s to connect there, and for 5 s until it
         answers."""
         if not self.id:  # it is not greeted, and so not in use
             return False
@@ -337,7 +337,7 @@ class Wire(Carrier):
 
     @abstractmethod
     def is_stale(self) -> bool:
-        """Whether the server hung up, or sent bytes without a command, while this was idle."""
+        """Tell whether the server hung up, or sent bytes without a command, while this was idle."""
 
     @abstractmethod
     def close(self) -> None:

@@ -61,7 +61,7 @@ class Below(Protocol):
         BrokerUnavailable, BrokerError."""
 
     def were_moved(self, end: float | None) -> bool:
-        """Whether :meth:`add_moved` was ever called; raises what :meth:`add_moved` raises."""
+        """Tell whether :meth:`add_moved` was ever called; raises what :meth:`add_moved` raises."""
 
 
 class SharedBinding:

@@ -232,8 +232,8 @@ class SharedItems:
         return HandedOut(handed if ended is None else ended)
 
     def _is_reserved(self, reader: str) -> bool:
-        """Whether another reader has reserved the items. Ends the reservation of a reader that has
-        ended, or whose lease has."""
+        """Tell whether another reader has reserved the items. Ends the reservation of a reader that
+        has ended, or whose lease has."""
         reading = self.ring.reading
         if reading is None or reading.reader == reader:
             return False

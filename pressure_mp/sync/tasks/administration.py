@@ -1,4 +1,4 @@
-"""What an administrator does with a queue of tasks: look, and put right."""
+"""Administer a queue of tasks."""
 
 from __future__ import annotations
 

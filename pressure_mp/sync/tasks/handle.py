@@ -1,4 +1,4 @@
-"""What producers, workers and administrators of a queue of tasks share."""
+"""The common base of all handles of threads to a queue of tasks."""
 
 from __future__ import annotations
 

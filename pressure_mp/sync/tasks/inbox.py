@@ -24,7 +24,7 @@ DEFAULT_LEASE = 60.0
 
 
 class BaseInbox:
-    """What both worlds have, that of threads and asyncio."""
+    """The part of an inbox that threads and asyncio share."""
 
     def __init__(self, queue: TaskAttachment, lease: float, takes: bool) -> None:
         self._at = queue

@@ -1,4 +1,4 @@
-"""What a producer does with a queue of tasks: put them, and wait until they are processed."""
+"""Put tasks, and wait until they are processed."""
 
 from __future__ import annotations
 

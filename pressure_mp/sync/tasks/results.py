@@ -1,4 +1,4 @@
-"""What came of tasks: of one, of many, and in an inbox."""
+"""Wait for the results of tasks."""
 
 from __future__ import annotations
 

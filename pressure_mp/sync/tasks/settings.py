@@ -1,4 +1,4 @@
-"""What users state of a queue of tasks."""
+"""The settings that users state for a queue of tasks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def make(
 
 
 def _bound(name: str, given: int | None) -> int:
-    """A number that is 1 or more; 0 for None."""
+    """Return a number that is 1 or more; 0 for None."""
     if given is None:
         return 0
     return integer(name, given, 1, "an int or None")

@@ -1,4 +1,4 @@
-"""What a worker does with a queue of tasks: take them, and say what became of them."""
+"""Take and settle tasks."""
 
 from __future__ import annotations
 

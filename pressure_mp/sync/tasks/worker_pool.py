@@ -121,7 +121,7 @@ class WorkerPool:
             raise self._error
 
     def _watch(self, working: int) -> None:
-        """Until all threads have ended, or the time is up that the tasks in hand have."""
+        """Wait until all threads have ended, or the tasks in hand have no more time."""
         deadline = None
         while working and (deadline is None or time.monotonic() < deadline):
             for work in list(self._in_hand.values()):
@@ -178,7 +178,7 @@ class WorkerPool:
         self._news.put(number)
 
     def _work(self, job: Job) -> None:
-        """A thread's life. A task is acknowledged by the take of the next one: one round trip."""
+        """Take and process tasks. One round trip acknowledges a task and takes the next."""
         done = None
         try:
             while not self._is_ending():
@@ -221,7 +221,7 @@ class WorkerPool:
         return None
 
     def _finish(self, done: Task[Any]) -> None:
-        """The last task is acknowledged by itself."""
+        """Acknowledge the last task."""
         try:
             done.ack()
         except TaskError as error:
@@ -270,7 +270,7 @@ class WorkerPool:
 
 
 def _handlers() -> dict[signal.Signals, Any]:
-    """The handlers of the signals that end a run, where they are not ignored."""
+    """Return the handlers of the signals that end a run, where they are not ignored."""
     found = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     return {number: handler for number, handler in found.items() if handler != signal.SIG_IGN}
 

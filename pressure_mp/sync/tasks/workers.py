@@ -1,4 +1,4 @@
-"""What a queue of tasks offers to workers: handlers, run in threads on the tasks that come."""
+"""Run handlers in threads on the tasks of a queue."""
 
 from __future__ import annotations
 

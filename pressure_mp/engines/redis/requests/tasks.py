@@ -137,7 +137,7 @@ def _read_taken(request: t.TakeTasks, reply: Reply) -> t.TakenTasks | None:
 
 
 def _is_idle(reply: Reply) -> bool:
-    """Whether the reply of ``next`` says that no task is ready, and that the caller may wait."""
+    """Tell whether the reply of ``next`` says that no task is ready, so the caller may wait."""
     return len(reply) == 2 and b" " in reply[1]
 
 
