@@ -251,7 +251,7 @@ class _Mover:
         self._misses += 1
         if self._misses == _MOST_MISSES:
             raise click.ClickException(
-                f"others put into {self._queue.name!r} and get from it all the time: stop them, "
+                f"other programs put into {self._queue.name!r} and get from it: stop them, "
                 "and then move the rest"
             )
         self._next.clear()

@@ -79,10 +79,10 @@ class Client:
         self._closed: str | None = None
         #: The reason why no call can be done any more.
         self.broken: str | None = None
-        self.tell: Callable[[], None] = _tell_nobody
+        self.tell: Callable[[], None] = _tell_no_listener
         #: Called, under the lock, when there may be space; for callers that do not wait in a
         #: thread.
-        self.tell_fewer: Callable[[], None] = _tell_nobody
+        self.tell_fewer: Callable[[], None] = _tell_no_listener
 
     def _make_lock(self) -> None:
         # Re-entrant: a finalizer may close it in the midst of anything.
@@ -458,5 +458,5 @@ class Client:
             future.set_exception(error)
 
 
-def _tell_nobody() -> None:
+def _tell_no_listener() -> None:
     pass

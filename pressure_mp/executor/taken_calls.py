@@ -227,5 +227,5 @@ def _untold(done: list[Call]) -> list[Call]:
 
 def _say_late(error: TaskError, number: int) -> None:
     _log.warning(
-        "what came of %d calls came too late, and they may run again; the first: %s", number, error
+        "%d calls were acknowledged too late, and may run again; the first: %s", number, error
     )

@@ -92,6 +92,6 @@ def check_durable(options: Options, address: Address) -> None:
         )
     if options.durability == UNCONFIRMED and not address.capabilities.relaxed:
         raise ArgumentError(
-            f"durability='off' is for postgresql://; what is at {address.scheme}:// is as "
+            f"durability='off' is for postgresql://; an item at {address.scheme}:// is as "
             "durable as the server's settings make it: leave it out"
         )

@@ -211,7 +211,7 @@ def test_a_server_that_removes_keys_is_named_and_one_that_is_full_says_so(name):
         with server.client() as client:
             client.config_set("maxmemory-policy", "noeviction")
         queue = Queue(0, name, url=server.url)
-        with pytest.raises(BrokerFull, match=r"no memory left .*Get items, purge queues"):
+        with pytest.raises(BrokerFull, match=r"no memory left .*Get items, purge unused queues"):
             queue.put_many([bytes(100_000)] * 100)
         assert queue.get() == bytes(100_000)
     finally:

@@ -75,7 +75,7 @@ def test_a_directory_of_another_user_is_refused(place):
 def test_a_directory_that_others_may_write_to_is_refused(place, mode):
     place.chmod(mode)
     text = refused(place)
-    assert "can be written to by others" in text
+    assert "can be written to by other users" in text
     assert f"chmod go-w {place}" in text
     assert list(place.iterdir()) == []
 

@@ -297,7 +297,7 @@ def test_a_web_server_is_no_broker(name, login):
 def test_a_port_that_says_nothing_is_named_with_that(name):
     with speaking(lambda connection: connection.recv(1) and time.sleep(5)) as port:
         url = f"redis://127.0.0.1:{port}?socket_connect_timeout=0.1"
-        with pytest.raises(BrokerUnavailable, match=rf":{port}/0.*says nothing for 0\.1 s"):
+        with pytest.raises(BrokerUnavailable, match=rf":{port}/0.*does not answer for 0\.1 s"):
             Queue(name=name, url=url, reconnect=0)
 
 

@@ -288,9 +288,9 @@ def _answers(socket_path: str) -> bool:
     except supervisor.StrangerError as error:
         raise EmbeddedServerError(
             f"the embedded server on {socket_path} belongs to "
-            f"{private_directories.user(error.uid)}, not of "
-            f"{private_directories.user(os.geteuid())}, who uses it: use a directory that is yours "
-            f"alone, and unset {_VARIABLE} if it names that socket"
+            f"{private_directories.user(error.uid)}, not to "
+            f"{private_directories.user(os.geteuid())}: use a directory that is yours alone, "
+            f"and unset {_VARIABLE} if it names that socket"
         ) from None
     except OSError as error:
         raise EmbeddedServerError(f"cannot connect to {socket_path}: {error}") from error

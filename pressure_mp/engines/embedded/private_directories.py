@@ -24,14 +24,16 @@ def check(path: str) -> None:
     finally:
         os.close(fd)
     if found.st_uid != os.geteuid():
-        raise _refusal(path, found, f"does not belong to {user(os.geteuid())}, who uses it")
+        raise _refusal(
+            path, found, f"does not belong to {user(os.geteuid())}, the user of this process"
+        )
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise _refusal(path, found, "can be written to by others", f"; or chmod go-w {path}")
+        raise _refusal(path, found, "can be written to by other users", f"; or chmod go-w {path}")
     above = os.path.dirname(path)
     while above != path:
         found = os.stat(above)
         if found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX:
-            raise _refusal(above, found, "can be written to by everybody, who could replace it")
+            raise _refusal(above, found, "can be written to, and so replaced, by every user")
         path, above = above, os.path.dirname(above)
 
 

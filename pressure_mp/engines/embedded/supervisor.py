@@ -391,7 +391,7 @@ def _wait_until_ready(server: subprocess.Popen[bytes], directory: str, unused: U
             sys.exit(f"it ended with status {server.returncode}\n{_log_tail(directory)}")
         elif time.monotonic() > deadline:
             sys.exit(f"no answer within {START_SECONDS:.0f} s\n{_log_tail(directory)}")
-    sys.exit("nobody waits for it any more")
+    sys.exit("no process waits for it any more")
 
 
 def _ping_or_nothing(socket_path: str) -> bytes:

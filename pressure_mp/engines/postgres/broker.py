@@ -134,7 +134,7 @@ def _examine(settings: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(
             "fsync",
             "off",
-            "Nothing is sure to be on the disk: when the machine stops, the database may be "
+            "No write is sure to be on the disk: when the machine stops, the database may be "
             "damaged.",
             "Set fsync = on in postgresql.conf.",
         )

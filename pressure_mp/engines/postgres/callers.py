@@ -66,7 +66,7 @@ def _kind(one: object) -> str:
 def check(connection: AnyConnection, name: str) -> None:
     """Raise ArgumentError unless a transaction is under way, or begins with the next statement;
     ``name`` is the queue's."""
-    refused = f"what is done to queue {name!r} cannot be part of a transaction of this connection: "
+    refused = f"a call on queue {name!r} cannot be part of a transaction of this connection: "
     if connection.closed:
         raise ArgumentError(refused + "it is closed")
     status = connection.info.transaction_status

@@ -93,9 +93,9 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
     if state == MADE_BEFORE and "calls_pkey" in text:
         return MadeBefore(text)
     if _NOT_NOW.fullmatch(state) or _AGAIN.fullmatch(state):
-        return NotNow(f"the database at {shown} cannot do it now: {text}")
+        return NotNow(f"the database at {shown} is not ready: {text}")
     if state == _READ_ONLY:
-        return ReadOnly(f"the database at {shown} cannot do it now: {text}")
+        return ReadOnly(f"the database at {shown} is not ready: {text}")
     if _NOT_INSTALLED.fullmatch(state):
         return NotInstalled(
             f"the database at {shown} has no schema {schema} of this version ({text}): install it "
@@ -104,7 +104,7 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
     if state in _FULL:
         return BrokerFull(
             f"the database at {shown} has no space left: {text}. Nothing was done. Get items, "
-            "purge queues that nobody needs, or give the server more space"
+            "purge unused queues, or give the server more space"
         )
     if state in ("42P05", "26000"):
         return NotPrepared(
@@ -118,7 +118,7 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         return error
     advice = "nothing was done"
     if state == "57014":
-        advice = "its statement_timeout, or somebody, ended the statement: " + advice
+        advice = "its statement_timeout, or a pg_cancel_backend(), ended the statement: " + advice
     elif state == "55P03":
-        advice = "its lock_timeout is shorter than others needed at this queue: " + advice
+        advice = "its lock_timeout is shorter than other calls kept this queue locked: " + advice
     return BrokerError(f"{refused}; {advice}")

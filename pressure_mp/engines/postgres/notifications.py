@@ -39,7 +39,7 @@ async def connect_to_listen(wire: Wire, address: PostgresAddress) -> None:
         wire.close()
         raise BrokerUnavailable(
             f"listen={address.listen} in the URL leads to another server or database than "
-            f"{address.url}, and nothing of these queues is told there"
+            f"{address.url}, which sends no notifications of these queues"
         )
 
 

@@ -136,7 +136,7 @@ class BaseTransactionSession(SessionDefaults):
         status, info, items, xid = row
         if status == "isolation":
             raise ArgumentError(
-                f"what is done to queue {binding.name!r} cannot be part of this transaction, which "
+                f"a call on queue {binding.name!r} cannot be part of this transaction, which "
                 f"is {json.loads(info).upper()}: at its commit it would see the queue as it was "
                 "when it began, and fail. Use READ COMMITTED"
             )
@@ -171,7 +171,7 @@ class TransactionSession(BaseTransactionSession):
         return finish(self._call(request, end))
 
     def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"nobody waits in a transaction: {later}")
+        raise AssertionError(f"no call waits in a transaction: {later}")
 
     def end(self) -> None:
         finish(self._end())
@@ -200,7 +200,7 @@ class AsyncTransactionSession(BaseTransactionSession):
         return await self._call(request, end)
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"nobody waits in a transaction: {later}")
+        raise AssertionError(f"no call waits in a transaction: {later}")
 
     async def end(self) -> None:
         await self._end()

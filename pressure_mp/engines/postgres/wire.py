@@ -211,7 +211,7 @@ class Wire(ABC):
         """Send all."""
         while self.pgconn.flush():
             if not await self.ready(False, _left(end)):
-                raise OperationalError("the server takes nothing")
+                raise OperationalError("the server accepts no more bytes")
 
     async def _wait_on(self, end: float | None) -> None:
         """Check the connection when nothing came for some time: raise OperationalError when the

@@ -163,7 +163,7 @@ class BlockingSession:
         wire, self._ahead = ahead.wire, None
         try:
             if not ahead.is_sent:
-                raise ConnectionError("what was to be sent over it was not, or not wholly")
+                raise ConnectionError("a command was not sent, or not all of it")
             read = finish(wire.read(limit))
             reply = finish(wire.read(limit))
             if is_missing(reply):  # the next call of it is done
@@ -198,7 +198,7 @@ class BlockingSession:
         it and returned that this one comes. Send the call again, under the same number, if it is
         not known whether it was sent."""
         wire = sent.wire
-        reply: Any = ConnectionError("what was to be sent over it was not, or not wholly")
+        reply: Any = ConnectionError("a command was not sent, or not all of it")
         try:
             if read_before():
                 reply = wire.exchange_now(b"")

@@ -60,7 +60,7 @@ def _until_silent(own: socket.socket) -> Callable[[int], bytes]:
         except TimeoutError as error:
             if error.errno is not None:
                 raise
-            raise BlockingIOError("nothing comes") from None
+            raise BlockingIOError("no byte came") from None
         finally:
             own.settimeout(None)
 
@@ -121,9 +121,7 @@ class BlockingWire(Wire):
             finish(self._ask(time.monotonic() - SILENCE))
             return finish(self._read(None))
         except hiredis.ProtocolError as error:
-            raise ConnectionError(
-                f"the server sent something that is not a reply: {error}"
-            ) from None
+            raise ConnectionError(f"the server sent bytes that are no reply: {error}") from None
         return reply
 
     def send_now(self, packed: bytes) -> None:
@@ -181,7 +179,7 @@ class BlockingWire(Wire):
             poll.register(self._socket, select.POLLIN)
             if not poll.poll(GRACE * 1000) and self.unsent() >= before:
                 raise ConnectionResetError(
-                    "nothing comes over a connection to a server that answers over others"
+                    "the server answers over other connections, but not over this one"
                 )
 
     def is_stale(self) -> bool:

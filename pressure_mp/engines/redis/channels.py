@@ -120,7 +120,7 @@ class SharedConnection(asyncio.Protocol):
         is_stale = wire.is_stale()
         self._transport.set_protocol(self)
         if is_stale:
-            self._break("the server closed the connection, or sent what nobody asked for")
+            self._break("the server closed the connection, or sent a reply without a request")
 
     @property
     def is_usable(self) -> bool:
@@ -213,7 +213,7 @@ class SharedConnection(asyncio.Protocol):
         self._close_if_left()
 
     def _fall_silent_for_good(self) -> None:
-        self._break("nothing comes over a connection to a server that answers over others")
+        self._break("the server answers over other connections, but not over this one")
 
     def _close_if_left(self) -> None:
         if self._is_silent and all(slot.is_abandoned for slot in self._slots):
@@ -246,7 +246,7 @@ class SharedConnection(asyncio.Protocol):
         except hiredis.ProtocolError:
             self._break(str(NoReply(data)))
         except IndexError:
-            self._break("the server sent a reply that nobody asked for")
+            self._break("the server sent a reply without a request")
         if self._is_silent:
             self._close_if_left()
 

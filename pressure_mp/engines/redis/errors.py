@@ -53,7 +53,7 @@ def refusal(text: str, address: RedisAddress, what: str) -> BrokerError:
     if text.startswith(("OOM ", "-OOM ")) or " OOM " in text:
         return BrokerFull(
             f"the broker at {address.url} has no memory left for {what} ({text}). Nothing was "
-            "done. Get items, purge queues that nobody needs, or raise its maxmemory; with a "
+            "done. Get items, purge unused queues, or raise its maxmemory; with a "
             "maxsize a queue makes its producers wait before that"
         )
     advice = ""

@@ -73,7 +73,7 @@ class LoopSession(RedisSession):
             if self.found is not None:  # the caller gets the items, and is cancelled afterwards
                 postponed.add()
                 raise BrokerUnavailable(
-                    "the call was cancelled: others remove what is left"
+                    "the call was cancelled: the next sweep removes what is left"
                 ) from None
             taken = await self._put_back(request, waits=not is_unknown(error))
             if taken is None:

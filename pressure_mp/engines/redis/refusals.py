@@ -31,7 +31,7 @@ def stale(binding: RedisBinding, lane: bytes) -> BrokerError:
     """Make the error for a call that the server took for an old one."""
     return BrokerError(
         f"queue {binding.name!r} cannot be used by this connection: key "
-        f"{binding.kept(lane).decode()!r} holds what no pressure client writes there; delete it"
+        f"{binding.kept(lane).decode()!r} has a value that no client writes; delete it"
     )
 
 
@@ -65,8 +65,8 @@ async def translate(
         is_mended = binding.discipline == "tasks"
         advice = "doctor --fix` puts it right" if is_mended else "doctor` says what to do"
         return IncompleteQueueError(
-            f"queue {queue!r} has lost its key `{lost[1]}`, or a part of it: the server removed "
-            f"it, or somebody did; `pressure-mp {advice}"
+            f"queue {queue!r} has lost its key `{lost[1]}`, or a part of it: the server or "
+            f"another program removed it; `pressure-mp {advice}"
         )
     if any(sign in text for sign in _WRONG_VALUE):
         wrong = await _wrong_key(binding, op, wire)

@@ -357,7 +357,7 @@ class RedisSession:
             if not ends:
                 raise
         if self._is_overdue:  # and the server has replied to another call since
-            raise ConnectionResetError("the server has ended a wait, and nothing came of that")
+            raise ConnectionResetError("the server ended a wait, but sent no reply")
         pause = _FIRST_PAUSE
         while pause < TICK:
             await wire.send_nothing()
@@ -366,7 +366,7 @@ class RedisSession:
             except TimeoutError:
                 pause *= 2
         self._is_overdue = True
-        raise TimeoutError("a wait is over, and the server says nothing")
+        raise TimeoutError("the server does not reply after a wait that is over")
 
     async def _abandon(self) -> None:
         """End an outstanding wait, and give a role back that was granted meanwhile."""
@@ -405,7 +405,7 @@ class RedisSession:
                 return await wire.read(_PAUSE)
             except TimeoutError:
                 pass
-        raise TimeoutError(f"no end of a wait after {_MOST_UNBLOCKS} words")
+        raise TimeoutError(f"the server did not end a wait after {_MOST_UNBLOCKS} requests")
 
     def _discard(self) -> None:
         if self._wire is not None:

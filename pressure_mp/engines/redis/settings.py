@@ -135,7 +135,7 @@ def _of_state(told: Mapping[str, str]) -> Iterator[Finding]:
             "used_memory",
             str(used),
             f"The server's memory is nearly full (its limit is {limit} bytes).",
-            "Get items, purge queues that nobody needs, or raise maxmemory.",
+            "Get items, purge unused queues, or raise maxmemory.",
             loses=False,
         )
     if told.get("evicted_keys", "0") != "0":

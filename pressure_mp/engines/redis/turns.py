@@ -237,8 +237,8 @@ class Turns:
             advice = f"PressureQueue.unlock({role!r}) puts it back, or delete the queue after that"
         return IncompleteQueueError(
             f"queue {binding.name!r} has lost keys: no client has its {role} role, but "
-            f"`:{role}_free` is missing. The server removed it, or somebody did; items may be "
-            f"missing too. {advice}"
+            f"`:{role}_free` is missing: the server or another program removed it, and items may "
+            f"be missing too. {advice}"
         )
 
 

@@ -157,7 +157,7 @@ class Wire(Carrier):
             return await self.read(timeout)
         except TimeoutError:
             raise TimeoutError(
-                f"it accepts the connection, and then says nothing for {timeout:g} s"
+                f"it accepts the connection, and does not answer for {timeout:g} s"
             ) from None
         except connecting.NoReply:
             raise
