@@ -1,5 +1,4 @@
-"""The items that this process has in flight from one queue, and which of them the next
-``task_done()`` is for."""
+"""Keep the items that this process has in flight from one queue; choose the next to acknowledge."""
 
 from __future__ import annotations
 
@@ -87,8 +86,7 @@ class Transaction(Protocol):
 
 
 class Asking:
-    """One call that acknowledges: the item that it asks about, and ``who`` asks, as in
-    ``Claim``."""
+    """A call that acknowledges, and the item that it asks about; ``who`` is as in ``Claim``."""
 
     __slots__ = ("held", "who")
 

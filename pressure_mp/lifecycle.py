@@ -73,7 +73,7 @@ _CHILD = (
     Step(Moment.IN_CHILD, "forget the thread of leases", "it does not run here; before leases are"),
     Step(Moment.IN_CHILD, "forget leases", "the parent holds them"),
     Step(Moment.IN_CHILD, "forget users of anonymous queues", "the child is a user of its own"),
-    Step(Moment.IN_CHILD, "forget what is unsent", "the parent sends it"),
+    Step(Moment.IN_CHILD, "forget unsent items", "the parent sends it"),
     Step(Moment.IN_CHILD, "forget senders", "their threads are not there; before buffers"),
     Step(Moment.IN_CHILD, "forget buffers", "the parent sends and hands out their items"),
     Step(Moment.IN_CHILD, "close descriptors", "a byte read here would be missing in the parent"),

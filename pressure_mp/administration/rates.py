@@ -90,7 +90,7 @@ class BrokerRates:
         self._broker = broker
         self.queues: dict[Key, QueueRates] = {}
         self._ages = Ages()
-        #: The names of the queues whose consumers hold others up.
+        #: The names of the queues with consumers that delay other queues.
         self.slow: set[str] = set()
 
     def update(self) -> None:

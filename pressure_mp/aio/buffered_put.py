@@ -33,7 +33,7 @@ from ..handles.objects import ObjectAttachment
 
 #: After so many puts through a handle, a put lets other tasks run: also the task that sends.
 _PUTS_IN_A_ROW = 100
-#: Seconds for which a task that is cancelled sends what is left.
+#: Seconds for which a cancelled task still sends items.
 _LAST_SECONDS = 2.0
 
 #: Runs an operation on a handle's queue.

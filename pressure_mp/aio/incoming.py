@@ -149,7 +149,7 @@ class Reserving(DirectGet):
             try:
                 at_exit.say(lease.engine, lambda options: lease.run_within(options, window.end()))
             except PressureError:
-                pass  # others see that this process has ended
+                pass  # other processes see that this one has ended
         if not window.holds and self._hand_outs is not None:
             self._hand_outs.end()
 

@@ -36,7 +36,7 @@ _LINGER = 3.0
 LAST_TRY = 1.0
 
 
-class Leased(Protocol):
+class LeasedItems(Protocol):
     """The items or tasks of a queue that this process has under the lease."""
 
     lease: Lease
@@ -67,10 +67,10 @@ class Leased(Protocol):
 
 
 class Lease:
-    """The lease, and when it is to be renewed. As a context: this process waits for items that
-    others have."""
+    """The lease, and when it is to be renewed. As a context: this process waits for items of other
+    processes."""
 
-    def __init__(self, engine: Engine, name: str, discipline: str, leased: Leased) -> None:
+    def __init__(self, engine: Engine, name: str, discipline: str, leased: LeasedItems) -> None:
         self.engine = engine
         self._leased = leased
         self._queue = name, discipline
@@ -84,7 +84,6 @@ class Lease:
         self.reset()
 
     def reset(self) -> None:
-        """See :class:`Leased`."""
         self._waiting: set[object] = set()  # threads and asyncio tasks, in an operation
         self._look_until = 0.0
         self._doubtful: dict[int, float] = {}
@@ -176,12 +175,10 @@ class Lease:
     # Looking
 
     def renewal(self) -> QueueRenewal | None:
-        """See :class:`lease_thread.Leased`."""
         renew = self._leased.renewal()
         return renew and QueueRenewal(*self._queue, self._length, renew)
 
     def look(self, there: Attendance | None = None) -> bool:
-        """See :class:`lease_thread.Leased`."""
         self.looked = time.monotonic()
         try:
             self._leased.renew_and_return(there)
@@ -203,12 +200,12 @@ class Lease:
         """Return the processes to look at. Of many on this host these are some at each look, and
         all whose pid does not exist. Else many processes would do nothing but look at each
         other."""
-        everybody = list(others.items())
-        if len(everybody) <= _AT_ONE_LOOK:
-            return everybody
-        first = self._looked_at % len(everybody)
+        owners = list(others.items())
+        if len(owners) <= _AT_ONE_LOOK:
+            return owners
+        first = self._looked_at % len(owners)
         self._looked_at = first + _AT_ONE_LOOK
-        turned = everybody[first:] + everybody[:first]
+        turned = owners[first:] + owners[:first]
         rest = [one for one in turned[_AT_ONE_LOOK:] if not is_there(one[0])]
         return turned[:_AT_ONE_LOOK] + rest
 
@@ -233,7 +230,6 @@ class Lease:
     # The end
 
     def leave(self) -> bool:
-        """See :class:`lease_thread.Leased`."""
         if not (self._doubtful or self._leased.has_something):
             return True
         try:
@@ -256,7 +252,7 @@ def _caller() -> object:
     return threading.get_ident()
 
 
-Kind = TypeVar("Kind", bound=Leased)
+Kind = TypeVar("Kind", bound=LeasedItems)
 
 _lock = threading.RLock()
 _all: weakref.WeakValueDictionary[tuple[int, str, str], Any] = weakref.WeakValueDictionary()

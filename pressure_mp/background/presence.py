@@ -41,7 +41,7 @@ class Reader(Protocol):
 
 
 class Presence:
-    """This process in one queue. As a context: it waits for items that others have."""
+    """What this process has in one queue. As a context: it waits for items of other processes."""
 
     def __init__(self, engine: Engine, name: str, discipline: str) -> None:
         self.operations = DeliveryOperations(name, discipline)
@@ -64,7 +64,6 @@ class Presence:
 
     @property
     def has_something(self) -> bool:
-        """See :class:`~.lease.Leased`."""
         return bool(self.is_holding or self._producers or self._retires or self._undone)
 
     def __enter__(self) -> None:
@@ -76,12 +75,10 @@ class Presence:
     # What was taken
 
     def drop(self, claim: Claim) -> None:
-        """See :class:`~.lease.Leased`."""
         for seq in claim.seqs:
             self.in_flight.discard(seq)
 
     def requeue_of(self, call: int) -> Operation[Any]:
-        """See :class:`~.lease.Leased`."""
         return self.operations.requeue(incarnation(), call=call)
 
     def take_back(self, taken: TakeBack) -> None:
@@ -164,11 +161,9 @@ class Presence:
     # Looking
 
     def renewal(self) -> Renew:
-        """See :class:`~.lease.Leased`."""
         return Renew(incarnation(), self.is_holding, bool(self._producers))
 
     def renew_and_return(self, there: Attendance | None) -> None:
-        """See :class:`~.lease.Leased`."""
         run = self.lease.run_now
         self.lease.requeue_doubtful()
         self._undo()
@@ -196,7 +191,6 @@ class Presence:
                 self._readers.add(reader)
 
     def say_farewell(self) -> None:
-        """See :class:`~.lease.Leased`."""
         for reader in list(self._readers):
             reader.leave(self)
         held = self.is_holding or self.lease.has_doubts

@@ -28,8 +28,8 @@ MOST_UNSURE = 10_000
 
 
 class Takers:
-    """This process in a queue of tasks, and the other takers that it sees. As a context: it waits
-    for tasks that others have."""
+    """What this process has in a queue of tasks. As a context: it waits for tasks of other
+    processes."""
 
     def __init__(self, engine: Engine, name: str, discipline: str = TASKS) -> None:
         self._operations = TaskLeaseOperations(name)
@@ -53,7 +53,6 @@ class Takers:
 
     @property
     def has_something(self) -> bool:
-        """See :class:`~.lease.Leased`."""
         with self._guard:
             self._forget_overdue()
             return bool(self._held)
@@ -68,12 +67,10 @@ class Takers:
         return self._held.get(task, (0, 0.0))[0]
 
     def drop(self, claim: Claim) -> None:
-        """See :class:`~.lease.Leased`."""
         with self._guard:
             self._lose([(task, claim.call) for task in list(self._held)])
 
     def requeue_of(self, call: int) -> Operation[Any]:
-        """See :class:`~.lease.Leased`."""
         return self._operations.requeue(incarnation(), _LOST, call=call)
 
     def keep(
@@ -118,14 +115,12 @@ class Takers:
                 self._held.pop(task, None)
 
     def doubt(self, call: int) -> None:
-        """See :class:`~.lease.Lease`."""
         self.lease.doubt(call)
 
     def renewal(self) -> None:
-        """See :class:`~.lease.Leased`."""
+        """See :class:`~.lease.LeasedItems`."""
 
     def renew_and_return(self, there: object) -> None:
-        """See :class:`~.lease.Leased`."""
         me, run = incarnation(), self.lease.run_now
         self.lease.requeue_doubtful()
         there = run(self._operations.renew(me, self.has_something))
@@ -135,7 +130,6 @@ class Takers:
                 run(self._operations.requeue(other, error, seen=until))
 
     def say_farewell(self) -> None:
-        """See :class:`~.lease.Leased`."""
         self.lease.reset()
         self.reset()
         self.lease.run_now(self._operations.requeue(incarnation(), _GONE))

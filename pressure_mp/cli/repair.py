@@ -32,7 +32,7 @@ time_limit = click.option(
     help="How long to wait while a client of another implementation of the protocol uses the "
     "queue; then end with status 3.",
 )
-#: Seconds between two checks whether all is done, and before a message says what is left.
+#: Seconds between two checks whether all is done, and before a message about the rest.
 _INTERVAL, _QUIET = 0.2, 1.0
 
 

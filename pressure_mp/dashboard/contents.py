@@ -12,7 +12,7 @@ _LARGEST, _LONGEST, _MOST_OPCODES = 1 << 18, 2_000, 200
 
 
 def mark_of(item: bytes) -> str:
-    """Return a text that tells an item that was set aside from others."""
+    """Return a text that identifies an item that was set aside."""
     return hashlib.sha256(item).hexdigest()
 
 

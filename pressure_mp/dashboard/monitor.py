@@ -30,7 +30,7 @@ class View:
     """All queues, as they were at the last update."""
 
     queues: dict[Key, QueueRates] = field(default_factory=dict)
-    #: The names of the queues whose consumers hold others up.
+    #: The names of the queues with consumers that delay other queues.
     slow: frozenset[str] = frozenset()
     #: When that update began, on the monotonic clock; 0 for never.
     at: float = 0.0
@@ -139,7 +139,7 @@ class Monitor:
 
 
 def by_waiting(queues: Iterable[QueueRates]) -> list[QueueRates]:
-    """Sort queues: by how many clients wait, then by who waits longest, then by depth and name."""
+    """Sort queues: by the number of waiting clients, the longest wait, the depth and the name."""
     return sorted(
         queues,
         key=lambda one: (

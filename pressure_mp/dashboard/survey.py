@@ -1,4 +1,4 @@
-"""Find the processes that use queues, and the queues that lead to others."""
+"""Find the processes that use queues, and the queues that lead to further queues."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ def parse(
     variables: Mapping[str, str] = _NOTHING_SAID,
     origin: str = "",
 ) -> Address:
-    """Read a broker's URL. ``variables`` are those of the environment; ``origin`` says in errors
-    where the URL is from. Raises AddressError, without showing a password."""
+    """Read a broker's URL. ``variables`` is the environment; ``origin`` says in errors where the
+    URL is from. Raises AddressError, without showing a password."""
     if not isinstance(url, str):
         raise ArgumentTypeError(f"url is a str, not {type(url).__name__}")
     url = hide(url)

@@ -212,7 +212,6 @@ class Client:
         return future
 
     def cancel(self, future: Future[Any]) -> bool:
-        """See :class:`~.future.CallControl`."""
         if self.is_left:
             return False
         with self._cancelling:
@@ -233,7 +232,6 @@ class Client:
             return future.cancelled()
 
     def is_taken(self, future: Future[Any]) -> bool:
-        """See :class:`~.future.CallControl`."""
         with self._lock:
             if self.is_over or future.id in self._unsent or future.id in self._on_the_way:
                 return False

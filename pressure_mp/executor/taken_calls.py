@@ -41,9 +41,9 @@ class TakenCalls:
         self._longest = 0.0
         #: When several were taken last.
         self._taken = 0.0
-        #: How many were taken at once, and whether others waited behind them.
+        #: How many were taken at once, and whether more waited behind them.
         self._number, self._is_behind = 1, False
-        #: What the other thread holds while it tells the broker something.
+        #: Held by the helping thread while it calls the broker.
         self._helping = threading.Lock()
         self._has_several = threading.Event()
         self._helper: threading.Thread | None = None
@@ -132,7 +132,7 @@ class TakenCalls:
             task.bury(error=f"no call of an executor, but {type(task.data).__name__}")
         except (TaskError, QueueDoesNotExistError):
             pass  # it was removed
-        except BrokerUnavailable as error:  # others do it when this process has ended
+        except BrokerUnavailable as error:  # done when this process has ended
             _log.warning("calls of %r are not given back: %s", self._queue.name, error)
 
     @property
@@ -146,7 +146,7 @@ class TakenCalls:
             unbegun, self._unbegun = self._unbegun, deque()
         try:
             self._release(unbegun)
-        except BrokerUnavailable as error:  # others do it when this process has ended
+        except BrokerUnavailable as error:  # done when this process has ended
             _log.warning("calls of %r are not given back: %s", self._queue.name, error)
 
     def finish(self) -> None:

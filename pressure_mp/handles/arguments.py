@@ -74,7 +74,7 @@ def check_durability(durability: object) -> Durability | None:
 
 
 def check_level(who: str, level: Level, address: Address) -> None:
-    """Raise NotSupportedError if the engine there does not have a level that ``who`` needs."""
+    """Raise NotSupportedError if the engine there lacks a level that ``who`` needs."""
     if level not in address.capabilities.levels:
         raise NotSupportedError(
             f"{who} needs {level.value!r}, a level that the engine of {address.scheme}:// does not "

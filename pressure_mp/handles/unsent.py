@@ -35,9 +35,9 @@ class Failed(Protocol):
 #: Seconds for which another process is made to wait for what this one put.
 _PATIENCE = 5.0
 
-#: Those, and their handles.
+#: The buffers with a failure, and their handles.
 failed: dict[Failed, Any] = {}
-#: All that have something to send just now.
+#: The senders that have something to send now.
 senders: set[Sending] = set()
 
 
@@ -73,4 +73,4 @@ def _after_fork_in_child() -> None:
 
 
 lifecycle.register("send puts for the child", settle_for_others)
-lifecycle.register("forget what is unsent", _after_fork_in_child)
+lifecycle.register("forget unsent items", _after_fork_in_child)

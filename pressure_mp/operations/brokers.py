@@ -50,7 +50,7 @@ def examine_server() -> Operation[list[Finding]]:
 
 
 def identify() -> Operation[str]:
-    """Return an id of these queues, by whatever URL: those of another broker or prefix have
+    """Return an id of these queues, by whatever URL: queues of another broker or prefix have
     another."""
     reply: IdentifyReply = yield Identify()
     return reply

@@ -58,7 +58,7 @@ class Diagnosis(NamedTuple):
         return sum_up(*self[:7], self.in_flight, self.damage)
 
     def explain(self, operation: str) -> str:
-        """Say in one line what is in the way of a ``"put"`` or of a ``"get"``."""
+        """Say in one line what a ``"put"`` or a ``"get"`` waits for."""
         return f"{self._filling()}; {self._detail(self.put if operation == 'put' else self.get)}"
 
     def _filling(self) -> str:

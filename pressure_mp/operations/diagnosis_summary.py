@@ -1,4 +1,4 @@
-"""Sum up the diagnosis of a queue of items in one sentence: what is in the way, and what to do."""
+"""Sum up the diagnosis of a queue of items in one sentence, with what to do."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _with_holders(in_flight: Unacknowledged) -> str:
 
 
 def _stuck(found: _Found) -> str:
-    """Return the sentence for a role that others wait for, with a holder that cannot be known to
+    """Return the sentence for a role that clients wait for, with a holder that cannot be known to
     live."""
     for side in (found.put, found.get):
         holder = side.holder

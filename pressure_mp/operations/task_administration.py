@@ -22,15 +22,13 @@ from ..engines.contract.task_records import Edit, StoredTask
 from ..engines.contract.task_results import Result
 from ..engines.contract.tasks import RenewTaker, RenewTakerReply
 from ..exceptions import TaskNotFound, WrongState
-from ..states import BURIED, NAMES, READY, TAKEN, VOID, WAITING, sources
+from ..states import BURIED, READY, TAKEN, VOID, WAITING, sources
 from .task_queue import DecodedTask
 from .task_settling import UNCHANGED, Subject, TaskSettling
 from .task_stats import TaskStats, TubeStats, count
 
 if TYPE_CHECKING:  # few programs ever ask for it
     from .task_diagnosis import TaskDiagnosis
-
-ALL_STATES = "".join(NAMES)
 
 #: How many places of a state's order one call looks at.
 _PAGE = 500

@@ -14,7 +14,7 @@ class TaskResultStorage(TaskQueueOperations):
     """Stores results, for the operations that take and settle tasks."""
 
     def _store(self, said: bytes | Large) -> Operation[Result]:
-        """Store a large result for a lease; return what is sent when the task is acknowledged."""
+        """Store a large result for a lease; return the bytes to send with the acknowledgement."""
         if not isinstance(said, Large):
             return told(said)
         reply = yield from store(said, None)
@@ -24,5 +24,5 @@ class TaskResultStorage(TaskQueueOperations):
 
 
 def told(said: bytes | Large) -> Result:
-    """Return what is sent when a task is acknowledged, if its result is not stored apart."""
+    """Return the bytes to send with an acknowledgement, if the result is not stored apart."""
     return Result(said) if said and isinstance(said, bytes) else NO_RESULT

@@ -115,7 +115,7 @@ def summary(view: View) -> Child:
 
 
 def bottleneck(view: View) -> Markup | None:
-    """Name the queues whose consumers hold the others up."""
+    """Name the queues with consumers that delay the other queues."""
     slow = [key for key in sorted(view.queues) if key[0] in view.slow]
     if not slow:
         return None

@@ -68,7 +68,7 @@ def _use(use: Use) -> list[Child]:
 
 
 def make_pipeline(context: Context) -> str:
-    """Make the page of the queues that lead to others, with those that hold the others up."""
+    """Make the page of the queues that lead to further queues, with the slow ones."""
     view, survey = context.monitor.view(), context.monitor.survey()
     known = [key for key in survey.sentences if key in view.queues]
     in_use = [key for key in known if _is_in_use(view.queues[key], key, survey)]

@@ -34,7 +34,8 @@ class Session(Protocol):
     found: list[Any] | None
 
     def call(self, request: Request, end: float | None = None) -> Any:
-        """Do a request, atomically and once, and return one of its replies; never block for others.
+        """Do a request, atomically and once, and return one of its replies; never wait for another
+        client.
 
         A session makes one request after the other. In between, its place in line stays as it is;
         only a request with ``waits`` changes it.
@@ -112,8 +113,8 @@ class AsyncSession(Protocol):
 
 
 class Durability(NamedTuple):
-    """What confirms a put before it returns: so many replicas; with 0, the server's own disk; with
-    :data:`UNCONFIRMED` nothing, whatever the server waits for otherwise."""
+    """The confirmation of a put before it returns: by so many replicas; with 0, by the server's own
+    disk; with :data:`UNCONFIRMED` by nothing, whatever the server's settings."""
 
     replicas: int
 

@@ -23,23 +23,19 @@ class EmbeddedAddress(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return self.server.prefix
 
     @property
     def url(self) -> str:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         _, query, options = self.server.url.partition("?")
         return f"embedded://{quote(self.directory)}{query}{options}"
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return Endpoint(self.directory) if self.directory else None
 
     @property
     def capabilities(self) -> Capabilities:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         from . import launcher
 
         private = not self.directory and not launcher.is_inherited()

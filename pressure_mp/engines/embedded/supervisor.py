@@ -408,7 +408,7 @@ def _log_tail(directory: str) -> str:
 
 
 def _report(text: bytes) -> None:
-    # The process that asked for the server may have ended; others may still wait for it.
+    # The process that asked for the server may have ended; other processes may wait for it.
     with suppress(BrokenPipeError):
         os.write(1, text)
 

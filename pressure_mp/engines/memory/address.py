@@ -21,17 +21,14 @@ class MemoryAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return f"memory://{quote(self.name)}"
 
     @property
     def endpoint(self) -> None:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return None
 
     @property
     def capabilities(self) -> Capabilities:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return _CAPABILITIES
 
     def started(self) -> MemoryAddress:

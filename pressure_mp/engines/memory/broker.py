@@ -52,7 +52,6 @@ class MemoryBroker:
         self._end = 0
 
     def call(self, request: Request, caller: Caller) -> Any:
-        """Do a request."""
         do = for_brokers.get(type(request))
         return default_reply(request) if do is None else do(self, request)
 

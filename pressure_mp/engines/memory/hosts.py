@@ -32,7 +32,6 @@ class MemoryHost:
         self._drop = drop
 
     def call(self, request: Request, caller: Caller) -> Any:
-        """Do a request."""
         return for_hosts[type(request)](self, request)
 
     @for_hosts.does(Remember)

@@ -49,7 +49,6 @@ class PostgresAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         user = f"{quote(self.username, safe='')}@" if self.username else ""
         shown = [one for one in self.query.split("&") if one and not urls.is_secret(one)]
         if self.schema != DEFAULT_SCHEMA:
@@ -65,7 +64,6 @@ class PostgresAddress(NamedTuple):
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         found = _ONE_HOST.fullmatch(self.hosts)
         if found is None:
             return None
@@ -74,7 +72,6 @@ class PostgresAddress(NamedTuple):
 
     @property
     def capabilities(self) -> Capabilities:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return _CAPABILITIES
 
     def started(self) -> PostgresAddress:

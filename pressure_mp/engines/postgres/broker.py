@@ -59,7 +59,6 @@ class PostgresBroker:
         return AsyncHostSession(self, self._database.loop_pool)
 
     async def call(self, request: Request, pool: Pool, end: float | None) -> Any:
-        """Do a request."""
         do = for_brokers.get(type(request))
         return default_reply(request) if do is None else await do(self, request, pool, end)
 

@@ -102,7 +102,6 @@ class CallersTransaction:
 
     @property
     def is_over(self) -> bool:
-        """See :class:`~..contract.session.Transaction`."""
         connection = self._connection()
         if self.is_followed or connection is None or connection.closed:
             return True

@@ -70,7 +70,6 @@ class PostgresHost:
         return AsyncHostSession(self, self._database.loop_pool)
 
     async def call(self, request: Request, pool: Pool, end: float | None) -> Any:
-        """Do a request."""
         return await for_hosts[type(request)](self, request, pool, end)
 
     @for_hosts.does(Remember)

@@ -120,13 +120,11 @@ class Together:
 
     @property
     def was_connected(self) -> bool:
-        """See :class:`~.pool.Pool`."""
         return self._pool.was_connected
 
     async def execute(
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> list[Row]:
-        """See :class:`~.pool.Pool`."""
         postponed.check()
         call = _Call(statement, params, timeout)
         self._pool.gather(self._key, call)

@@ -119,7 +119,7 @@ class AsyncPostgresSession(BaseSession):
                 self._place.leave()
 
     def leave_behind(self) -> None:
-        """Have a thread give back what is held: the loop was closed, or this operation's task is
+        """Have a thread give everything back: the loop was closed, or this operation's task is
         garbage, so nothing can be awaited."""
         self._pool.loop.forget(self)
         self.binding.listener.forget(self._ticket)

@@ -46,7 +46,7 @@ _IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())
 
 
 class Bound(session.Bound, Protocol):
-    """The queue of a session, and what is known of its database."""
+    """The queue of a session, and the known facts about its database."""
 
     @property
     def shown(self) -> str: ...

@@ -63,7 +63,6 @@ class RedisAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         shown = self.shown_options()
         user = f"{quote(self.username, safe='')}@" if self.username else ""
         if self.scheme in _TCP:
@@ -88,14 +87,12 @@ class RedisAddress(NamedTuple):
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         if self.scheme in _TCP:
             return Endpoint(self.host, self.port)
         return Endpoint(self.path) if self.path else None
 
     @property
     def capabilities(self) -> Capabilities:
-        """See :class:`~pressure_mp.engines.contract.address.Address`."""
         return _CAPABILITIES
 
     def started(self) -> RedisAddress:

@@ -308,7 +308,6 @@ class BlockingSession:
     def park(
         self, signal: str, timeout: float | None, then: Call | None = None, lasts: float = 0.0
     ) -> bool:
-        """See ``Caller``."""
         if then is not None and then.op not in self.binding.quick:
             then = None
         return finish(self._longer().park(signal, timeout, then, lasts))

@@ -99,7 +99,6 @@ class RedisBroker:
         return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
 
     async def call(self, request: Request, commands: PlainCommands) -> Any:
-        """Do a request."""
         return await for_brokers[type(request)](self, request, commands)
 
     @for_brokers.does(Identify)

@@ -23,7 +23,7 @@ class Waiter(Protocol):
         """See :meth:`pressure_mp.engines.contract.session.Session.wait`."""
 
     async def end(self) -> None:
-        """Give back what is held. Raises nothing."""
+        """Give back all that the operation holds. Raises nothing."""
 
 
 class Caller(Protocol):

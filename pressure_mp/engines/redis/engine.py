@@ -128,15 +128,12 @@ class RedisQueue(RedisBinding):
         return LoopSession(self, self.engine.loop_pool, self.session)
 
     def add_back(self, items: list[bytes], end: float | None) -> None:
-        """See :class:`~..shared.binding.Below`."""
         self._add(0, 0, items, 1, end)
 
     def add_moved(self, moved: Moved, end: float | None) -> None:
-        """See :class:`~..shared.binding.Below`."""
         self._add(moved.first, moved.size, moved.items, 0, end)
 
     def were_moved(self, end: float | None) -> bool:
-        """See :class:`~..shared.binding.Below`."""
         return bool(self._ask("were_moved", (), end)[1])
 
     def _add(

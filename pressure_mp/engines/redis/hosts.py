@@ -67,7 +67,6 @@ class RedisHost:
         return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
 
     async def call(self, request: Request, commands: PlainCommands) -> Any:
-        """Do a request."""
         return await for_hosts[type(request)](self, request, commands)
 
     @for_hosts.does(Remember)

@@ -1,4 +1,4 @@
-"""Tell the keys beside a queue from those of a former queue of its name.
+"""Tell the keys beside a queue from the keys of a former queue of its name.
 
 Scripts that use these keys refuse while they may be a former queue's; see the Lua files
 ``prelude/incarnation`` and ``queue/adopt``. Then ``adopt`` is run, and the call is made again.

@@ -198,7 +198,7 @@ class LoopSession(RedisSession):
             self.leave_behind()
 
     def leave_behind(self) -> None:
-        """Have a thread give back what is held: the loop was closed, or this operation's task is
+        """Have a thread give everything back: the loop was closed, or this operation's task is
         garbage, so nothing can be awaited."""
         self._pool.loop.forget(self)
         wire, self._wire, self._parked = self._wire, None, None

@@ -140,8 +140,7 @@ class Pool:
         self.checkin(wire)
 
     async def uninterrupted(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end, such as giving back what is held, whatever cancels the
-        caller."""
+        """Run a coroutine to its end, such as giving roles back, whatever cancels the caller."""
         return await coroutine
 
     def translate(self, error: BaseException) -> BaseException:

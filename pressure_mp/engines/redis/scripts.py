@@ -189,7 +189,7 @@ EXAMINED_OWN = (
 
 @functools.cache
 def load_for_broker(name: str) -> Script:
-    """Load a script that is not for a single queue: its keys are those of many."""
+    """Load a script that is for many queues, with the keys of all of them."""
     text = (_ROOT / "broker" / f"{name}.lua").read_text(encoding="utf-8")
     return parse(name, text, _read(_ROOT / "prelude"), storage(FIFO))
 

@@ -276,7 +276,6 @@ class RedisSession:
     receives = False
 
     async def accept(self, op: str, args: tuple[Any, ...], safe: float) -> Reply | None:
-        """See ``Caller``."""
         return None
 
     async def sleep(self, seconds: float) -> None:
@@ -414,7 +413,6 @@ class RedisSession:
 
     @property
     def has_sent(self) -> bool:
-        """See ``Caller``."""
         return self.behind is not None and self._parked is not None
 
     @property

@@ -16,8 +16,8 @@ _NEARLY_FULL = 0.9
 
 
 def examine(info: bytes | None, config: list[Any] | None) -> list[Finding]:
-    """Find what is wrong with a server, from its replies to INFO and to CONFIG GET; None where this
-    user may not ask."""
+    """Find the faulty settings of a server, from its replies to INFO and to CONFIG GET; None where
+    this user may not ask."""
     if info is None:
         return [_unknown("INFO", "+info")]
     told = dict(line.partition(":")[::2] for line in info.decode(errors="replace").splitlines())

@@ -98,7 +98,6 @@ class PackedRecord:
         return self._all.error
 
     def into(self, state: str, since: int | None = None) -> PackedRecord:
-        """See :class:`~..contract.task_records.TaskRecord`."""
         return PackedRecord(self._packed, state, self._since if since is None else since)
 
     @property

@@ -113,7 +113,7 @@ class TaskWaiter:
         try:
             await ask(self._caller, "wake_another", (self.entry, self.tube), ONE_TRY)
         except PressureError:
-            pass  # the others call again by themselves
+            pass  # the other waiters call again by themselves
 
 
 def waiter_of(caller: Caller) -> TaskWaiter:

@@ -70,7 +70,7 @@ class Carrier(ABC):
     id: int  #: the connection's, at the server
     node: Node  #: where this leads
     lane: Lane
-    confirms: bool  #: whether the server is known to confirm what is durable
+    confirms: bool  #: whether the server is known to confirm durable writes
 
     async def request(
         self, *command: Any, timeout: float | None = None, has_effect: bool = False

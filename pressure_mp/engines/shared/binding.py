@@ -65,7 +65,7 @@ class Below(Protocol):
 
 
 class SharedBinding:
-    """See :class:`Binding`."""
+    """A binding to a queue with items in shared memory."""
 
     def __init__(
         self, below: Below, name: str, lease: int, ring: Ring | None, problem: str = ""
@@ -98,16 +98,13 @@ class SharedBinding:
 
     @property
     def are_here(self) -> bool:
-        """See :class:`Local`."""
         return self.items is not None and self.items.state != MOVED
 
     def put_here(self, item: bytes) -> bool:
-        """See :class:`Local`."""
         items = self.items
         return items is not None and items.put_one(item)
 
     def sign_with(self, sign: Callable[[bytes], bytes]) -> None:
-        """See :class:`Local`."""
         self._sign = sign
         if self.items is not None:
             self.items.ring.sign = sign
@@ -217,7 +214,7 @@ class TakenHere:
 
 
 class SharedSession:
-    """See :class:`Session`."""
+    """A session that does requests in shared memory, or at the broker."""
 
     __slots__ = ("_below", "_binding", "_is_here", "found", "taken_here")
 
@@ -230,13 +227,11 @@ class SharedSession:
 
     @property
     def taken(self) -> TakeBack | None:
-        """See :class:`Session`."""
         if self.taken_here:
             return TakeBack(TakenHere(self.taken_here))
         return None if self._below is None else self._below.taken
 
     def call(self, request: Any, end: float | None = None) -> Any:
-        """See :class:`Session`."""
         items = self._binding.items
         if request is TAKE_ONE and items is not None:
             taken = items.take_one(self)
@@ -293,26 +288,22 @@ class SharedSession:
         return self._at_broker.send_ahead(self._binding.signed(request), later, timeout)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
-        """See :class:`Session`."""
         items = self._binding.items
         if self._is_here and items is not None:
             return items.wait(later, timeout)
         return self._at_broker.wait(later, timeout)
 
     def interrupted(self) -> None:
-        """See :class:`Session`."""
         if self._below is not None:
             self._below.interrupted()
 
     def end(self) -> None:
-        """See :class:`Session`."""
         if self._below is not None:
             self._below.end()
 
 
 class SharedLoopSession:
-    """See :class:`AsyncSession`. It moves the items: an event loop cannot wait for shared
-    memory."""
+    """A session for asyncio. It moves the items: an event loop cannot wait for shared memory."""
 
     def __init__(self, binding: SharedBinding) -> None:
         self._binding = binding
@@ -320,7 +311,6 @@ class SharedLoopSession:
 
     @property
     def found(self) -> list[Any] | None:
-        """See :class:`AsyncSession`."""
         return self._below.found
 
     @found.setter
@@ -328,7 +318,6 @@ class SharedLoopSession:
         self._below.found = found
 
     async def call(self, request: Any, end: float | None = None) -> Any:
-        """See :class:`AsyncSession`."""
         kind = type(request)
         changes = _BEHIND.get(kind)
         if kind in _BESIDE and kind not in _COUNTING:
@@ -339,11 +328,9 @@ class SharedLoopSession:
         return reply if changes is None else changes(self._binding, request, reply)
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        """See :class:`AsyncSession`."""
         return await self._below.wait(later, timeout)
 
     async def end(self) -> None:
-        """See :class:`AsyncSession`."""
         await self._below.end()
 
 

@@ -65,7 +65,6 @@ class SharedItems:
 
     @property
     def state(self) -> int:
-        """See :class:`~.ring.Ring`."""
         return self.ring.state
 
     @property
@@ -300,8 +299,8 @@ class SharedItems:
         return self._trusted(self.ring.read(start, min(request.limit, MOST_ITEMS)))
 
     def add_to_stats(self, reply: GetStatsReply) -> Any:
-        """Add the counts of shared memory to those of the broker. MOVE: the items are no longer
-        here."""
+        """Add the counts of shared memory to the counts of the broker. MOVE: the items are no
+        longer here."""
         length, ring = self.length(), self.ring
         if length is MOVE or not isinstance(reply, Stats):
             return MOVE if length is MOVE else reply

@@ -18,7 +18,7 @@ from ...identity.descriptors import Descriptor
 
 T = TypeVar("T")
 
-#: The value that :meth:`FileLock.run` returns when others had the lock for too long.
+#: The value that :meth:`FileLock.run` returns when another thread had the lock for too long.
 BUSY: Any = object()
 
 #: While others have the lock, a thread first yields the processor and tries again, so many times,
@@ -29,7 +29,7 @@ _YIELDS, _PAUSE, _DOUBLINGS = 6, 2e-5, 6
 #: Errors of the kernel for a lock when the number belongs to another descriptor now.
 _NOT_OURS = (errno.EBADF, errno.EINVAL)
 #: The file position of each kept descriptor: larger than that of any other descriptor, and smaller
-#: than those of all kept descriptors that were opened before.
+#: than the numbers of all kept descriptors that were opened before.
 _places = itertools.count(1 << 40, -8)
 
 

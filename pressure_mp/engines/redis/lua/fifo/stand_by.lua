@@ -26,7 +26,7 @@ local item
 if given == '' then
   item = redis.call('RPOP', data)
 elseif state == 'mine' and redis.call('LREM', data, -1, given) == 1 then
-  item = given -- others may have put items in front of it
+  item = given -- there may be newer items in front of it
 else
   return nil
 end

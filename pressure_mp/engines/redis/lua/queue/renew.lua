@@ -1,5 +1,4 @@
--- renew: renew the leases of a process, as an owner of items in flight or as a producer, and return those of the
--- others.
+-- renew: renew the leases of a process, as an owner of items in flight or as a producer, and return all other leases.
 -- keys: bound consumed_bytes presence producers producer_free producer_granted producer_holder consumer_free consumer_granted consumer_holder waiting closed not_full producer consumer uploads item
 -- args: owner lease consumes produces ticket...
 --   ticket  of each of its waiting operations

@@ -8,7 +8,7 @@ if not settings then return {'missing'} end
 make_due_transitions()
 local name, lease = ARGV[1], tonumber(ARGV[2])
 if lease == 0 then
-  -- Later calls remove what is too much for one call.
+  -- Later calls remove the rest.
   if not close_inbox(name, 1000) then end_at('i', name, '0') end
   return finish('done')
 end

@@ -1,4 +1,4 @@
--- renew: renew the lease of a process that has taken tasks, and return those of the others.
+-- renew: renew the lease of a process that has taken tasks, and return the leases of other processes.
 -- keys: presence
 -- args: owner lease holds
 --   holds  1: the owner has tasks
