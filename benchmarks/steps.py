@@ -92,8 +92,8 @@ def steps_in_python(site: Site, rounds: int) -> None:
             "Queue.put": lambda: queue.put(PAYLOAD),
             "  serialize (and sign)": lambda: queue._at.codec.encode(PAYLOAD),
             "  the session": exchange_and_all_around,
-            "    number the call": lambda: binding.commands["offer"].number(wire.lane),
-            "    pack": lambda: binding.commands["offer"].pack(args, 1, wire.lane, b"1"),
+            "    number the call": lambda: binding.commands["put_at_once"].number(wire.lane),
+            "    pack": lambda: binding.commands["put_at_once"].pack(args, 1, wire.lane, b"1"),
             "    send, read and parse": lambda: wire.exchange_now(b"x"),
         }
         show("In Python, with a socket that takes no time", measure(calls, rounds))

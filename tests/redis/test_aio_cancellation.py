@@ -188,7 +188,7 @@ def test_a_put_on_its_way_is_done_and_returns_however_often_it_is_cancelled(valk
             await q.put("before")  # from here on the server has the script
             proxy.requests, proxy.delay = bytearray(), 0.02
             putting = asyncio.ensure_future(put())
-            await loops.until(lambda: called(proxy, "offer"))
+            await loops.until(lambda: called(proxy, "put_at_once"))
             while not putting.done():
                 putting.cancel()
                 await asyncio.sleep(0)

@@ -43,7 +43,7 @@ def alone(other, client, name):
         made.append(q)
         with pytest.raises(Empty):
             q.get_nowait()
-        for op in ("stand_by", "get"):
+        for op in ("get_or_wait", "get"):
             client.script_load(inside.binding(q).scripts[op].source)
         return q
 
@@ -94,7 +94,7 @@ def test_a_get_that_waits_alone_makes_two_small_calls(q, other, client, exchange
     until(lambda: is_blocked(client, number))
     other.put("x")
     assert getting.result() == "x"
-    assert exchanges.ops == ["stand_by", "stand_by"]
+    assert exchanges.ops == ["get_or_wait", "get_or_wait"]
     assert tokens(client, q) == FREE
     assert idle(q) == connections(client, q)
 
@@ -104,7 +104,7 @@ def test_a_get_that_nobody_woke_makes_the_full_call(q, other, client, exchanges)
     until(lambda: len(exchanges.ops) == 2)
     other.put("x")
     assert getting.result() == "x"
-    assert exchanges.ops[:2] == ["stand_by", "get"]
+    assert exchanges.ops[:2] == ["get_or_wait", "get"]
     assert tokens(client, q) == FREE
 
 
@@ -119,10 +119,10 @@ def send(q):
 
     def send(number):
         args = ("somebody", TICKET, 5000, b"")
-        packed = binding.commands["stand_by"].pack(args, wire.id, wire.lane, number)
+        packed = binding.commands["get_or_wait"].pack(args, wire.id, wire.lane, number)
         return finish(wire.exchange(packed, None))
 
-    send.number = lambda: binding.commands["stand_by"].number(wire.lane)
+    send.number = lambda: binding.commands["get_or_wait"].number(wire.lane)
     return send
 
 
@@ -237,7 +237,7 @@ def test_a_second_call_that_finds_a_key_of_the_wrong_type_gives_the_role_back(
     exchanges.before[2] = key.spoil
     with pytest.raises(WrongKeyTypeError, match="is a hash"):
         q.get()
-    assert exchanges.ops[:3] == ["stand_by", "stand_by", "release"]
+    assert exchanges.ops[:3] == ["get_or_wait", "get_or_wait", "release"]
     assert tokens(client, q) == FREE
     key.put_right()
     assert q.get_nowait() == "x"
@@ -252,7 +252,7 @@ def test_a_first_call_that_finds_a_key_of_the_wrong_type_takes_no_role(q, other,
     exchanges.before[1] = key.spoil
     with pytest.raises(WrongKeyTypeError, match="is a hash"):
         q.get()
-    assert exchanges.ops == ["stand_by"]
+    assert exchanges.ops == ["get_or_wait"]
     assert tokens(client, q) == FREE
     key.put_right()
     assert q.get_nowait() == "x"

@@ -15,14 +15,14 @@ from pressure_mp.engines.redis.scripts import load
 def test_the_numbers_of_a_lane_grow_whichever_queues_its_calls_are_on():
     """So a queue that was forgotten never gets a number again that it has seen."""
     lane = Lane()
-    commands = [Command(load("fifo")["offer"], [], b"kept:%d:" % i, 60.0) for i in range(3)]
+    commands = [Command(load("fifo")["put_at_once"], [], b"kept:%d:" % i, 60.0) for i in range(3)]
     numbers = [int(commands[i % 3].number(lane).split()[0]) for i in range(12)]
     assert numbers == list(range(1, 13))
 
 
 def test_a_call_says_again_how_long_its_reply_is_kept_when_that_is_to_be_renewed():
     lane = Lane()
-    command = Command(load("fifo")["offer"], [], b"kept:", 60.0)
+    command = Command(load("fifo")["put_at_once"], [], b"kept:", 60.0)
     assert [command.number(lane) for _ in range(3)] == [b"1 120000", b"2", b"3"]
     assert command.number(lane, says_how_long=True) == b"4 120000"
 

@@ -91,7 +91,7 @@ def test_who_comes_while_others_stand_in_line_asks_the_server_nothing(client):
         getting = [asyncio.ensure_future(client.aget()) for _ in range(2)]
         await loops.until(lambda: client.waiters() == 2)
         before = calls()
-        client.binding.poll.is_open = True  # as if gets had been served at once again
+        client.binding.get_at_once.is_open = True  # as if gets had been served at once again
         getting += [asyncio.ensure_future(client.aget()) for _ in range(50)]
         await loops.until(lambda: client.waiters() == 52)
         assert calls() == before

@@ -47,7 +47,7 @@ def test_arguments_are_packed_as_the_server_reads_them(size, number):
     assert pack(args) == hiredis.pack_command((*BEGIN, *args))
 
 
-@pytest.mark.parametrize("name", ["offer", "take"])
+@pytest.mark.parametrize("name", ["put_at_once", "take"])
 def test_a_call_in_a_lane_has_its_place_and_its_number(name):
     script, kept = scripts.load("fifo")[name], b"kept:"
     args = (b"x" * 2000, "é", 12)

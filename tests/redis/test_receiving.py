@@ -85,7 +85,7 @@ def call(q, op, *args):
 
 
 def stand_by(q, ticket=MINE, given=b""):
-    return call(q, "stand_by", f"client of {ticket}", ticket, LEASE, given)
+    return call(q, "get_or_wait", f"client of {ticket}", ticket, LEASE, given)
 
 
 def item_in(q):
@@ -188,7 +188,7 @@ def test_who_lost_the_role_takes_nothing(make):
     q = make()
     stand_by(q)
     q.put(1)
-    call(q, "evict", MINE, LEASE)
+    call(q, "free_roles", MINE, LEASE)
     assert stand_by(q, given=item_in(q)) == [DECLINED]
     assert q.get() == 1
 
@@ -319,7 +319,7 @@ def test_what_the_server_refused_is_called_again_also_when_it_did_the_next_call(
     make, client, monkeypatch
 ):
     q = make(Queue)
-    source = inside.bind(q).scripts["stand_by"].source.decode()
+    source = inside.bind(q).scripts["get_or_wait"].source.decode()
     send = blocking_wire.BlockingWire.send_now
 
     def forget_for_a_moment(self, packed):

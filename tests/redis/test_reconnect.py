@@ -131,7 +131,7 @@ def test_a_call_that_comes_late_over_a_lost_connection_does_nothing(server, name
 
     def send(number):
         args = (b"again", "somebody")
-        packed = binding.commands["offer"].pack(args, wire.id, wire.lane, b"%d" % number)
+        packed = binding.commands["put_at_once"].pack(args, wire.id, wire.lane, b"%d" % number)
         return finish(wire.exchange(packed, None))
 
     assert send(last) == [b"again", [b"done"]], "the reply that was kept"
@@ -149,10 +149,10 @@ def test_a_full_server_gives_an_item_once(own_server, name):
     binding = inside.binding(q)
     (wire,) = binding.engine.thread_pool._all
     with own_server.client() as client:
-        client.script_load(binding.scripts["poll"].source)
+        client.script_load(binding.scripts["get_at_once"].source)
         client.config_set("maxmemory", 1)
-        number = binding.commands["poll"].number(wire.lane)
-        packed = binding.commands["poll"].pack(("somebody",), wire.id, wire.lane, number)
+        number = binding.commands["get_at_once"].number(wire.lane)
+        packed = binding.commands["get_at_once"].pack(("somebody",), wire.id, wire.lane, number)
         assert finish(wire.exchange(packed, None)) == b"first"
         assert finish(wire.exchange(packed, None)) == [b"again", [b"done", b"first"]]
     assert q.get_nowait() == b"second"
@@ -168,14 +168,14 @@ def test_a_repeated_call_that_was_refused_is_refused_again(server, name, has_sig
     q.qsize()
     binding = inside.binding(q)
     (wire,) = binding.engine.thread_pool._all
-    number = binding.commands["poll"].number(wire.lane)
+    number = binding.commands["get_at_once"].number(wire.lane)
 
     def send():
-        packed = binding.commands["poll"].pack(("somebody",), wire.id, wire.lane, number)
+        packed = binding.commands["get_at_once"].pack(("somebody",), wire.id, wire.lane, number)
         return finish(wire.exchange(packed, None))
 
     with server.client() as client:
-        client.script_load(binding.scripts["poll"].source)
+        client.script_load(binding.scripts["get_at_once"].source)
         if not has_sign:
             client.delete(binding.key("not_full"))
         assert send() == reply

@@ -128,7 +128,7 @@ class Uses:
             manifest = Manifest(item, item[HEAD_SIZE:], is_signed=False)
             self.run(fetch(manifest))
             session = self.session()
-            session.script("hold", (manifest.token, 5000))
+            session.script("renew_content", (manifest.token, 5000))
             session.end()
             self.run(end(manifest))
 
@@ -161,11 +161,13 @@ class Uses:
         here = (client_id(), process_prefix(), 5000)
         session = self.session()
         for call, items in ((1, [pickle.dumps(8, 5)]), (2, [])):
-            reply = session.script("drain", ("A:reader-2", call, call - 1, 9, 1000, *here))
+            reply = session.script(
+                "reserve_bounded", ("A:reader-2", call, call - 1, 9, 1000, *here)
+            )
             assert reply == [b"done", items]
         self.run(operations.reserve("A:reader-3", 1, 0, 0, 9))
         args = ("A:reader-3", 2, 0, 0, 0, 0, *here)
-        assert session.script("read_on", args)[0] in (b"done", b"declined")
+        assert session.script("reserve_unbounded", args)[0] in (b"done", b"declined")
         self.run(operations.end_reservation("A:reader-3", 2, 0))
         session.end()
 
@@ -181,13 +183,13 @@ class Uses:
     def wait_in_line(self):
         """One holds the consumer's role; another is granted it, and gives it back."""
         holding, waiting = self.session(), self.session()
-        holding.script("stand_by", ("holder", "h/1/1:1", 5000, ""))
+        holding.script("get_or_wait", ("holder", "h/1/1:1", 5000, ""))
         waiting.script("get", (0, "waiter", "h/1/1:2", b"wait", "first", 5000))
         holding.park("item", 0.01)
         holding.script("release", ("h/1/1:1", "", 5000))
         assert waiting.park("consumer", 0.1)
         waiting.script("release", ("h/1/1:2", "consumer", 5000))
-        waiting.script("evict", ("h/1/1:1", 5000))
+        waiting.script("free_roles", ("h/1/1:1", 5000))
         holding.end()
         waiting.end()
 

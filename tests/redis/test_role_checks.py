@@ -30,7 +30,7 @@ def make(server, name, monkeypatch):
         made.append(q)
         with server.client() as client:
             # Or else they are called twice.
-            for op in ("get", "poll", "holders", "inspect", "renew"):
+            for op in ("get", "get_at_once", "holders", "inspect", "renew"):
                 client.script_load(inside.binding(q).scripts[op].source)
         return q, Exchanges(monkeypatch, q).ops
 
@@ -103,8 +103,8 @@ def test_who_finds_the_queue_empty_asks_once(make):
         del ops[:]
         with pytest.raises(Empty):
             q.get_nowait()
-        assert own(ops) == ["poll"]
-        inside.binding(q).poll.is_open = True  # as if gets had been served at once again
+        assert own(ops) == ["get_at_once"]
+        inside.binding(q).get_at_once.is_open = True  # as if gets had been served at once again
     q.shutdown()
     with pytest.raises(ShutDown):
         q.get_nowait()
@@ -117,7 +117,7 @@ def test_who_finds_the_queue_empty_restores_the_sign_of_space_that_was_lost(make
         client.delete(sign)
         with pytest.raises(Empty):
             q.get_nowait()
-        assert own(ops) == ["poll", "get"]
+        assert own(ops) == ["get_at_once", "get"]
         assert client.llen(sign) == 1
 
 
@@ -129,7 +129,7 @@ def test_who_finds_the_queue_empty_removes_the_chunks_of_a_put_that_was_killed(m
         client.hset(chunks, "0123456789abcdef:0", b"content")
         with pytest.raises(Empty):
             q.get_nowait()
-        assert own(ops) == ["poll", "get"]
+        assert own(ops) == ["get_at_once", "get"]
         assert not client.exists(uploads, chunks)
 
 
@@ -143,6 +143,6 @@ def test_a_role_of_one_who_waits_elsewhere_is_not_taken_by_who_cannot_wait(make,
     del ops[:]
     with pytest.raises(Empty):
         q.get_nowait()
-    assert own(ops) == ["poll", "get"]
+    assert own(ops) == ["get_at_once", "get"]
     q.put(1)
     assert getting.result() == 1

@@ -264,9 +264,9 @@ def play_a_short_bound(server, name):
 
     here = (client_id(), process_prefix(), 5000)
     there = (9, 1000, *here)
-    assert call("drain", "A:reader-3", 1, 0, *there) == [b"done", [b"3"]]
-    assert call("drain", "A:reader-4", 1, 0, *there) == [b"declined"]
-    assert call("drain", "A:reader-3", 2, 1, *there) == [b"done", []]
+    assert call("reserve_bounded", "A:reader-3", 1, 0, *there) == [b"done", [b"3"]]
+    assert call("reserve_bounded", "A:reader-4", 1, 0, *there) == [b"declined"]
+    assert call("reserve_bounded", "A:reader-3", 2, 1, *there) == [b"done", []]
     q.delete()
 
 
@@ -315,7 +315,7 @@ def play_reading_on(server, name):
         (3, 1, 2, 0, len(second), [b"done", b"0"]),
     ):
         args = ("A:reader-1", call, told, handed, kept, size, *here)
-        assert session.script("read_on", args) == reply
+        assert session.script("reserve_unbounded", args) == reply
     session.end()
     q.delete()
 
@@ -418,7 +418,7 @@ def play(server, name, theirs, client):
     # A large item, whose content is stored, read slowly, and removed; and one that comes too late.
     large = contents.sample()
     run(operations.put(large, True, None, overfill=True))
-    call("hold", large.token, 5000)
+    call("renew_content", large.token, 5000)
     call("sweep", large.token)
     call("store", "0" * 24, 1, 5000, [[memoryview(b"x")]])
     late = contents.sample().manifest

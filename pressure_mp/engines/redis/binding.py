@@ -28,7 +28,7 @@ _CLOCK = 0.001
 #: Seconds for replicas or the disk to confirm a call.
 CONFIRM_SECONDS = 5.0
 #: The calls that take items for good. ``take_back`` undoes such a call after an exception.
-TAKING = frozenset(("poll", "stand_by", "get", "get_many"))
+TAKING = frozenset(("get_at_once", "get_or_wait", "get", "get_many"))
 #: The calls whose caller gives back what it took, if it cannot use that.
 CLAIMING = frozenset(("take", "prefetch", "reserve", "next"))
 #: The calls that wake other clients after another call.
@@ -103,15 +103,15 @@ class RedisBinding:
         self.shareable_at_once -= set(CONTENT_OPERATIONS)
         self.commands = Commands(self._command)
         #: The fast paths of a put and of a take of one item, if the discipline has these.
-        self.offer: FastPath | None = None
-        self.poll: FastPath | None = None
+        self.put_at_once: FastPath | None = None
+        self.get_at_once: FastPath | None = None
         if discipline == keys.FIFO:
-            self.offer = FastPath("offer")
-            self.poll = FastPath("poll", waiting=FastPath("stand_by"))
+            self.put_at_once = FastPath("put_at_once")
+            self.get_at_once = FastPath("get_at_once", waiting=FastPath("get_or_wait"))
         #: The fast path of the only reader of a queue with a bound.
-        self.drain = FastPath("drain")
+        self.reserve_bounded = FastPath("reserve_bounded")
         #: The fast path of the only reader of a queue without a bound.
-        self.read_on = Rare()
+        self.reserve_unbounded = Rare()
         #: In event loops, before a request that waits: the same request without waiting, over the
         #: shared connection.
         self.tries: dict[type, Shortcut] = {kind: Shortcut() for kind in (Put, Take, TakeTasks)}

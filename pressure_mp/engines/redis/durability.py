@@ -16,14 +16,14 @@ _GRACE = 1.0
 _PUT = "the item is in queue {!r}"
 _DONE = {
     "put": _PUT,
-    "offer": _PUT,
+    "put_at_once": _PUT,
     "put_many": "the items are in queue {!r}",
     "close": "queue {!r} is shut down",
     "ack": "the task of queue {!r} is acknowledged",
     "ack_many": "the tasks of queue {!r} are acknowledged",
 }
 _AGAIN = {
-    **dict.fromkeys(("put", "offer"), "; to put it again would add it a second time"),
+    **dict.fromkeys(("put", "put_at_once"), "; to put it again would add it a second time"),
     "put_many": "; to put them again would add them a second time",
 }
 

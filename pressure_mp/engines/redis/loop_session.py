@@ -365,7 +365,7 @@ def _give_back(
         if taken is not None:
             session.call(TakeBack(taken), ONE_TRY)
         if ticket is not None:
-            session.script("evict", (ticket, session.binding.options.lease), ONE_TRY)
+            session.script("free_roles", (ticket, session.binding.options.lease), ONE_TRY)
     except PressureError:  # the end of its lease gives it back
         pass
     finally:

@@ -79,7 +79,7 @@ async def _end(caller: Caller, holder: str, is_gone: bool, end: float | None) ->
         args = (holder, 0, handed, cause, client_id())
         await caller.script("end_reservation", args, end)
     if is_gone:
-        await caller.script("evict", (holder, caller.binding.options.lease), end)
+        await caller.script("free_roles", (holder, caller.binding.options.lease), end)
         hand_outs.forget(holder)
 
 

@@ -197,7 +197,7 @@ async def _check_or_take(
     """Make the call of a take. A session that is still in line takes only if a task is ready;
     otherwise it keeps its place."""
     if caller.has_sent and waiter is not None and request.waits:
-        checked = await caller.script("look", (), end)
+        checked = await caller.script("check_ready", (), end)
         if checked[0] == EMPTY:
             return [*checked, waiter.entry]
         if bells := bells_in(checked):

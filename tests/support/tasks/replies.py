@@ -88,7 +88,7 @@ def play(url, name):
 
     def look():
         session = binding.session()
-        reply = session.script("look")
+        reply = session.script("check_ready")
         session.end()
         return reply[0]
 

@@ -38,8 +38,10 @@ async def read_chunks(
     now, lease = time.monotonic(), caller.binding.options.lease
     if request.first == 0:
         caller.renewed = now
-    elif "hold" in caller.binding.scripts and now - caller.renewed > lease / 1000 / RENEWALS:
-        await caller.script("hold", (request.token, lease), end)
+    elif (
+        "renew_content" in caller.binding.scripts and now - caller.renewed > lease / 1000 / RENEWALS
+    ):
+        await caller.script("renew_content", (request.token, lease), end)
         caller.renewed = now
     return Outcome.DONE
 

@@ -44,7 +44,7 @@ ONE_ADDED = items.Added(1)
 
 def _offer(binding: RedisBinding, request: items.Put) -> tuple[str, tuple[Any, ...]] | None:
     """Use the fast path for one ordinary item."""
-    fast = binding.offer
+    fast = binding.put_at_once
     if fast is None or not fast.is_open:
         return None
     added, sort_keys, overfill, has_content, _ = request
@@ -64,7 +64,7 @@ async def _put(
     if len(added) == 1 or caller.binding.discipline != FIFO:
         order = sort_keys[0] if sort_keys else b""
         args: tuple[Any, ...] = (added[0], int(overfill), order, int(has_content))
-        fast = None if overfill or has_content else caller.binding.offer
+        fast = None if overfill or has_content else caller.binding.put_at_once
         if fast is not None and said is not None:
             fast.close()
         reply = await turns(caller).call("put", args, waits, end, fast)
@@ -89,7 +89,7 @@ does(items.Put)(FirstScript(_offer, _offered, _put))
 
 def _poll(binding: RedisBinding, request: items.Take) -> tuple[str, tuple[Any, ...]] | None:
     """Use the fast path for one item that is taken for good."""
-    fast = binding.poll
+    fast = binding.get_at_once
     if fast is None or not fast.is_open:
         return None
     if request is not TAKE_ONE and request[:3] != TAKE_ONE[:3]:
@@ -115,7 +115,7 @@ async def _take(
         if reply[0] == DONE:
             return items.Taken([item for some in reply[1:] for item in some])
         return _not_taken(reply)
-    fast = None if until_ended else caller.binding.poll
+    fast = None if until_ended else caller.binding.get_at_once
     if fast is not None and said is not None:
         fast.close()
         if said[0] == EMPTY and not waits:
@@ -202,7 +202,7 @@ async def hand_out(caller: Caller, request: items.HandOut, end: float | None) ->
         reply = await caller.script("put_back", (reader, call, number, int(unheard)), end)
     else:
         lease = caller.binding.options.lease
-        reply = await caller.script("handed", (reader, call, number, lease), end)
+        reply = await caller.script("note_handed", (reader, call, number, lease), end)
     found: items.HandOutReply = outcome(reply)
     return found
 
@@ -213,10 +213,10 @@ def _drain(binding: RedisBinding, request: items.Reserve) -> tuple[str, tuple[An
     reader, call, handed, kept, limit, whole = request[:6]
     if not (whole and limit) or kept:
         return "reserve", _reserve_args(binding, request)
-    if not binding.drain.is_open:
+    if not binding.reserve_bounded.is_open:
         return None
     who = (client_id_bytes(), process_prefix(), binding.options.lease)
-    return "drain", (reader, call, handed, min(limit, MOST_ITEMS), MOST_BYTES, *who)
+    return "reserve_bounded", (reader, call, handed, min(limit, MOST_ITEMS), MOST_BYTES, *who)
 
 
 def _reserve_args(binding: RedisBinding, request: items.Reserve) -> tuple[Any, ...]:
@@ -241,9 +241,9 @@ async def _reserve(
     found = _reserved(request, await caller.script("reserve", _reserve_args(binding, request), end))
     assert found is not None  # it is never declined
     if said is not None:
-        binding.drain.close()
+        binding.reserve_bounded.close()
     else:
-        binding.drain.note(type(found) is items.Reserved)
+        binding.reserve_bounded.note(type(found) is items.Reserved)
     return found
 
 
@@ -251,13 +251,15 @@ def _read_plainly(binding: RedisBinding, request: items.Reserve) -> PlainRead | 
     """Read the next items of a reader that goes on by a plain command: items that a script returns
     take twice the server's time."""
     reader, call, handed, kept, limit, whole, out, size = request
-    if whole or not (limit and out and size) or not binding.read_on.is_due():
+    if whole or not (limit and out and size) or not binding.reserve_unbounded.is_due():
         return None
     seen = out + kept
     last = seen + max(1, min(limit, MOST_ITEMS, MOST_BYTES * out // size))
     command = pack_command(("LRANGE", binding.key("data"), -last, -seen - 1))
     who = (client_id_bytes(), process_prefix(), binding.options.lease)
-    return PlainRead(command, "read_on", (reader, call, handed - out, handed, kept, size, *who))
+    return PlainRead(
+        command, "reserve_unbounded", (reader, call, handed - out, handed, kept, size, *who)
+    )
 
 
 def _read_on(
@@ -266,7 +268,7 @@ def _read_on(
     """Return the items that were read, oldest first. They do not count if the script declined, nor
     if none was read and items have come since."""
     if reply[0] != DONE or type(found) is not list:
-        binding.read_on.close()
+        binding.reserve_unbounded.close()
         return None
     if not found and reply[1] != b"0":
         return None

@@ -9,7 +9,7 @@ for at = 0, #KEYS - 1, PARTS do
   local damage = ''
   if redis.call('EXISTS', bound) == 0 then
     if redis.call('EXISTS', closed, deleting) == 0 and redis.call('EXISTS', data, producer) == 2 then damage = 'no bound' end
-  elseif is_strange(bound, consumed_bytes) and redis.call('EXISTS', unpack(KEYS, at + 7, at + PARTS)) > 0 then
+  elseif has_former_keys(bound, consumed_bytes) and redis.call('EXISTS', unpack(KEYS, at + 7, at + PARTS)) > 0 then
     damage = 'of another'
   end
   damages[#damages + 1] = damage

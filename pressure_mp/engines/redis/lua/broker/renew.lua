@@ -11,7 +11,7 @@ for queue = 3, #ARGV do
   local keys, said = {unpack(KEYS, first + 1, first + parts)}, {}
   for line in string.gmatch(ARGV[queue], '[^\n]+') do said[#said + 1] = line end
   local ok, reply = false, nil
-  if ARGV[2] == '0' or not is_strange(keys[1], keys[2]) then
+  if ARGV[2] == '0' or not has_former_keys(keys[1], keys[2]) then
     ok, reply = pcall(renewal, keys, ARGV[1], said[1], said[2], said[3], {unpack(said, 4)})
   end
   found[#found + 1] = ok and reply or ''

@@ -9,7 +9,7 @@
 -- `passed`: another process acknowledged this item before, as it had none of its own. `late`: the item was taken away
 -- from this owner; it is, or was, another's. `left` is there when the content was in chunks, which are removed now: the
 -- number of contents with more to remove, see sweep.
-if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 local owner, seq = ARGV[1], ARGV[2]
 local in_flight, records = KEYS[6], KEYS[7]
@@ -37,4 +37,4 @@ if gone then redis.call('ZADD', KEYS[8], 0, gone) end
 if left <= 0 then return {'excess'} end
 left = finish(1, KEYS[2], KEYS[3], KEYS[4], KEYS[5])
 if not gone then return {'done', left} end
-return {'done', left, sweep(KEYS[8], KEYS[9])}
+return {'done', left, sweep_contents(KEYS[8], KEYS[9])}

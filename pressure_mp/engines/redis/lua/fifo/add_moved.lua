@@ -11,7 +11,7 @@
 -- `moved` in meta is the number of the next item: items of a call whose reply was lost are not added again.
 local first, size, all = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[5])
 local meta = KEYS[8]
-if is_strange(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[2])
 if not bound then return {'missing'} end
 local length = redis.call('LLEN', KEYS[1])

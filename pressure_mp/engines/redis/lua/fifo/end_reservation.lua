@@ -10,7 +10,7 @@
 local reader, call, handed, cause, client = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local free, granted, holder, readers = KEYS[4], KEYS[8], KEYS[9], KEYS[11]
 
-if is_strange(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
 local _, noted, counted = read_reader(redis.call('HGET', readers, reader))
 if cause == 'reader' and noted >= call then return {'late', counted} end
 local told, last, till

@@ -13,12 +13,12 @@ local client, ticket, mode, turn, lease = ARGV[4], ARGV[5], ARGV[6], ARGV[7], AR
 local data, waiting = KEYS[1], KEYS[11]
 local free, granted, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
-if ARGV[3] == '1' and is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
+if ARGV[3] == '1' and has_former_keys(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
 local state, held = read_role('consumer', turn, free, granted, holder, ticket, lease, data)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
-if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end
+if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep_contents(uploads, KEYS[14], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[3], KEYS[12])
 local refused = refusal(state, bound, length, over, mode, tonumber(ARGV[1]), waiting, held)
 if refused then
@@ -31,7 +31,7 @@ local number = math.min(tonumber(ARGV[1]), length)
 local reply, total, token =
   remove_many(data, number, tonumber(ARGV[2]), length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
 if not reply then return total end
-if token then keep(uploads, token, lease, true) end
+if token then keep_content(uploads, token, lease, true) end
 give_back(state, free, granted, holder)
 table.insert(reply, 1, 'done')
 return reply

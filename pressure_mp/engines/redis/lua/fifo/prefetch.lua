@@ -18,7 +18,7 @@ local data, waiting = KEYS[1], KEYS[11]
 local records, presence, returned, fetched, readers = KEYS[13], KEYS[14], KEYS[15], KEYS[16], KEYS[17]
 local free, granted, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[18]
 
-if is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local _, last, _, _, apart = read_reader(redis.call('HGET', readers, reader))
 if last == call then
   return {'done', (read_fetched(fetched, reader, apart))}
@@ -30,12 +30,12 @@ local entry = leave_line(waiting, turn, ticket)
 local state, held = read_role('consumer', turn, free, granted, holder, ticket, lease, data)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
-if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[19], true) end
+if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep_contents(uploads, KEYS[19], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[5], KEYS[12])
 if over == 'ended' and are_elsewhere(records, readers, owner) then over = nil end
 local refused = refusal(state, bound, length, over, mode, 1, waiting, held)
 if not refused and redis.call('EXISTS', uploads) == 1 then
-  local _, token = weigh(uploads, redis.call('LINDEX', data, -1))
+  local _, token = size_of(uploads, redis.call('LINDEX', data, -1))
   refused = token and 'large'
 end
 if refused then
@@ -65,6 +65,6 @@ redis.call('HSET', records, 'next', string.format('%.0f', fresh))
 if apart > 0 then drop_fetched(fetched, reader, apart) end
 apart = keep_fetched(fetched, reader, items, size, seqs or first, deliveries)
 redis.call('HSET', readers, reader, write_reader(now + lease, call, #items, 0, apart))
-attend(presence, owner, there_until, now, lease)
+renew_presence(presence, owner, there_until, now, lease)
 give_back(state, free, granted, holder)
 return {'done', items}

@@ -7,7 +7,7 @@
 -- uses: bound tasks deliveries front returns incarnation
 -- `late`: the items were taken away from this reader. Items go back in the order of their numbers, and beyond the bound
 -- if necessary. On a queue that was shut down with `immediate` they are dropped, and count as done.
-if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
 local fetched, readers, reader = KEYS[11], KEYS[12], ARGV[1]

@@ -10,7 +10,7 @@
 -- Items go back in the order of their numbers, and beyond the bound if necessary. On a queue that was shut down with
 -- `immediate` they are dropped. Items that are not requeued count as done; but items that are not in flight, since they
 -- were removed, do so only with the owner `-`.
-if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = read_bound(KEYS[1])
 if not bound then return {'missing'} end
 local in_flight, records, presence, fetched, readers, uploads = KEYS[11], KEYS[12], KEYS[13], KEYS[15], KEYS[16], KEYS[17]
@@ -42,7 +42,7 @@ for i = 1, #all, 2 do
       else
         if token then redis.call('ZADD', uploads, '+inf', token) end
         local before = number == 0 and deliveries or deliveries - 1
-        back[#back + 1] = {tonumber(seq), before, item, (weigh(uploads, item))}
+        back[#back + 1] = {tonumber(seq), before, item, (size_of(uploads, item))}
         if number == 0 then again = again + 1 end
       end
     elseif deliveries > 0 and (owner == '-' or dropping) then

@@ -19,7 +19,7 @@ local number, budget, process, client, lease = tonumber(ARGV[5]), tonumber(ARGV[
 local data, consumer, not_full = KEYS[1], KEYS[3], KEYS[5]
 local free, granted, holder, waiting, uploads, readers = KEYS[4], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 
-if is_strange(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[2], KEYS[7]) then return ADOPT_FIRST end
 if is_late(readers, reader, call) then return {'late'} end
 local bound = read_bound(KEYS[2])
 local state = read_role('consumer', '', free, granted, holder, reader, lease)

@@ -22,12 +22,12 @@ local in_flight, records, presence, returned = KEYS[13], KEYS[14], KEYS[15], KEY
 local fetched, readers, uploads = KEYS[17], KEYS[18], KEYS[19]
 local free, granted, holder = KEYS[5], KEYS[9], KEYS[10]
 
-if is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
 local state, held = read_role('consumer', turn, free, granted, holder, ticket, lease, data)
 local bound = read_bound(KEYS[2])
 local length = redis.call('LLEN', data)
-if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[20], true) end
+if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep_contents(uploads, KEYS[20], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[7], KEYS[12])
 if over == 'ended' and are_elsewhere(records, readers, owner) then over = nil end
 local most = reader == '' and tonumber(ARGV[4]) or 1
@@ -69,7 +69,7 @@ for i, item in ipairs(items) do
   local record = string.format('%d %s %s %s %s', delivered, ARGV[3], ARGV[2], owner, token or '')
   redis.call('HSET', records, seq, record)
 end
-attend(presence, owner, there_until, now, lease)
+renew_presence(presence, owner, there_until, now, lease)
 if reader ~= '' and not has_left(record) then
   redis.call('HSET', readers, reader, write_reader(now + lease, tonumber(ARGV[2]), 0, 0, 0))
 end

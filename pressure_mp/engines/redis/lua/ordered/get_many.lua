@@ -14,12 +14,12 @@ local client, ticket, mode, turn, lease = ARGV[4], ARGV[5], ARGV[6], ARGV[7], AR
 local data, waiting = KEYS[1], KEYS[11]
 local free, granted, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
-if ARGV[3] == '1' and is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
+if ARGV[3] == '1' and has_former_keys(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
 local state, held = read_role('consumer', turn, free, granted, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local length = size(data)
-if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end
+if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep_contents(uploads, KEYS[14], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[3], KEYS[12])
 local refused = refusal(state, bound, length, over, mode, tonumber(ARGV[1]), waiting, held)
 if refused then
@@ -36,7 +36,7 @@ while #items < number and not token do
   local item, put_back, place = taking(data, length - #items)()
   if not item and #items == 0 then return put_back end
   if not item then break end
-  local heavy, named = weigh(uploads, item)
+  local heavy, named = size_of(uploads, item)
   if #items > 0 and (named or weight + heavy > budget) then
     put_back()
     break
@@ -51,6 +51,6 @@ if not total then
 end
 redis.call('SET', KEYS[4], client)
 if signs == 0 and (bound == 0 or length - #items < bound) then redis.call('LPUSH', KEYS[6], '1') end
-if token then keep(uploads, token, lease, true) end
+if token then keep_content(uploads, token, lease, true) end
 give_back(state, free, granted, holder)
 return {'done', items, place = #places > 0 and cmsgpack.pack(places) or nil}

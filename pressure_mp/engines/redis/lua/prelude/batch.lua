@@ -11,7 +11,7 @@ local function take_out(data, number, budget, uploads)
     local found = redis.call('RPOP', data, math.min(step, number - taken))
     if not found then break end
     if chunked then
-      local size, token = weigh(uploads, found[1])
+      local size, token = size_of(uploads, found[1])
       if token and taken == 0 then return {found}, 1, size, token end
       if token then
         redis.call('RPUSH', data, found[1])

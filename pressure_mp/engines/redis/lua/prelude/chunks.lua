@@ -14,13 +14,13 @@ end
 
 -- A client that writes a content sends it again if it is gone when the manifest is put. A client that reads it would
 -- lose it: so it is kept for longer then.
-local function keep(uploads, token, lease, reading)
+local function keep_content(uploads, token, lease, reading)
   local time = math.max(lease * (reading and 12 or 1), 3000)
   redis.call('ZADD', uploads, string.format('%.0f', clock() + time), token)
 end
 
 -- Return the bytes of an item; and its token, if its content exists.
-local function weigh(uploads, item)
+local function size_of(uploads, item)
   if string.byte(item) ~= 250 or string.sub(item, 2, 4) ~= 'mp1' then return #item end
   local token, size = string.sub(item, 5, 28), tonumber(string.sub(item, 29, 44), 16)
   if not size or not redis.call('ZSCORE', uploads, token) then return #item end
@@ -28,7 +28,7 @@ local function weigh(uploads, item)
 end
 
 -- Remove up to `limit` of a token's chunks; returns how many, and whether none is left.
-local function drop(chunks, token, limit)
+local function drop_chunks(chunks, token, limit)
   local name, last = string.sub(token, 1, 16), tonumber(string.sub(token, 17, 24), 16) or 0
   local removed = 0
   while last > 0 and removed < limit do
@@ -41,7 +41,7 @@ end
 
 -- Remove some of the chunks that are no longer kept; returns how many tokens have more of these. When nothing is
 -- queued, another implementation took the manifests, or deleted the queue.
-local function sweep(uploads, chunks, is_empty)
+local function sweep_contents(uploads, chunks, is_empty)
   local now, removed = clock(), 0
   redis.call('HLEN', chunks)
   if is_empty then
@@ -51,7 +51,7 @@ local function sweep(uploads, chunks, is_empty)
   end
   for _, token in ipairs(redis.call('ZRANGE', uploads, '-inf', now, 'BYSCORE', 'LIMIT', 0, FEW)) do
     if removed < FEW then
-      local number, all = drop(chunks, token, FEW - removed)
+      local number, all = drop_chunks(chunks, token, FEW - removed)
       removed = removed + number
       if all then redis.call('ZREM', uploads, token) end
     end

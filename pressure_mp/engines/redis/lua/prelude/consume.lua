@@ -55,7 +55,7 @@ local function remove(data, length, bound, not_full, messages, bytes, consumer, 
   -- The take comes first: it is allowed when the server is out of memory, and so are the commands after it.
   local item, put_back, place = taking(data, length)()
   if not item then return nil, put_back end
-  local weight, token = weigh(uploads, item)
+  local weight, token = size_of(uploads, item)
   local total, problem = count(messages, bytes, weight, 1)
   if not total then
     put_back()

@@ -57,7 +57,7 @@ local function first_seq(next_seq)
 end
 
 -- Renew the lease of the owner from now on; `till` is its last end.
-local function attend(presence, owner, till, now, lease)
+local function renew_presence(presence, owner, till, now, lease)
   if (tonumber(till or '') or 0) < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end

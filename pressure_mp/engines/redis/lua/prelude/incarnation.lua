@@ -6,7 +6,7 @@
 
 local ADOPT_FIRST = redis.error_reply('ADOPT the queue first')
 
-local function is_strange(bound, consumed_bytes)
+local function has_former_keys(bound, consumed_bytes)
   return redis.call('PTTL', consumed_bytes) < 0 and redis.call('EXISTS', bound) == 1
 end
 

@@ -2,7 +2,7 @@
 -- client deletes such a queue and leaves other keys of it.
 local ADOPT_FIRST = nil
 
-local function is_strange()
+local function has_former_keys()
   return false
 end
 

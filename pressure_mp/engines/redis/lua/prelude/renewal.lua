@@ -20,7 +20,7 @@ local function keeps_place(ticket, waiting, now)
   return role
 end
 
-local function attend(tickets, producer, consumer, waiting, closed, space, uploads, item, producers, now)
+local function renew_waiters(tickets, producer, consumer, waiting, closed, space, uploads, item, producers, now)
   if #tickets == 0 then return {} end
   local held = {
     producer = redis.call('HMGET', producer, 'ticket', 'until', 'lease'),
@@ -53,7 +53,7 @@ local function renewal(keys, owner, lease, consumes, produces, tickets)
   redis.call('HLEN', producers)
   if consumes == '1' then redis.call('HSET', presence, owner, expiry) end
   if produces == '1' then redis.call('HSET', producers, owner, expiry, 'ever', '0') end
-  local due = attend(tickets, p_holder, c_holder, waiting, closed, space, uploads, item, producers, now)
+  local due = renew_waiters(tickets, p_holder, c_holder, waiting, closed, space, uploads, item, producers, now)
   local producer, consumer = {p_free, p_granted, p_holder, p_last}, {c_free, c_granted, c_holder, c_last}
   local again, named, never_held = holders(producer, consumer, waiting, lease)
   if #never_held > 0 then again = 0 end -- then `holders` says which roles

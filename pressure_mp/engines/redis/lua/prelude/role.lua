@@ -4,7 +4,7 @@
 --   granted  the server moved it from the free list to the granted list for the caller
 --   ours     another client of this package waits with it, or was granted it
 --   reserved a reader of this package has it, and with it the oldest items, see `reserve`; or a receiver that
---            waits for the item which is in `data` now, see `stand_by`
+--            waits for the item which is in `data` now, see `get_or_wait`
 --   foreign  in no list: a client that follows the reference steps is at work
 -- A holder of this package only waits (all else is one script), so a lease that is over can be ended here: the token
 -- goes back to the free list, where the server gives it to the first in line. `turn` names the role with which the

@@ -4,7 +4,7 @@
 -- uses: incarnation
 -- The keys of roles and lines stay: they belong to the tokens, which all clients know. The removal comes first: it is
 -- allowed when the server is out of memory.
-if is_strange(KEYS[1], KEYS[2]) then
+if has_former_keys(KEYS[1], KEYS[2]) then
   local count = redis.call('GET', KEYS[2]) or '0'
   redis.call('UNLINK', unpack(KEYS, 3))
   mark(KEYS[2], count)

@@ -13,7 +13,7 @@ local client, ticket, turn = ARGV[3], ARGV[4], ARGV[6]
 local p_free, p_granted, p_holder = KEYS[10], KEYS[11], KEYS[12]
 local c_free, c_granted, c_holder = KEYS[13], KEYS[14], KEYS[15]
 
-if ARGV[2] == '1' and is_strange(KEYS[1], KEYS[20]) then return ADOPT_FIRST end
+if ARGV[2] == '1' and has_former_keys(KEYS[1], KEYS[20]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[16], turn, ticket)
 local p_state = read_role('producer', turn, p_free, p_granted, p_holder, ticket, ARGV[7])
 local c_state = read_role('consumer', turn, c_free, c_granted, c_holder, ticket, ARGV[7], KEYS[3])

@@ -4,7 +4,7 @@
 -- replies: done left | missing
 -- uses: storage incarnation
 -- Also `missing` when the queue has no users: it is another one, which stays.
-if redis.call('EXISTS', KEYS[1]) == 0 or is_strange(KEYS[1], KEYS[11]) then return {'missing'} end
+if redis.call('EXISTS', KEYS[1]) == 0 or has_former_keys(KEYS[1], KEYS[11]) then return {'missing'} end
 if redis.call('HLEN', KEYS[2]) == 0 then return {'missing'} end
 redis.call('HDEL', KEYS[2], unpack(ARGV))
 local left = redis.call('HLEN', KEYS[2])

@@ -5,7 +5,7 @@
 -- uses: bound incarnation
 -- once: yes
 -- full: yes
-if is_strange(KEYS[1], KEYS[4]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[4]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 redis.call('ZCARD', KEYS[3])
 local item = ARGV[1]

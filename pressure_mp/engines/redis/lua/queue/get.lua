@@ -11,12 +11,12 @@ local client, ticket, mode, turn, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], AR
 local data, waiting = KEYS[1], KEYS[11]
 local free, granted, holder, uploads = KEYS[5], KEYS[9], KEYS[10], KEYS[13]
 
-if ARGV[1] == '1' and is_strange(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
+if ARGV[1] == '1' and has_former_keys(KEYS[2], KEYS[8]) then return ADOPT_FIRST end
 local entry = leave_line(waiting, turn, ticket)
 local state, held = read_role('consumer', turn, free, granted, holder, ticket, lease, data)
 local bound = read_bound(KEYS[2])
 local length = size(data)
-if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep(uploads, KEYS[14], true) end
+if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep_contents(uploads, KEYS[14], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[1], KEYS[12])
 local refused = refusal(state, bound, length, over, mode, 1, waiting, held)
 if refused then
@@ -28,6 +28,6 @@ end
 local item, total, token, place =
   remove(data, length, bound, KEYS[6], KEYS[7], KEYS[8], KEYS[4], client, uploads)
 if not item then return total end
-if token then keep(uploads, token, lease, true) end
+if token then keep_content(uploads, token, lease, true) end
 give_back(state, free, granted, holder)
 return {'done', item, place = place}

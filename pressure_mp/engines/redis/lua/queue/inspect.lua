@@ -38,7 +38,7 @@ end
 local damage = ''
 if lacks_contents(KEYS[2]) then
   damage = 'no contents'
-elseif ARGV[1] ~= '0' and not is_strange(KEYS[1], KEYS[17]) and lacks_taken(KEYS[15], KEYS[16]) then
+elseif ARGV[1] ~= '0' and not has_former_keys(KEYS[1], KEYS[17]) and lacks_taken(KEYS[15], KEYS[16]) then
   damage = 'none in flight'
 end
 return {

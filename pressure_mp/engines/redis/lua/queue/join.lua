@@ -3,7 +3,7 @@
 -- replies: done | unfinished finished | missing
 -- uses: bound tasks incarnation
 -- After `unfinished` the list that waiting clients watch is empty.
-if is_strange(KEYS[1], KEYS[6]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[6]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 if unfinished(KEYS[2], KEYS[3], KEYS[4]) <= 0 then return {'done'} end
 redis.call('DEL', KEYS[5])

@@ -17,7 +17,7 @@ local before = note_with_host(host_queues, ARGV[6], ARGV[7])
 local bound = redis.call('GET', KEYS[1])
 if read_bound(KEYS[1]) then
   if how == 'create' then return {'exists', bound} end
-  if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
+  if has_former_keys(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
   local meta = redis.call('HMGET', KEYS[13], 'discipline', 'format')
   if meta[1] and meta[1] ~= discipline then return {'mismatch', 'discipline', meta[1]} end
   if meta[2] and meta[2] ~= format then return {'mismatch', 'format', meta[2]} end

@@ -8,7 +8,7 @@
 local client, ticket, turn = ARGV[1], ARGV[2], ARGV[4]
 local free, granted, holder = KEYS[8], KEYS[9], KEYS[10]
 
-if is_strange(KEYS[1], KEYS[13]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[13]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[11], turn, ticket)
 local state = read_role('consumer', turn, free, granted, holder, ticket, ARGV[5], KEYS[2])
 redis.call('ZCARD', KEYS[12])

@@ -15,7 +15,7 @@ local item, overfill, client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[5], AR
 local data, bound_key, not_full = KEYS[1], KEYS[2], KEYS[6]
 local free, granted, holder = KEYS[5], KEYS[9], KEYS[10]
 
-if ARGV[4] == '1' and is_strange(bound_key, KEYS[11]) then return ADOPT_FIRST end
+if ARGV[4] == '1' and has_former_keys(bound_key, KEYS[11]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[12], turn, ticket)
 local state = read_role('producer', turn, free, granted, holder, ticket, ARGV[9])
 local bound = read_bound(bound_key)
@@ -34,7 +34,7 @@ if ARGV[4] == '1' then
     give_back(state, free, granted, holder)
     return {'lost'}
   end
-  keep(KEYS[13], token, ARGV[9])
+  keep_content(KEYS[13], token, ARGV[9])
 end
 local function taken()
   local caller = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[9]}
@@ -70,7 +70,7 @@ if not add then
   give_back(state, free, granted, holder)
   return {'unordered', other}
 end
-local weight = weigh(KEYS[13], item)
+local weight = size_of(KEYS[13], item)
 local total, problem = count(KEYS[7], KEYS[8], weight, 1)
 if not total then return problem end
 add(item)

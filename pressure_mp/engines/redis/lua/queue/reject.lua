@@ -7,7 +7,7 @@
 -- once: yes
 -- full: yes
 -- `late`: the item was taken away from this owner; nothing is done.
-if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 if ARGV[3] ~= '' then
   local deliveries, _, _, taker = read_delivery(redis.call('HGET', KEYS[8], ARGV[3]))
@@ -16,7 +16,7 @@ if ARGV[3] ~= '' then
   redis.call('HDEL', KEYS[7], ARGV[3])
 end
 -- The content of a manifest is kept as long as the queue.
-local _, token = weigh(KEYS[9], ARGV[1])
+local _, token = size_of(KEYS[9], ARGV[1])
 redis.call('LPUSH', KEYS[6], ARGV[1])
 if token then redis.call('ZREM', KEYS[9], token) end
 finish(1, KEYS[2], KEYS[3], KEYS[4], KEYS[5])

@@ -3,7 +3,7 @@
 -- args: limit
 -- replies: done items | missing
 -- uses: bound incarnation
-if is_strange(KEYS[1], KEYS[3]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[3]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 local limit = tonumber(ARGV[1])
 if limit == 0 then return {'done', {}} end -- -0 is no number to some servers, and the first to others

@@ -6,5 +6,5 @@
 -- uses: bound incarnation role line holders renewal
 -- `consumers` and `producers` are names, each followed by the end of its lease in milliseconds; `again` and `tickets`
 -- are as in `holders`. `due` are the tickets of operations that have something to do.
-if is_strange(KEYS[1], KEYS[2]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[2]) then return ADOPT_FIRST end
 return renewal({unpack(KEYS)}, ARGV[1], ARGV[2], ARGV[3], ARGV[4], {unpack(ARGV, 5)})

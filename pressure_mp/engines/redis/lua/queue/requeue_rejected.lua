@@ -6,7 +6,7 @@
 -- once: yes
 -- durable: yes
 -- Beyond the bound if necessary. Only for disciplines without sort keys.
-if is_strange(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
 local item, bound = ARGV[1], read_bound(KEYS[1])
 if not bound then return {'missing'} end
 if redis.call('EXISTS', KEYS[3]) == 1 then return {'closed'} end

@@ -5,7 +5,7 @@
 -- replies: done holder | renewed | missing
 -- uses: bound incarnation
 -- `done` names the connection (or '') that waits for an item, when no producer is left: wake it.
-if is_strange(KEYS[1], KEYS[4]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[4]) then return ADOPT_FIRST end
 if not read_bound(KEYS[1]) then return {'missing'} end
 local producers = KEYS[2]
 if ARGV[2] ~= '' and redis.call('HGET', producers, ARGV[1]) ~= ARGV[2] then return {'renewed'} end

@@ -4,7 +4,7 @@
 --   anyway  as in `length`
 -- replies: done bound length closed produced_messages produced_bytes consumed_messages consumed_bytes unfinished rejected in_flight producer consumer | reserved | missing
 -- uses: bound role looks tasks deliveries storage incarnation
-if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound = redis.call('GET', KEYS[1])
 if not read_bound(KEYS[1]) then return {'missing'} end
 if ARGV[1] == '0' and is_read(KEYS[14], KEYS[2]) then return {'reserved'} end

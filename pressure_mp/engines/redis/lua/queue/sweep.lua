@@ -8,8 +8,8 @@
 local token, uploads, chunks = ARGV[1], KEYS[3], KEYS[4]
 -- A server whose memory is full refuses to write that the token's time is over, but not to remove.
 if tonumber(redis.call('ZSCORE', uploads, token) or 'inf') < math.huge then
-  local _, all = drop(chunks, token, FEW)
+  local _, all = drop_chunks(chunks, token, FEW)
   if not all then return {'done', 1} end
   redis.call('ZREM', uploads, token)
 end
-return {'done', sweep(uploads, chunks, redis.call('EXISTS', KEYS[1]) == 1 and size(KEYS[2]) == 0)}
+return {'done', sweep_contents(uploads, chunks, redis.call('EXISTS', KEYS[1]) == 1 and size(KEYS[2]) == 0)}

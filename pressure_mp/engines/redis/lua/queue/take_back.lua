@@ -9,7 +9,7 @@
 -- not done yet is never done; undoing it twice does nothing more. Items go back beyond the bound if necessary. On a
 -- queue that was shut down with `immediate` they are dropped, and count as done.
 local kept, number = KEYS[#KEYS], tonumber(ARGV[#ARGV])
-if is_strange(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
+if has_former_keys(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
 local bound, data, not_full, uploads = read_bound(KEYS[1]), KEYS[2], KEYS[3], KEYS[10]
 local last, replied, reply, place = unpack(redis.call('HMGET', kept, 'number', 'replied', 'reply', 'place'))
 last, replied = tonumber(last or '0'), tonumber(replied or '')
@@ -39,7 +39,7 @@ if ARGV[1] == '1' and #items > 0 and not dropping and redis.call('EXISTS', KEYS[
 end
 local tokens = {}
 for i, item in ipairs(items) do
-  local heavy, token = weigh(uploads, item)
+  local heavy, token = size_of(uploads, item)
   weight, tokens[i] = weight + heavy, token or false
 end
 local put_back = returning(data, length)

@@ -1,4 +1,4 @@
--- read_on: note the items that a reader handed out, and reserve the items that it has just read by a plain LRANGE.
+-- reserve_unbounded: note the items that a reader handed out, and reserve the items that it has just read by a plain LRANGE.
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_holder waiting uploads readers
 -- args: reader call told handed kept size client process lease
 --   told     how many items it had handed out at its last call, call - 1

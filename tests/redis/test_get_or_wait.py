@@ -1,4 +1,4 @@
-"""``stand_by``, the small call of a get that may wait: what it takes, and when it is declined."""
+"""``get_or_wait``, the call of a get that may wait: what it takes, and when it is declined."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Broker(clients.Client):
             session.end()
 
     def stand_by(self, ticket=MINE, lease=LEASE):
-        return self.call("stand_by", f"client of {ticket}", ticket, lease, "")
+        return self.call("get_or_wait", f"client of {ticket}", ticket, lease, "")
 
     def wait(self, ticket):
         """What a get does that goes the long way."""
@@ -204,7 +204,7 @@ def test_it_is_declined_when_the_next_content_is_in_chunks(broker, waits):
 
 def test_who_lost_the_role_to_another_takes_nothing(broker):
     assert broker.stand_by() == [EMPTY, b"item"]
-    broker.call("evict", MINE, LEASE)
+    broker.call("free_roles", MINE, LEASE)
     assert broker.stand_by(OTHER) == [EMPTY, b"item"]
     held = broker.holder()
     assert broker.stand_by() == [DECLINED]

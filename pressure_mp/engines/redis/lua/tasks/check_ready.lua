@@ -1,4 +1,4 @@
--- look: return whether a client in line, which sent a take behind its wait, should have that done now.
+-- check_ready: return whether a client in line, which sent a take behind its wait, should have that done now.
 -- replies: done bells | empty bells next | missing
 -- uses: storage notices changes groups transitions ready
 -- `empty` and `next` are as in take. Tasks that become ready now are for the first in line, which is woken.

@@ -1,4 +1,4 @@
--- poll: take the oldest item if that can be done at once (specification: Get, Get (Non-Blocking)).
+-- get_at_once: take the oldest item if that can be done at once (specification: Get, Get (Non-Blocking)).
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes closed uploads
 -- args: client
 -- replies: done item | empty item | declined

@@ -1,4 +1,4 @@
--- stand_by: take the oldest item, or the role to wait for an item, if that can be done at once (specification: Get).
+-- get_or_wait: take the oldest item, or the role to wait for an item, if that can be done at once (specification: Get).
 -- keys: data bound closed consumer consumer_free not_full consumed_messages consumed_bytes consumer_holder
 -- args: client ticket lease given conn
 --   given  the item that came with the wake-up; else empty

@@ -1,4 +1,4 @@
--- offer: append one item if that can be done at once (specification: Put, Put (Non-Blocking)).
+-- put_at_once: append one item if that can be done at once (specification: Put, Put (Non-Blocking)).
 -- keys: data bound closed producer producer_free not_full produced_messages produced_bytes
 -- args: item client
 -- replies: done | declined

@@ -1,4 +1,4 @@
--- drain: note the items that a reader handed out, and reserve the queued ones, if that can be done at once.
+-- reserve_bounded: note the items that a reader handed out, and reserve the queued ones, if that can be done at once.
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_holder waiting uploads readers
 -- args: reader call handed number size client process lease
 --   handed   how many items it ever handed out: all items that it reserved

@@ -1,4 +1,4 @@
--- evict: give back the roles that a client that has ended held, or may have been granted in line.
+-- free_roles: give back the roles that a client that has ended held, or may have been granted in line.
 -- keys: producer_free producer_granted producer_holder consumer_free consumer_granted consumer_holder waiting
 -- args: ticket lease
 -- replies: done
