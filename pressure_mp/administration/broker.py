@@ -63,11 +63,9 @@ class Named:
 
     @property
     def has_tasks(self) -> bool:
-        """Whether it is a queue of tasks."""
         return self.discipline == TASKS
 
     def run(self, operation: AnyOperation[T]) -> T:
-        """Run one of its operations."""
         return drive(operation, self.binding.session())
 
     def stats(self) -> Stats:
@@ -130,7 +128,6 @@ class Broker:
         return Named(self, name, discipline, binding, operations)
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a queue of that name."""
         try:
             self.find(name)
         except QueueDoesNotExistError:

@@ -42,7 +42,6 @@ class Trouble:
     fix: Callable[[], None] | None = field(default=None, repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the trouble for ``--json``."""
         return {
             "subject": self.subject,
             "problem": self.problem,

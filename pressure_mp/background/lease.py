@@ -218,7 +218,6 @@ class Lease:
         return self.run_within(options, operation)
 
     def run_within(self, options: Options, operation: Operation[T]) -> T:
-        """Run an operation on the queue with these options."""
         options = options._replace(lease=self._length)
         return drive(operation, self.engine.bind(*self._queue, options).session())
 

@@ -64,7 +64,6 @@ def tasks(
 
 
 def read_state(text: str) -> str:
-    """Return the letter of a state."""
     try:
         state = named(text)
     except KeyError:

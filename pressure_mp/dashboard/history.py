@@ -40,7 +40,6 @@ class Point(NamedTuple):
 
 
 def write(queues: Iterable[QueueSummary]) -> bytes:
-    """Make a sample of these queues."""
     chosen = sorted(queues, key=lambda one: (-one.length, -one.produced - one.consumed))
     lines = (
         json.dumps(

@@ -94,7 +94,6 @@ class Sessions:
         return self._sign(f"form {id}")
 
     def is_form_token(self, id: str, said: str) -> bool:
-        """Tell whether a form has the session's token."""
         return hmac.compare_digest(said.encode(), self.form_token(id).encode())
 
     def may_see(self, request: Request) -> bool:

@@ -60,7 +60,6 @@ class Codec(Generic[Item]):
 
     @property
     def serializer(self) -> Serializer:
-        """The serializer."""
         return self._serializer
 
     @property
@@ -70,7 +69,6 @@ class Codec(Generic[Item]):
 
     @property
     def anonymous(self) -> bool:
-        """Whether the queue is anonymous."""
         return self._anonymous
 
     @property
@@ -243,7 +241,6 @@ class Codec(Generic[Item]):
         return signatures.signing(serializers.pickle_small, THRESHOLD)
 
     def encode_many(self, objects: Sequence[Item], headers: bytes = b"") -> list[bytes | Large]:
-        """Encode each object, as :meth:`encode` does."""
         if self._divides and objects:
             payloads, buffers = serializers.pickle_many_apart(objects)
             if buffers or not payloads or max(map(len, payloads)) >= THRESHOLD:
@@ -265,7 +262,6 @@ class Codec(Generic[Item]):
         return self._seal(serializers.encode(self._serializer, obj, self._queue), headers)
 
     def encode_many_whole(self, objects: Sequence[Item], headers: bytes = b"") -> list[bytes]:
-        """Encode each object, as :meth:`encode_whole` does."""
         payloads = serializers.encode_many(self._serializer, objects, self._queue)
         return self._seal_many(payloads, headers)
 

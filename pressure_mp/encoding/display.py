@@ -78,7 +78,6 @@ class Content:
             raise ValueError(f"it is a pickle that cannot be written as JSON: {error}") from None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the content for ``--json``."""
         found: dict[str, Any] = {"kind": self.kind, "size": self.size}
         if self.key is not None:
             found["key"] = self.key

@@ -31,7 +31,6 @@ def beginning(headers: Mapping[str, str]) -> bytes:
 
 
 def is_one(payload: bytes | memoryview) -> bool:
-    """Tell whether this is an envelope."""
     return payload[: len(MARK)] == MARK
 
 

@@ -106,7 +106,6 @@ def read_unchecked(item: bytes) -> Manifest:
 
 
 def token_of(item: bytes) -> str:
-    """Return the token of a manifest."""
     return item[len(MARK) : len(MARK) + _TOKEN_SIZE].decode("latin-1")
 
 
@@ -138,7 +137,6 @@ def divide(segments: Sequence[memoryview]) -> Iterator[list[memoryview]]:
 
 
 def digest(segments: Sequence[memoryview | bytearray]) -> bytes:
-    """Return the digest of a content."""
     import hashlib  # as late as in signing.py
 
     found = hashlib.sha256()

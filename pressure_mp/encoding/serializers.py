@@ -206,7 +206,6 @@ def unpickle_apart(segments: Sequence[bytearray], item: bytes, queue: str) -> An
 
 
 def encode_many(serializer: Serializer, objects: Sequence[Any], queue: str) -> list[bytes]:
-    """Encode each object, as :func:`encode` does."""
     try:
         payloads = list(map(serializer.dumps, objects))
         if not isinstance(serializer, _PLAIN):

@@ -31,7 +31,6 @@ def encode_id(task_id: object) -> bytes:
 
 
 def decode_id(text: bytes) -> int | str:
-    """Read an id from its text."""
     if text.isdigit() and (text[:1] != b"0" or text == b"0"):
         return int(text)
     found = text.decode(errors="replace")

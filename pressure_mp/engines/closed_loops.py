@@ -57,7 +57,6 @@ class OwnLoop:
         self._waiting[operation] = None
 
     def forget(self, operation: LoopOperation) -> None:
-        """Note that an operation is over."""
         self._waiting.pop(operation, None)
 
     def after_fork(self) -> None:

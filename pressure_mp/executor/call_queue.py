@@ -121,11 +121,9 @@ class QueueClient:
 
     @property
     def name(self) -> str:
-        """The queue's name."""
         return self._queue.name
 
     def open(self) -> None:
-        """Open the inbox."""
         if self._inbox is None:
             self._inbox = self._queue.inbox(takes=self._hears_takes)
 

@@ -107,7 +107,6 @@ class TakenCalls:
         self._is_behind = done is not None and task.record.created < done.record.since
 
     def begin(self) -> Call | None:
-        """Begin the next call, and return it."""
         with self._lock:
             if not self._unbegun:
                 return None
@@ -115,7 +114,6 @@ class TakenCalls:
             return self._unbegun.popleft()
 
     def end(self, call: Call, outcome: Outcome) -> None:
-        """Note that a call has ended."""
         call.result = outcome
         with self._lock:
             assert self._began is not None, "it has begun"
@@ -137,7 +135,6 @@ class TakenCalls:
 
     @property
     def has_others(self) -> bool:
-        """Whether there are calls that have not begun."""
         return bool(self._unbegun)
 
     def give_back(self) -> None:

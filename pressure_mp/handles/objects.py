@@ -262,7 +262,6 @@ class UntilDone(ObjectAttachment):
         return True
 
     def claim(self) -> Claim:
-        """Begin a claim."""
         return Claim()
 
     def _give_up(self, claim: Claim) -> None:

@@ -94,7 +94,6 @@ class ControlOperations(QueueOperations):
         return self._found(reply)
 
     def closed(self) -> Operation[bool]:
-        """Tell whether the queue was closed."""
         reply: IsClosedReply = yield IsClosed()
         return self._found(reply)
 

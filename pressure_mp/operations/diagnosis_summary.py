@@ -45,7 +45,6 @@ def sum_up(
     in_flight: Unacknowledged,
     damage: str,
 ) -> str:
-    """Return the sentence."""
     found = _Found(queue, length, maxsize, closed, deleting, put, get, in_flight)
     if found.deleting:
         return (

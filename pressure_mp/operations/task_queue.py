@@ -147,7 +147,6 @@ class TaskQueueOperations(QueueOperations):
         return reply
 
     def delete(self) -> Operation[None]:
-        """Remove the queue."""
         reply: DeleteTasksReply = yield DeleteTasks()
         if reply is Outcome.MISSING:
             raise self._missing()

@@ -139,7 +139,6 @@ class TaskResults(TaskQueueOperations):
             raise self._missing()
 
     def close_inbox(self, inbox: str) -> Operation[None]:
-        """Close an inbox."""
         reply: InboxReply = yield CloseInbox(inbox)
         if reply is Outcome.MISSING:
             raise self._missing()

@@ -129,7 +129,6 @@ class TaskSettling(TaskResultStorage):
         tube: str | None,
         error: str | BaseException | None,
     ) -> Operation[DecodedTask]:
-        """Give a task back."""
         text = error_text(error or "")
 
         def make(edit: Edit | None, whole: bool, told: Result) -> ReleaseTask:

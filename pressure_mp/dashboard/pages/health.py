@@ -59,7 +59,6 @@ class Doctor:
 
 
 def make(context: Context, doctor: Doctor) -> str:
-    """Make the page."""
     found = doctor.troubles()
     shown = element("p", "Each queue is being asked …", class_="note")
     if found is not None:

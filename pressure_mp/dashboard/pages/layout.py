@@ -47,17 +47,14 @@ class Context:
 
     @property
     def broker(self) -> Broker:
-        """The broker."""
         return self.monitor.broker
 
     def number(self, name: str, default: int, most: int) -> int:
-        """Return a number of the query."""
         asked = self.query.get(name, "")
         return min(int(asked), most) if asked.isdecimal() and len(asked) < 9 else default
 
 
 def page(context: Context, title: str, *body: Child, here: str = "") -> str:
-    """Make a whole page."""
     ways = [
         element("a", name, href=where, aria_current="page" if where == here else None)
         for where, name, _ in _PAGES
@@ -205,7 +202,6 @@ def action(
 
 
 def queue_link(queue: tuple[str, str], text: str | None = None) -> Markup:
-    """Make a link to the page of a queue."""
     name, kind = queue
     shown = name if text is None else text
     return element(

@@ -29,7 +29,6 @@ _ORDERS: dict[str, Callable[[QueueRates], Any]] = {
 
 
 def make(context: Context) -> str:
-    """Make the page."""
     view = context.monitor.view()
     found = _chosen(context, view)
     start = context.number("start", 0, len(found))

@@ -7,7 +7,6 @@ from . import layout
 
 
 def make(is_wrong: bool = False) -> str:
-    """Make the page."""
     field = element(
         "input",
         type="password",

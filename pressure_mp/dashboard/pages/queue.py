@@ -31,7 +31,6 @@ _DONE = {
 
 
 def make(context: Context) -> str:
-    """Make the page."""
     queue = find(context)
     key = queue.name, queue.discipline
     found = diagnose(queue)
@@ -235,7 +234,6 @@ def _each(context: Context, key: tuple[str, str], id: str) -> list[Markup]:
 
 
 def _actions(context: Context, queue: Named) -> Child:
-    """Make the actions on the whole queue."""
     key = queue.name, queue.discipline
     kept = "buried tasks" if queue.has_tasks else "items that were set aside"
     whole = "all its tasks, in whatever state" if queue.has_tasks else "all that is queued"

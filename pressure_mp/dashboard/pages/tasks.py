@@ -18,7 +18,6 @@ _HEADS = ["Task", "State", "For", "Taken", "Tube", "Last error", "Data"]
 
 
 def make(context: Context) -> str:
-    """Make the page."""
     context.query["kind"] = "tasks"
     found = queue.find(context)
     key = found.name, found.discipline

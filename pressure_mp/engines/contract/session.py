@@ -82,13 +82,11 @@ class SessionDefaults:
 
     @property
     def taken(self) -> TakeBack | None:
-        """Return None."""
         return None
 
     def send_ahead(
         self, request: Request, later: NoItem | None = None, timeout: float = 0.0
     ) -> bool:
-        """Send nothing."""
         return False
 
     def interrupted(self) -> None:

@@ -32,7 +32,6 @@ class MemoryAddress(NamedTuple):
         return _CAPABILITIES
 
     def started(self) -> MemoryAddress:
-        """Return the address itself."""
         return self
 
 

@@ -78,7 +78,6 @@ def is_closed(state: QueueState, request: IsClosed, caller: Caller) -> IsClosedR
 
 @for_items.does(GetStats)
 def get_stats(state: QueueState, request: GetStats, caller: Caller) -> GetStatsReply:
-    """Return all counts."""
     return Stats(
         length=len(state.items),
         maxsize=state.bound,
@@ -121,7 +120,6 @@ def set_bound(state: QueueState, request: SetBound, caller: Caller) -> SetBoundR
 
 @for_items.does(CountDone)
 def count_done(state: QueueState, request: CountDone, caller: Caller) -> CountDoneReply:
-    """Count one item as done."""
     if state.unfinished <= 0:
         return Outcome.EXCESS
     state.done += 1

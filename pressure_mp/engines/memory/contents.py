@@ -42,7 +42,6 @@ class Contents:
         return True
 
     def keep(self, token: str, lease: float) -> None:
-        """Keep a content for a lease."""
         self.kept[token] = time.monotonic() + max(lease, 3000) / 1000
 
     def keep_for_reading(self, token: str, lease: int) -> None:
@@ -60,7 +59,6 @@ class Contents:
         return (weight(item), token) if token in self.kept else (len(item), "")
 
     def queue(self, token: str) -> None:
-        """Note that the manifest is queued."""
         self.kept[token] = math.inf
 
     def forget(self, token: str) -> None:

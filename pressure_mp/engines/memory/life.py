@@ -86,7 +86,6 @@ class Life:
         return sum(tube in ("", task.record.tube) for task in self._ready.all())
 
     def make_id(self, ids: str, taken: dict[bytes, bytes]) -> bytes:
-        """Make a new id."""
         while True:
             if ids == "auto_increment":
                 self._counter += 1
@@ -151,7 +150,6 @@ class Life:
             self.vanish(task, "processed" if state == states.ZOMBIE else "dropped")
 
     def add(self, task: Living) -> None:
-        """Add a new task."""
         self.results.forget(task.id)  # of an earlier task with this id
         self.tasks[task.id] = task
         self._count(states.VOID, task.record.state, task.record.tube)
@@ -159,7 +157,6 @@ class Life:
         self._update_lines(task.record)
 
     def take(self, task: Living, owner: str, call: int, ttr: int | None) -> None:
-        """Take a ready task."""
         limit = self.settings.ttr if ttr is None else ttr
         deliveries = task.record.deliveries + 1
         task_taken = {"deliveries": deliveries, "call": call, "owner": owner}
@@ -235,7 +232,6 @@ class Life:
         bisect.insort(self._due, (ends, task.id))
 
     def vanish(self, task: Living, outcome: str) -> None:
-        """Remove a task."""
         before = task.record
         self._leave(task)
         self._count(before.state, states.VOID, before.tube)

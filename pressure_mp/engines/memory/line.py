@@ -81,7 +81,6 @@ class Line:
         return bool(self._places) and ref(caller) in self._places
 
     def count_others(self, caller: Caller) -> int:
-        """Count the other callers that wait."""
         return len(self._places) - (ref(caller) in self._places)
 
     def waiting(self) -> list[tuple[Caller, Place]]:

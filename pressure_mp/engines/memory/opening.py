@@ -46,7 +46,6 @@ def open_queue(slot: Slot, request: Open, caller: Caller) -> OpenReply:
 
 @for_slots.does(Exists)
 def exists(slot: Slot, request: Exists, caller: Caller) -> ExistsReply:
-    """Tell whether the queue exists."""
     return slot.state is not None
 
 

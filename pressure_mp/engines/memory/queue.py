@@ -79,7 +79,6 @@ class MemoryItems:
             state.consumer = caller.client
 
     def _line(self, wish: Wish) -> Line:
-        """Return the line for that request."""
         match wish:
             case Put():
                 return self.slot.lines.putters

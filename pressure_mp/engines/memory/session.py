@@ -131,7 +131,6 @@ _loops: WeakKeyDictionary[asyncio.AbstractEventLoop, OwnLoop] = WeakKeyDictionar
 
 
 def _own_loop() -> OwnLoop:
-    """Return the running loop."""
     loop = asyncio.get_running_loop()
     found = _loops.get(loop)
     if found is None:

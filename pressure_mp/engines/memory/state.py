@@ -85,7 +85,6 @@ class QueueState:
         return delivered + sum(len(reader.left) for reader in self.readers.values())
 
     def add(self, item: bytes, sort_key: bytes, client: str) -> None:
-        """Queue an item and count it."""
         self.items.put(Entry(item), sort_key)
         size, token = self.contents.weigh(item)
         if token:

@@ -75,7 +75,6 @@ class PostgresAddress(NamedTuple):
         return _CAPABILITIES
 
     def started(self) -> PostgresAddress:
-        """Return the address itself."""
         return self
 
     def conninfo(self, hosts: str | None = None) -> str:

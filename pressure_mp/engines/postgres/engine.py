@@ -138,7 +138,6 @@ class PostgresQueue:
 
     @property
     def listener(self) -> Listener:
-        """The listener of this process."""
         return self.engine.listener
 
     @property

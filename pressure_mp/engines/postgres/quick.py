@@ -80,7 +80,6 @@ class Quick:
         return known if known is not None and time.monotonic() - known.at < _FRESH else None
 
     def call(self, request: Put | Take, known: Known | None, lane: Lane, number: int) -> Call:
-        """Make the quick call of a request."""
         statements = self._statements
         params = [
             *(self._name if known is None else known[:3]),

@@ -55,7 +55,6 @@ class Statements:
         self.server_settings = _make(schema, "server_settings", "server_settings", 0)
 
     def call(self, kind: str) -> Statement:
-        """Make the statement that calls a queue of that kind."""
         return self._items if kind == "items" else self._tasks
 
 

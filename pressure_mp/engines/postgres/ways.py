@@ -68,7 +68,6 @@ _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 
 def outcome(request: Any, reply: Reply) -> Outcome:
-    """Return the outcome of a status."""
     return _OUTCOMES[reply.status]
 
 

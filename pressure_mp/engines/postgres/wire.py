@@ -208,7 +208,6 @@ class Wire(ABC):
         over."""
 
     async def _flush(self, end: float | None) -> None:
-        """Send all."""
         while self.pgconn.flush():
             if not await self.ready(False, _left(end)):
                 raise OperationalError("the server accepts no more bytes")

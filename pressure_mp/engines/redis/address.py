@@ -96,7 +96,6 @@ class RedisAddress(NamedTuple):
         return _CAPABILITIES
 
     def started(self) -> RedisAddress:
-        """Return the address itself."""
         return self
 
     @property

@@ -50,7 +50,6 @@ def is_lost(last: str, place: str) -> bool:
 
 
 def as_text(part: Any) -> str:
-    """Return a part of a reply as text."""
     return part.decode(errors="replace") if isinstance(part, bytes) else str(part)
 
 

@@ -102,7 +102,6 @@ def type_of(part: str, discipline: str) -> str:
 
 
 def key(prefix: str, name: str, part: str, discipline: str = FIFO) -> bytes:
-    """Make the name of one key of a queue, as bytes."""
     if discipline == FIFO:
         return f"{prefix}:{name}{_SUFFIXES[part]}".encode()
     return f"{_own(prefix, name)}{part}".encode()

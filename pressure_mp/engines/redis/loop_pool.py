@@ -69,7 +69,6 @@ class LoopPool(Pool):
     """The connections of one event loop, which are closed when the loop ends."""
 
     def __init__(self, route: Route) -> None:
-        """Make the pool of the running loop."""
         super().__init__(route)
         #: The loop, and its operations that wait at the server.
         self.loop = OwnLoop()

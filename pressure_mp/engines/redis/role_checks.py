@@ -28,7 +28,6 @@ class WaitingOperation:
         self.safe = 0.0
 
     def stay(self) -> None:
-        """Note that the operation still waits."""
         self._came = time.monotonic()
 
     def see(self, began: float, is_due: bool) -> None:

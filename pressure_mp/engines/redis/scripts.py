@@ -196,7 +196,6 @@ def load_for_broker(name: str) -> Script:
 
 @functools.cache
 def storage(discipline: str) -> Storage:
-    """Return the storage of a discipline."""
     text = (_ROOT / discipline / "storage.lua").read_text(encoding="utf-8")
     header = dict(_HEADER.findall(text))
     return Storage(text, tuple(header.get("keys", "").split()), header["item"])

@@ -94,7 +94,6 @@ class TaskWaiter:
             self._then = Call("take", take_args(self._caller.binding, request, self))
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        """Wait for a task, or for the end of a task."""
         in_line = isinstance(later, NoTask) and not later.tube
         if isinstance(later, NoTask) and later.due is not None:
             soon = later.due / 1000 + _GRACE
@@ -141,7 +140,6 @@ def or_none(number: int | None) -> int | bytes:
 def take_args(
     binding: RedisBinding, request: TakeTasks, waiter: TaskWaiter | None
 ) -> tuple[Any, ...]:
-    """Make the arguments of a take."""
     owner, call, limit, tube, ttr, _, waits, retries_alone = request
     who, entry, turn = b"", b"", b"first"
     if waiter is not None and tube:

@@ -273,7 +273,6 @@ class Wire(Carrier):
         self._finish_unread(outcome)
 
     def _finish_unread(self, outcome: Any) -> None:
-        """Finish the unread call, if there is one."""
         unread, self.unread = self.unread, None
         if unread is not None:
             unread.finish(outcome)

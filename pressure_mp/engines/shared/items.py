@@ -76,7 +76,6 @@ class SharedItems:
     # Putting
 
     def put(self, request: Put, taker: Taker, end: float | None) -> Any:
-        """Do a request :class:`Put`."""
         items, sort_keys, overfill, has_content, waits = request
         if sort_keys or overfill or has_content:
             return MOVE
@@ -115,7 +114,6 @@ class SharedItems:
     # Taking
 
     def take(self, request: Take, taker: Taker, end: float | None) -> Any:
-        """Do a request :class:`Take`."""
         limit, hold, until_ended, waits = request
         if hold is not None or until_ended:
             return MOVE

@@ -50,7 +50,6 @@ class Ring(Records):
 
     @property
     def reading(self) -> Reading | None:
-        """The reservation, if there is one."""
         return self.last_reading if self._cells[READS] else None
 
     @property

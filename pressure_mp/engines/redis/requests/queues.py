@@ -207,7 +207,6 @@ async def inspect(
 
 
 def turns(caller: Caller, receives: bool = False) -> Turns:
-    """Return the turns of this operation."""
     if not isinstance(caller.waiter, Turns):
         caller.waiter = Turns(caller, receives=receives)
     return caller.waiter
