@@ -64,11 +64,8 @@ class DeliveryOperations(ItemOperations):
     ) -> Operation[list[Delivery]]:
         """Take the oldest items, which are in flight from now on; waits for one as ``get`` does.
 
-        Takes at most ``number``, and what one call may take. ``call`` is a number that the owner
-        never used before. After ``limit`` deliveries an item is set aside instead of being put
-        back; 0 is no limit. With ``eof`` the end of all producers is the end of the queue only when
-        no other process has an item in flight. A ``reader`` takes no more than its fair share; an
-        item that it fetched with ``prefetch`` stays in flight until it is known to be handed out.
+        Takes at most ``number``, and what one call may take. The rest is as in :class:`Hold` and
+        :class:`Take`.
         """
         request = Take(number, Hold(owner, call, limit, reader), eof)
         reply: TakeReply = yield from served(request, block, timeout)
@@ -89,8 +86,7 @@ class DeliveryOperations(ItemOperations):
         take, and the reader's fair share. Waits for an item as ``get`` does. Returns None when the
         next item's content is in chunks: such an item is not taken ahead.
 
-        They stay in flight until the reader hands them out. ``call`` is larger than any number that
-        the reader used before, and says that all items of its last call were handed out.
+        The rest is as in :class:`Prefetch`.
         """
         request = Prefetch(reader, call, number, eof)
         reply: PrefetchReply = yield from served(request, block, timeout)
@@ -138,16 +134,13 @@ class DeliveryOperations(ItemOperations):
         """Put the items of a call back to the front, in order, except the first ``number``, which
         were handed out.
 
-        Returns False when they were taken away meanwhile. ``unheard`` says that the reply of the
-        call was never read, and that the reader makes no other call: if the call comes later, it
-        does nothing.
+        Returns False when they were taken away meanwhile. ``unheard`` is as in :class:`HandOut`.
         """
         reply: HandOutReply = yield HandOut(reader, call, number, True, unheard)
         return self._found(reply) is Outcome.DONE
 
     def acknowledge(self, owner: str, seq: int | None) -> Operation[Done | Late | Passed]:
-        """Count an item in flight as dealt with; without ``seq`` the oldest of the queue, if any
-        is.
+        """Acknowledge an item in flight; without ``seq`` the oldest of the queue, if any is.
 
         Returns LATE when the item was taken away from this owner, and PASSED when another process
         already acknowledged it: then nothing is counted. Raises TaskDoneError.

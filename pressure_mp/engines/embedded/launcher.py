@@ -1,8 +1,6 @@
-"""Start and find a Valkey server that comes with the program, without root and without
-configuration.
+"""Start and find a Valkey server that comes with the program.
 
-:func:`start_private` serves one program and its child processes, and forgets all data with it.
-:func:`start_shared` serves every process that names the same directory, and keeps the data there.
+:func:`start_private` serves a tree of processes, :func:`start_shared` the users of a directory.
 
 The server runs under a supervisor process, see ``supervisor.py``, that stops it when its users have
 ended, also when they were killed.
