@@ -31,13 +31,13 @@ _calls = itertools.count(1)
 
 
 class Claim:
-    """The items that one call took, until they are handed out, and the number of the call. ``who``
+    """The items that one call took, until they are handed out, and the number of the call. ``mark``
     is the mark of the asyncio task that takes them, if it is not a thread."""
 
-    __slots__ = ("call", "seqs", "who")
+    __slots__ = ("call", "mark", "seqs")
 
-    def __init__(self, who: object = None) -> None:
-        self.who = who
+    def __init__(self, mark: object = None) -> None:
+        self.mark = mark
         self.call = 0
         self.seqs: list[int] = []
 
@@ -86,18 +86,18 @@ class Transaction(Protocol):
 
 
 class Asking:
-    """A call that acknowledges, and the item that it asks about; ``who`` is as in ``Claim``."""
+    """A call that acknowledges, and the item that it asks about; ``mark`` is as in ``Claim``."""
 
-    __slots__ = ("held", "who")
+    __slots__ = ("held", "mark")
 
-    def __init__(self, who: object = None) -> None:
-        self.who = who
+    def __init__(self, mark: object = None) -> None:
+        self.mark = mark
         self.held: ItemInFlight | None = None
 
 
 class InFlight:
     """The numbers of the items in flight, each noted for the thread that got it, or for the asyncio
-    task whose mark is ``who``."""
+    task with that mark."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -122,9 +122,9 @@ class InFlight:
                 _is_in_flight(held) for some in self._owners.values() for held in some.values()
             )
 
-    def add(self, seq: int, who: object = None) -> None:
+    def add(self, seq: int, mark: object = None) -> None:
         """Note that the caller got an item."""
-        mark = who or _thread.mark
+        mark = mark or _thread.mark
         with self._lock:
             mine = self._owners.get(mark)
             if mine is None:
@@ -161,7 +161,7 @@ class InFlight:
                     if held is not None:
                         held.headers = found
 
-    def ask(self, who: object = None) -> tuple[ItemInFlight | None, bool, bool]:
+    def ask(self, mark: object = None) -> tuple[ItemInFlight | None, bool, bool]:
         """Return the item to acknowledge, whether it was asked about before, and whether the caller
         has got an item since then.
 
@@ -171,7 +171,7 @@ class InFlight:
         An item stays in flight here until it is marked as done. An interrupted caller has not
         marked it, and so asks about it again.
         """
-        mark = who or _thread.mark
+        mark = mark or _thread.mark
         self._was_asked = True
         with self._lock:
             held = self._first(self._owners.get(mark), mark)

@@ -128,7 +128,7 @@ class BrokerRates:
             waiting |= {_process(one.peer.id) for one in seen.put.line}
             if seen.put.holder and seen.put.holder.peer:
                 waiting.add(_process(seen.put.holder.peer.id))
-        return {name for name, who in consumers.items() if not who & waiting}
+        return {name for name, clients in consumers.items() if not clients & waiting}
 
 
 def _process(client: str) -> str:

@@ -68,11 +68,11 @@ def unlock(name: str, role: str, in_json: bool, url: str | None, prefix: str | N
     The roles of this package's own clients end by themselves.
     """
     queue = Broker(url, prefix).find(name)
-    who = queue.run(queue.items.unlock(role))
+    holder = queue.run(queue.items.unlock(role))
     if in_json:
-        write_json({"role": role, "taken_from": who})
+        write_json({"role": role, "taken_from": holder})
     else:
-        click.echo(f"The {role} role was free." if who is None else f"Taken from {who}.")
+        click.echo(f"The {role} role was free." if holder is None else f"Taken from {holder}.")
 
 
 _which = (

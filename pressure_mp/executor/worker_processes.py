@@ -178,10 +178,10 @@ class WorkerProcesses:
         if self.broken is None:
             self.broken = why
 
-    def _give_back(self, who: str, how: str) -> int:
+    def _give_back(self, worker: str, how: str) -> int:
         """Requeue the calls of a dead worker at once; return how many, as far as is known."""
         try:
-            return self._queue.give_back(who, how)
+            return self._queue.give_back(worker, how)
         except QueueDoesNotExistError:
             pass  # nor do its calls
         except PressureError as error:

@@ -73,12 +73,12 @@ def check_durability(durability: object) -> Durability | None:
     return Durability(int(replicas[1]) if replicas else 0)
 
 
-def check_level(who: str, level: Level, address: Address) -> None:
-    """Raise NotSupportedError if the engine there lacks a level that ``who`` needs."""
+def check_level(kind: str, level: Level, address: Address) -> None:
+    """Raise NotSupportedError if the engine there lacks a level that ``kind`` needs."""
     if level not in address.capabilities.levels:
         raise NotSupportedError(
-            f"{who} needs {level.value!r}, a level that the engine of {address.scheme}:// does not "
-            "have: use Queue or SimpleQueue there, or a broker at redis:// or postgresql://"
+            f"{kind} needs {level.value!r}, a level that the engine of {address.scheme}:// "
+            "does not have: use Queue or SimpleQueue there, or a broker at redis:// or postgresql://"
         )
 
 

@@ -99,13 +99,13 @@ def parse_client(text: str) -> Client | None:
     return Client(found[1], int(found[2]), int(found[3])) if found else None
 
 
-def is_gone(who: str) -> bool | None:
+def is_gone(client_id: str) -> bool | None:
     """Tell whether the process of a client id or of a ticket has ended; None when it is not known.
 
     It is known only of processes of this host that the kernel shows to this process.
     """
-    client = _CLIENT_ID.fullmatch(who)
-    seen = state(f"{client[1]}-{client[4]}/{client[2]}/{client[5]}" if client else who)
+    client = _CLIENT_ID.fullmatch(client_id)
+    seen = state(f"{client[1]}-{client[4]}/{client[2]}/{client[5]}" if client else client_id)
     return None if seen == "unknown" else seen == "dead"
 
 

@@ -122,15 +122,15 @@ def incarnation() -> str:
     return _drawn_once("incarnation", lambda: f"{user()}/{os.urandom(4).hex()}")
 
 
-def state(who: str) -> State:
+def state(id: str) -> State:
     """Return whether a process lives, as far as this process can know. ``stopped``: it got SIGSTOP.
 
-    ``who`` is a user id or begins with one, as an incarnation or a ticket does. ``dead`` is known
+    ``id`` is a user id or begins with one, as an incarnation or a ticket does. ``dead`` is known
     for sure. ``unknown`` is a process of another host, or one hidden from this process.
     """
-    if who == user() or who.startswith(user() + "/"):
+    if id == user() or id.startswith(user() + "/"):
         return "alive"
-    named = _named(who)
+    named = _named(id)
     if named is None:
         return "unknown"
     pid, noted = named
@@ -152,17 +152,17 @@ def is_lost(seen: State, until: int, now: int) -> bool:
     return seen == "dead" or (seen != "alive" and until < now)
 
 
-def is_there(who: str) -> bool | None:
-    """Tell whether any process has the pid of ``who``, which takes far less time than
+def is_there(id: str) -> bool | None:
+    """Tell whether any process has the pid of ``id``, which takes far less time than
     :func:`state`; None for a process of another host."""
-    named = _named(who)
+    named = _named(id)
     return None if named is None else _exists(named[0])
 
 
-def _named(who: str) -> tuple[int, str] | None:
+def _named(id: str) -> tuple[int, str] | None:
     """Return the pid and start of a process of this host."""
     here = host()
-    found = _PROCESS.fullmatch(who, len(here)) if who.startswith(here) else None
+    found = _PROCESS.fullmatch(id, len(here)) if id.startswith(here) else None
     return (int(found[1]), found[2]) if found else None
 
 

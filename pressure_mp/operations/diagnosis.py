@@ -48,8 +48,8 @@ class Diagnosis(NamedTuple):
         )
         lines = [self.sentence, *(f"{head}: {text}" for head, text in details)]
         if self.in_flight.number:
-            who = [str(one) for one in self.in_flight.owners] or ["it is not known where"]
-            lines.append(f"{self.in_flight}: {'; '.join(who)}")
+            owners = [str(one) for one in self.in_flight.owners] or ["it is not known where"]
+            lines.append(f"{self.in_flight}: {'; '.join(owners)}")
         return "\n".join(lines)
 
     @property

@@ -76,9 +76,9 @@ def sum_up_lost(in_flight: Unacknowledged, closed: bool) -> str:
     if first is None or not (first.lost or first.stopped):
         return ""
     it, goes = ("it", "it goes") if number == 1 else ("them", "they go")
-    who = f"{first.peer.name} has {it}, and"
+    owner = f"{first.peer.name} has {it}, and"
     if len(owners) > 1:
-        who, goes = f"{first.peer.name}, which may have some of them,", "these go"
+        owner, goes = f"{first.peer.name}, which may have some of them,", "these go"
     if first.lost:
         # A get from a queue that is shut down and empty does not wait.
         when = "a process waits in join()" if closed else "a consumer waits for an item: start one"
@@ -87,7 +87,7 @@ def sum_up_lost(in_flight: Unacknowledged, closed: bool) -> str:
     else:
         advice = ": let it go on, or end it"
     queue = "The queue is shut down and empty" if closed else "The queue is empty"
-    return f"{queue}, but {in_flight}: {who} {_state(first)}{advice}."
+    return f"{queue}, but {in_flight}: {owner} {_state(first)}{advice}."
 
 
 def _state(one: Owner) -> str:

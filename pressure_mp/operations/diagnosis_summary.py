@@ -111,10 +111,10 @@ def _stuck(found: _Found) -> str:
                 f"or another program removed; `{command}` puts it back."
             )
         if holder.state == "foreign":
-            who = f"; the last one known was {holder.peer.name}" if holder.peer else ""
+            last = f"; the last one known was {holder.peer.name}" if holder.peer else ""
             return (
                 f"No process can {side.operation}: a {side.role} of another implementation is at "
-                f"work, or died at work{who}. If it is dead, `{command}` lets others go on."
+                f"work, or died at work{last}. If it is dead, `{command}` lets others go on."
             )
     return ""
 

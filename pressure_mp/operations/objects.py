@@ -221,7 +221,7 @@ class ObjectOperations(DeliveryOperations):
         claim.seqs = [delivery.seq for delivery in deliveries]
         here.in_flight.came(claim.seqs)
         for seq in claim.seqs:
-            here.in_flight.add(seq, claim.who)
+            here.in_flight.add(seq, claim.mark)
         return deliveries
 
     def acknowledge_next(self, here: Consumer, asking: Asking) -> Operation[bool]:
@@ -234,7 +234,7 @@ class ObjectOperations(DeliveryOperations):
         """
         since = events.now()
         while True:
-            asking.held, before, has_newer = here.in_flight.ask(asking.who)
+            asking.held, before, has_newer = here.in_flight.ask(asking.mark)
             held = asking.held
             reply = yield from self._acknowledge_held(held)
             # When it is late, a call that was interrupted did it: the caller repeats that call,
@@ -254,7 +254,7 @@ class ObjectOperations(DeliveryOperations):
         ``asking`` has, is in flight. Raises TaskDoneError when this process has no item in
         flight."""
         while True:
-            asking.held, _, _ = here.in_flight.ask(asking.who)
+            asking.held, _, _ = here.in_flight.ask(asking.mark)
             held = asking.held
             if held is None:
                 raise TaskDoneError(

@@ -88,17 +88,17 @@ class TaskDiagnosis(NamedTuple):
             more = f", and the same holds for {others} more" if others else ""
             return (
                 f"No task can be taken: {_are(ready, 'ready')}, but {self.full_keys[0]} until one "
-                f"of these is done (per_key={self.per_key}){more}; {self._who()}."
+                f"of these is done (per_key={self.per_key}){more}; {self._takers_named()}."
             )
         if ready:
-            return f"{_are(ready, 'ready')}, and {self._who()}."
+            return f"{_are(ready, 'ready')}, and {self._takers_named()}."
         if taken and not self._working:
             return (
                 f"No task is ready: {_are(taken, 'taken')} by processes that {self._ended}, and "
                 "ready again as soon as a worker waits: start a worker."
             )
         if taken:
-            return f"No task is ready: {_are(taken, 'taken')}, and {self._who()}."
+            return f"No task is ready: {_are(taken, 'taken')}, and {self._takers_named()}."
         if self.next_due is not None:
             return (
                 f"No task is ready: {_are(waiting, 'waiting')}, the next for "
@@ -124,7 +124,7 @@ class TaskDiagnosis(NamedTuple):
             return "have ended"
         return "have ended or let their leases end"
 
-    def _who(self) -> str:
+    def _takers_named(self) -> str:
         live = self._working
         if not live:
             return f"all processes that have some {self._ended}: start a worker"

@@ -164,13 +164,15 @@ def _numbers(queue: Named, latest: QueueRates | None) -> Markup:
 
 
 def _clients(found: Diagnosis | TaskDiagnosis) -> Child:
-    heads = ["Role", "Who", "Alive", "Has waited", "Tasks"]
+    heads = ["Role", "Client", "Alive", "Has waited", "Tasks"]
     rows = []
     for client in known_clients(found):
-        who = client["id"] if client["host"] is None else f"pid {client['pid']} on {client['host']}"
+        peer = (
+            client["id"] if client["host"] is None else f"pid {client['pid']} on {client['host']}"
+        )
         cells: list[Child] = [
             client["role"],
-            who,
+            peer,
             _ALIVE[client["alive"]],
             duration(client.get("waited")),
             number(client["tasks"]) if "tasks" in client else NOTHING,
@@ -180,7 +182,7 @@ def _clients(found: Diagnosis | TaskDiagnosis) -> Child:
     if isinstance(found, Diagnosis):
         lines = [element("p", _waiting(found, side)) for side in (found.put, found.get)]
     return [
-        element("h2", "Who is there"),
+        element("h2", "Clients"),
         layout.table(heads, rows, "No process is known to use it."),
         lines,
     ]

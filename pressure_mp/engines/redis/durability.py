@@ -58,15 +58,15 @@ async def confirm(wire: Carrier, binding: RedisBinding, wanted: Durability, op: 
         if text.startswith("UNBLOCKED") or not_done(text, binding.address):
             # The server is no primary any more. The call is sent again to the new primary.
             raise BrokerUnavailable(f"the broker at {binding.address.url} changes: {text}")
-        confirmed, who = 0, f"the server says: {text}"
+        confirmed, why = 0, f"the server says: {text}"
     elif wanted.replicas:
         confirmed = int(reply)
-        who = f"{confirmed} of {wanted.replicas} replicas confirmed it within {CONFIRM_SECONDS:g} s"
+        why = f"{confirmed} of {wanted.replicas} replicas confirmed it within {CONFIRM_SECONDS:g} s"
     else:
-        confirmed, who = int(reply[0]), f"no fsync confirmed it within {CONFIRM_SECONDS:g} s"
+        confirmed, why = int(reply[0]), f"no fsync confirmed it within {CONFIRM_SECONDS:g} s"
     if confirmed < (wanted.replicas or 1):
         done = _DONE[op].format(binding.name)
-        raise NotDurable(f"{done}, but {who}{_AGAIN.get(op, '')}", confirmed)
+        raise NotDurable(f"{done}, but {why}{_AGAIN.get(op, '')}", confirmed)
 
 
 def _command(wanted: Durability, limit: int, probe: bool = False) -> tuple[Any, ...]:

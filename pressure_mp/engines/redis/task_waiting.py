@@ -141,14 +141,14 @@ def take_args(
     binding: RedisBinding, request: TakeTasks, waiter: TaskWaiter | None
 ) -> tuple[Any, ...]:
     owner, call, limit, tube, ttr, _, waits, retries_alone = request
-    who, entry, turn = b"", b"", b"first"
+    ticket, entry, turn = b"", b"", b"first"
     if waiter is not None and tube:
-        who = waiter.ticket.encode()
+        ticket = waiter.ticket.encode()
     if waiter is not None and waiter.passes_on:
         entry, turn = waiter.entry, b"again"
     size = owner.encode(), call, min(limit, MOST_ITEMS), MOST_BYTES, or_none(ttr), tube.encode()
     how = WAIT if waits else NOW, turn, binding.options.lease, int(retries_alone)
-    return (*size, who, entry, *how)
+    return (*size, ticket, entry, *how)
 
 
 async def take(
@@ -214,9 +214,9 @@ async def had(
 
 @does(AwaitTask)
 async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> AwaitTaskReply:
-    who = waiter_of(caller).ticket
+    ticket = waiter_of(caller).ticket
     mode = WAIT if request.waits else NOW
-    reply = await ask(caller, "await", (request.id, who, mode, int(request.whole)), end)
+    reply = await ask(caller, "await", (request.id, ticket, mode, int(request.whole)), end)
     if reply[0] == ABSENT:
         return Outcome.ABSENT
     if reply[0] == MISSING:

@@ -44,9 +44,9 @@ class Turns:
         self._receives = receives
         self._tries = tries
         self._lease = caller.binding.options.lease
-        self._who = (client_id(), receiver() if receives else ticket())
+        self._ids = (client_id(), receiver() if receives else ticket())
         self._safe = 0.0  # the end of the caller's role, on the monotonic clock
-        self._waits = WaitingOperation(self._who[1], self._lease)
+        self._waits = WaitingOperation(self._ids[1], self._lease)
         self._later: Reply | None = None  # the last reply, while no change is known
         self._called = 0.0
         self._turn = FIRST
@@ -111,18 +111,18 @@ class Turns:
         waiting, script = self._waiting, self._caller.script
         self._waits.is_due, self._called = False, time.monotonic()
         if self._alone and waiting is not None:
-            who, reply = (*self._who, self._lease), None
+            short, reply = (*self._ids, self._lease), None
             if self._is_given:
                 safe = max(self._safe, self._waits.safe)
-                reply = await self._caller.accept(waiting.op, who, safe)
+                reply = await self._caller.accept(waiting.op, short, safe)
             self._safe = time.monotonic() + self._lease / 3000
             if reply is None:
-                reply = await script(waiting.op, (*who, b""), end)
+                reply = await script(waiting.op, (*short, b""), end)
             self._alone = waiting.did(reply)
             if self._alone:
                 return reply
         self._safe = time.monotonic() + self._lease / 3000
-        reply = await script(op, (*args, *self._who, mode, self._turn, self._lease), end)
+        reply = await script(op, (*args, *self._ids, mode, self._turn, self._lease), end)
         if waiting is not None:
             waiting.note(reply[0] != BUSY)
         return reply
@@ -191,7 +191,7 @@ class Turns:
     def ticket(self) -> str | None:
         """The ticket of a role, or a place in line, that the server may have noted; None if there
         is none."""
-        return self._who[1] if self._may_hold else None
+        return self._ids[1] if self._may_hold else None
 
     async def end(self) -> None:
         """Give back a role that is held, or was granted, whatever ended the wait."""
@@ -200,7 +200,7 @@ class Turns:
             return
         self._may_hold = False
         try:
-            await self._caller.script("release", (self._who[1], self._turn, self._lease), ONE_TRY)
+            await self._caller.script("release", (self._ids[1], self._turn, self._lease), ONE_TRY)
         except PressureError:
             pass  # the end of its lease gives it back
 

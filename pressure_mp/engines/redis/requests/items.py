@@ -154,8 +154,8 @@ def _prefetch_now(
     """Use one script for a request that does not wait."""
     if request.waits:
         return None
-    who = (client_id_bytes(), ticket(), NOW, FIRST, binding.options.lease)
-    return "prefetch", (*_prefetch_args(request), *who)
+    own = (client_id_bytes(), ticket(), NOW, FIRST, binding.options.lease)
+    return "prefetch", (*_prefetch_args(request), *own)
 
 
 def _prefetch_args(request: items.Prefetch) -> tuple[Any, ...]:
@@ -215,14 +215,14 @@ def _drain(binding: RedisBinding, request: items.Reserve) -> tuple[str, tuple[An
         return "reserve", _reserve_args(binding, request)
     if not binding.reserve_bounded.is_open:
         return None
-    who = (client_id_bytes(), process_prefix(), binding.options.lease)
-    return "reserve_bounded", (reader, call, handed, min(limit, MOST_ITEMS), MOST_BYTES, *who)
+    own = (client_id_bytes(), process_prefix(), binding.options.lease)
+    return "reserve_bounded", (reader, call, handed, min(limit, MOST_ITEMS), MOST_BYTES, *own)
 
 
 def _reserve_args(binding: RedisBinding, request: items.Reserve) -> tuple[Any, ...]:
     reader, call, handed, kept, limit, whole = request[:6]
-    who = (process_prefix(), client_id(), binding.options.lease)
-    return (reader, call, handed, kept, min(limit, MOST_ITEMS), MOST_BYTES, *who, int(whole))
+    own = (process_prefix(), client_id(), binding.options.lease)
+    return (reader, call, handed, kept, min(limit, MOST_ITEMS), MOST_BYTES, *own, int(whole))
 
 
 def _reserved(request: items.Reserve, reply: Reply) -> items.ReserveReply | None:
@@ -256,9 +256,9 @@ def _read_plainly(binding: RedisBinding, request: items.Reserve) -> PlainRead | 
     seen = out + kept
     last = seen + max(1, min(limit, MOST_ITEMS, MOST_BYTES * out // size))
     command = pack_command(("LRANGE", binding.key("data"), -last, -seen - 1))
-    who = (client_id_bytes(), process_prefix(), binding.options.lease)
+    own = (client_id_bytes(), process_prefix(), binding.options.lease)
     return PlainRead(
-        command, "reserve_unbounded", (reader, call, handed - out, handed, kept, size, *who)
+        command, "reserve_unbounded", (reader, call, handed - out, handed, kept, size, *own)
     )
 
 
