@@ -92,7 +92,7 @@ class RemovalCheck:
             return True  # the broker does not answer: the next check asks again
 
 
-class Told:
+class EndCondition:
     """Tells whether this process is to end: it was told so, or its starter has ended."""
 
     def __init__(self, wire: Connection, starter: str) -> None:
@@ -142,7 +142,8 @@ def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None
             return
     wire.send((READY, incarnation()))
     try:
-        serve(queue, Told(wire, starter), setup.max_calls, RemovalCheck(queue).note, setup.tube)
+        is_to_end, note = EndCondition(wire, starter), RemovalCheck(queue).note
+        serve(queue, is_to_end, setup.max_calls, note, setup.tube)
     except KeyboardInterrupt:
         pass  # a worker that waits for calls has nothing to report
 

@@ -62,7 +62,7 @@ _ORDERLESS = ("fifo", "lifo")
 #: The most items that one call looks at; they may be large.
 MOST_PEEKED = 100
 
-#: There is no space, or it is for others.
+#: There is no space, or it is for other clients.
 NONE_ADDED = Added(0)
 
 #: ``block``, ``timeout`` and ``order`` of most puts.

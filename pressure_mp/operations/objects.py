@@ -24,7 +24,7 @@ from .waiting import served_after
 
 T = TypeVar("T")
 
-#: Objects that were got; and the first error, if others could not be used and are set aside.
+#: Objects that were got; and the first error, if some could not be used and are set aside.
 Received = tuple[list[Any], "PressureError | None"]
 
 
@@ -323,7 +323,7 @@ class ObjectOperations(DeliveryOperations):
             found = self.codec.decode_many(items)
             self.tell_received(items, since, seqs, here)
             return found, None
-        except Exception as error:  # one item cannot be used; the others are decoded one by one
+        except Exception as error:  # one item cannot be used: they are decoded one by one
             if is_from_outside(error):
                 raise
         accepted: list[Any] = []

@@ -204,7 +204,7 @@ class TaskResults(TaskQueueOperations):
             events.append(TaskEvent(named, event, deliveries, result))
         return events
 
-    # What is kept
+    # Kept results
 
     def _read(
         self, id: bytes, named: int | str, outcome: str, error: str, kept: Result | None

@@ -63,7 +63,7 @@ class TaskToAcknowledge(Protocol):
         """Replace the record: the task has changed."""
 
 
-#: Tasks that were taken; and the first error, if others could not be decoded and are buried.
+#: Tasks that were taken; and the first error, if some could not be decoded and are buried.
 Delivery = tuple[list[T], PressureError | None]
 
 

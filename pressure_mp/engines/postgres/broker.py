@@ -36,7 +36,7 @@ from .pool import Pool
 from .statements import Statement
 from .wire import Row
 
-#: A slot below those of all queues.
+#: A slot below the slots of all queues.
 _FIRST = b"%d" % -(2**63)
 
 

@@ -18,7 +18,7 @@ VERSION = 1
 #: The oldest version of the package whose clients can use these functions: clients that are at work
 #: during an upgrade go on, and so do the processes that they start.
 SERVES = 1
-#: The steps from the tables of one version to those of the next: 001_to_002.sql, and so on. Calls
+#: The steps from the tables of one version to the next: 001_to_002.sql, and so on. Calls
 #: that wait meanwhile run the functions from before the upgrade: the tables must still be right for
 #: them.
 STEPS: Traversable = _SQL / "upgrades"

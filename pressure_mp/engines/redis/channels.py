@@ -283,7 +283,7 @@ class Channel(Carrier):
         self.confirms = False
         self.is_closed = False
         self.connection = connection
-        #: The key of the transaction of the next command, if it is made together with others.
+        #: The key of the transaction of the next command, if that has several commands.
         self.together: Hashable = None
 
     async def exchange(self, packed: bytes, timeout: float | None, has_effect: bool = False) -> Any:

@@ -72,7 +72,7 @@ TYPES = {
     "serial": "string",
 }
 
-#: The keys of a queue of tasks, and their Redis types. It has none of the others.
+#: The keys of a queue of tasks, and their Redis types. It has no other keys.
 TASKS = {
     "bound": "string",
     **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),

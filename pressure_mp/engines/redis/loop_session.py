@@ -68,7 +68,7 @@ class LoopSession(RedisSession):
         try:
             reply = await self._call_in_turn(request, end)
             if isinstance(reply, TakenTasks):
-                postponed.check()  # it may have been cancelled while it woke others
+                postponed.check()  # it may have been cancelled while it woke waiters
         except asyncio.CancelledError as error:
             if self.found is not None:  # the caller gets the items, and is cancelled afterwards
                 postponed.add()
@@ -90,7 +90,7 @@ class LoopSession(RedisSession):
             if self._place is not None and type(request) in MAY_WAIT:
                 self._place.leave()
             if type(reply) is TakenTasks and reply.later is not None:
-                self.waiter = None  # others may be in the line before it
+                self.waiter = None  # other tasks may be in the line before it
             return reply
         what, later = line
         place, said = self._place, None
@@ -229,7 +229,7 @@ class LoopSession(RedisSession):
         try:
             return await to_its_end(work, LAST_SECONDS)
         except asyncio.CancelledError:
-            postponed.add()  # the call that others are woken for is done
+            postponed.add()  # the call that wakes other waiters is done
             return []
 
     async def _call_quickly(

@@ -46,7 +46,7 @@ _LINE = 8  # numbers in a cache line
     FREED,
     TOP,
 ) = range(0, 22 * _LINE, _LINE)
-#: The index of the numbers of readers whose reservations others ended, two for each reader.
+#: The index of readers whose reservations another process ended: two numbers for each reader.
 ENDED, MOST_ENDED = 22 * _LINE, 64
 #: The offsets of the names of the clients that put last and took last.
 _PUTTER, _LAST_TAKER, _NAME_SIZE = 2560, 2816, 256
@@ -66,7 +66,7 @@ PLACE, COUNT = (1 << 28) - 1, (1 << 36) - 1
 #: by all processes that use it.
 _PUT, _TAKE, USE = range(3)
 _fence = threading.Lock()
-#: Seconds for which others may have the lock when a process begins to wait, or wakes others.
+#: Seconds to wait for the lock when a process begins to wait, or wakes another one.
 _MOMENT = 0.05
 #: More waiting threads than there can be.
 _ALL = 1 << 30

@@ -41,8 +41,7 @@ MOVE: Any = object()
 #: Seconds for which a call waits for the end of another reader's reservation before it checks
 #: whether that reader is alive; and for which a call waits that may not wait for an item.
 _CHECK, _GRACE = 0.05, 0.5
-#: Seconds for which others may have the lock for a put or a get, which is much longer than these
-#: take.
+#: Seconds to wait for the lock for a put or a get, much longer than these take.
 _MOMENT = 0.002
 
 

@@ -21,8 +21,8 @@ T = TypeVar("T")
 #: The value that :meth:`FileLock.run` returns when another thread had the lock for too long.
 BUSY: Any = object()
 
-#: While others have the lock, a thread first yields the processor and tries again, so many times,
-#: which is mostly enough. Then it sleeps before each try, at first for so many seconds, and each
+#: A thread that does not get the lock first yields the processor and tries again, so many times:
+#: mostly that is enough. Then it sleeps before each try, at first for so many seconds, and each
 #: time for twice as long, so many times.
 _YIELDS, _PAUSE, _DOUBLINGS = 6, 2e-5, 6
 

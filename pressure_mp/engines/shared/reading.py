@@ -151,6 +151,6 @@ class Ring(Records):
 
 
 def _mark(reader: str) -> int:
-    import hashlib  # loads OpenSSL, which only the end of a reservation by others needs
+    import hashlib  # loads OpenSSL, which only another process's end of a reservation needs
 
     return int.from_bytes(hashlib.blake2b(reader.encode(), digest_size=8).digest(), "little")

@@ -17,7 +17,7 @@
 local reader, call, told, handed, kept = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local data, free, holder, client = KEYS[1], KEYS[4], KEYS[8], ARGV[7]
 
--- The token for space counts once, and each of the others twice.
+-- The token for space counts once, and each other key twice.
 local found = redis.call('EXISTS', KEYS[5], free, free, KEYS[9], KEYS[9], KEYS[10], KEYS[10])
 if found ~= 1 or redis.call('PTTL', KEYS[7]) < 0 then return nil end
 local ticket, last_call, last_told, front, looked =

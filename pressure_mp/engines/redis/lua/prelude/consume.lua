@@ -11,7 +11,7 @@ end
 -- Return the status of a caller that is not served now, or nil. `over` is the end of the stream; `limit` is how many
 -- items the caller may take, whatever other clients want. Callers are served in the order in which they came. But a holder of
 -- this package only waits: a caller that cannot wait may pass it, and so may any caller when there are items for all
--- waiting clients too. Otherwise a client that was granted the role and is on its way would keep all others waiting,
+-- waiting clients too. Otherwise a client that was granted the role and is on its way would keep all other clients waiting,
 -- which would then join the line, so that each item takes a round trip.
 local function refusal(state, bound, length, over, mode, limit, waiting, held)
   if not bound then return 'missing' end

@@ -1,4 +1,4 @@
--- Renew the leases of a process, and return all other leases. A queue's keys are those of `RENEWED` in scripts.py,
+-- Renew the leases of a process, and return all other leases. A queue's keys are `RENEWED` in scripts.py,
 -- and the list on which calls wait for an item. `tickets` are the tickets of its waiting operations: each keeps its
 -- role, or its place in line, and is `due` when there is something for it to do.
 

@@ -1,4 +1,4 @@
--- requeue_rejected: put an item again that was set aside, behind the others.
+-- requeue_rejected: put an item again that was set aside, behind the queued items.
 -- keys: bound data closed not_full produced_messages produced_bytes rejected uploads chunks consumed_bytes
 -- args: item
 -- replies: done | absent | closed | missing

@@ -5,7 +5,7 @@
 -- once: yes
 -- full: yes
 -- `looked` is how many were read: if it is below the limit, no buried task is left; of these `number` were kicked, and
--- the others were due to be removed.
+-- the rest were due to be removed.
 if not settings then return {'missing'} end
 make_due_transitions()
 local members = beginning(shelf, 'B', 0, tonumber(ARGV[1]))
