@@ -136,7 +136,7 @@ _reached: Moment | None = None
 _is_armed = False
 _armed: Finalize | None = None
 #: Whether this process has the hooks before a fork, of its own or from a parent that forked it.
-_watches_forks = False
+_has_hooks = False
 
 
 def register(name: str, function: Callable[[], object]) -> None:
@@ -168,7 +168,7 @@ def begin_use() -> None:
     # If this is interrupted before that, or runs in two threads, the steps run twice: better than
     # never.
     _is_armed = True
-    watch_forks()
+    hook_forks()
     if is_too_late or is_exiting():
         _end_first()
         _end_last()
@@ -254,13 +254,13 @@ _ready: deque[Iterator[None]] = deque()
 _THREADS = 8
 
 
-def watch_forks() -> None:
+def hook_forks() -> None:
     """Run the steps before each fork from now on, and hold signals in it.
 
     Not when this module is imported: Python calls the hook first that was registered last. So
     signals are held in the hooks of all that was imported until the first use of a broker."""
-    global _watches_forks
-    if _watches_forks:
+    global _has_hooks
+    if _has_hooks:
         return
     import_late()
     # These have hooks too, in which an exception of a signal handler is lost: so before ours.
@@ -268,7 +268,7 @@ def watch_forks() -> None:
     import logging  # noqa: F401
     import random  # noqa: F401
 
-    _watches_forks = True
+    _has_hooks = True
     _make_ready()
     # Python has begun a function when it first looks for signals: an exception of a handler there
     # is caught by nothing in the function. A generator that has begun is in the midst of its

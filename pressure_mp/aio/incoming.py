@@ -55,7 +55,7 @@ class Reserving(DirectGet):
         self.take = self.window.take  # type: ignore[method-assign]
         self._lock = asyncio.Lock()
         self._hand_outs: HandOuts | None = None
-        self._watcher: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     async def next(self) -> bytes | None:
         window = self.window
@@ -89,7 +89,7 @@ class Reserving(DirectGet):
     async def _reserve(self, number: int) -> bool:
         self._prepare()
         request = self.window.next_request(number)
-        self._watch()
+        self._plan_end()
         reply = await self._once(self._queue.operations.reserve(*request))
         items = reply.items if isinstance(reply, Reserved) else []
         return self.window.feed(reply, items, self._queue.options.lease)
@@ -125,10 +125,10 @@ class Reserving(DirectGet):
         if self.window.holds:
             await self._once(self.window.end())
 
-    def _watch(self) -> None:
+    def _plan_end(self) -> None:
         """See to it that the reservation ends in time."""
-        if self._watcher is None or self._watcher.done():
-            self._watcher = asyncio.ensure_future(self._end_in_time())
+        if self._ending is None or self._ending.done():
+            self._ending = asyncio.ensure_future(self._end_in_time())
 
     async def _end_in_time(self) -> None:
         window = self.window

@@ -227,11 +227,8 @@ def _clear_after_the_killed(
 
 def _drop(key: _Key) -> None:
     """Note that no handle refers to the queue. A handle may become garbage anywhere, also inside a
-    call to the broker and while its thread has any lock: so this takes a note, and waits for no
-    lock.
-
-    So the thread is not started by ``threading``, whose start waits for a lock.
-    """
+    call to the broker and while its thread has any lock: so this waits for no lock, not even for
+    the one in the start of a ``threading.Thread``."""
     global _is_clearing
     _dropped.append(key)
     if not _is_clearing:

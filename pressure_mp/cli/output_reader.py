@@ -1,4 +1,4 @@
-"""Watch the program that reads the output: it can end while there is nothing to write."""
+"""Notice the end of the program that reads the output, also while there is nothing to write."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Reader:
         self._is_writing = False
         self._end_command()
 
-    def watch(self) -> None:
+    def wait_for_end(self) -> None:
         """Wait until the reader has ended; then send the main thread a signal, which also ends a
         wait for the broker."""
         poll = select.poll()
@@ -62,7 +62,7 @@ class Reader:
         """End the command in this block, in the main thread, when no program reads the pipe any
         more. A write alone would find that out only with the next item."""
         before = signal.signal(signal.SIGPIPE, self._end_command)
-        threading.Thread(target=self.watch, daemon=True).start()
+        threading.Thread(target=self.wait_for_end, daemon=True).start()
         try:
             yield
         finally:

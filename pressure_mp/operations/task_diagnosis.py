@@ -42,7 +42,7 @@ class FullKey(NamedTuple):
 
 
 class TaskDiagnosis(NamedTuple):
-    """What a take on a queue of tasks would wait for at one moment, and who has the tasks.
+    """What a take on a queue of tasks would wait for at one moment, and which processes have tasks.
 
     ``str()`` says it in words. ``counts`` has the number of tasks in each state. ``takers`` are the
     processes that have taken tasks. ``next_due`` is in how many seconds the next waiting task will

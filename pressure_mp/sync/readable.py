@@ -70,7 +70,7 @@ class Readable:
                 read, write = os.pipe()
                 self._ends = Descriptor(read), Descriptor(write)
                 self._has_byte = False
-                _watch(self)
+                _add(self)
             read_end = self._ends[0].number
         self.look()
         return read_end
@@ -211,8 +211,8 @@ def of(queue: ObjectAttachment, gets: DirectGet) -> Readable:
         return found
 
 
-def _watch(readable: Readable) -> None:
-    """Look at it from now on."""
+def _add(readable: Readable) -> None:
+    """Look at a descriptor from now on."""
     global _thread
     with _guard:
         _all.add(readable)

@@ -99,7 +99,7 @@ class Crash:
     def _play(self, name: str) -> None:
         self._start(NORTH, "puts orders", produce, name, self._url)
         victim = self._start(SOUTH, "waits", consume, name, self._url, self._events, FATAL)
-        self._watch_until(lambda event: event.order == FATAL)
+        self._wait_for_event(lambda event: event.order == FATAL)
         victim.kill()
         victim.join()
         self._note(victim.pid, f"killed while it worked on order {FATAL}")
@@ -108,9 +108,9 @@ class Crash:
         end = time.monotonic() + READING
         self._wait_until(lambda: time.monotonic() >= end)
         self._start(SOUTH, "waits", consume, name, self._url, self._events, 0)
-        self._watch_until(lambda event: event.order == FATAL)
+        self._wait_for_event(lambda event: event.order == FATAL)
         self._tell(f"Order {FATAL} came back: another process works on it.")
-        self._watch_until(lambda event: len(self._done) == ORDERS)
+        self._wait_for_event(lambda event: len(self._done) == ORDERS)
         if sorted(self._done) != [*range(1, ORDERS + 1)]:
             raise ProcessFailed(f"of {ORDERS} orders these were done: {self._done}")
         self._tell(f"{ORDERS} orders were put, and {ORDERS} were done: none is lost.")
@@ -136,7 +136,7 @@ class Crash:
         self._told.append(line)
         self._tell_line(line)
 
-    def _watch_until(self, is_it: Callable[[Event], bool]) -> None:
+    def _wait_for_event(self, is_it: Callable[[Event], bool]) -> None:
         """Note what the consumers report, up to an event of this kind."""
 
         def has_come() -> bool:

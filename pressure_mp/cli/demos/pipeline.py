@@ -120,12 +120,12 @@ def on_pressure_queues(
     def make(maxsize: int) -> Queue[Any]:
         return Queue(maxsize, url=url)
 
-    def watch(sources: Queue[Any], counts: Queue[Any], _: Counted) -> Callable[[], Flow]:
+    def make_view(sources: Queue[Any], counts: Queue[Any], _: Counted) -> Callable[[], Flow]:
         click.echo(f"pressure_mp.Queue at {sources.url}")
         return Flow(len(files), sources, counts).update
 
     with showing(console) as show:
-        return run(make, files, workers, watch, show)
+        return run(make, files, workers, make_view, show)
 
 
 def on_standard_queues(
@@ -141,14 +141,14 @@ def run(
     make: Callable[[int], AQueue],
     files: list[list[Path]],
     workers: int,
-    watch: Callable[[AQueue, AQueue, Counted], Callable[[], View]],
+    make_view: Callable[[AQueue, AQueue, Counted], Callable[[], View]],
     show: Callable[[View], None],
     how: Stages = CONTENTS,
 ) -> tuple[Totals, float]:
     """Join the stages with queues, which ``make`` makes for a bound; run them to the end. Each
     batch of ``files`` is one item.
 
-    ``watch`` gets both queues and the number of counted files, and returns a function that makes
+    ``make_view`` gets both queues and the number of counted files, and returns a function for
     the view. Raises ProcessFailed when one of the processes fails.
     """
     sources, counts, totals = make(DEPTH), make(how.depth), make(1)
@@ -158,7 +158,7 @@ def run(
     for _ in range(workers):
         processes.add("tokenising", how.tokenise, sources, counts)
     processes.add("counting", stages.total, counts, totals, workers, counted)
-    look = watch(sources, counts, counted)
+    look = make_view(sources, counts, counted)
     begin = time.perf_counter()
     with processes.at_work():
         result: Totals = processes.wait_for(totals, lambda: show(look()))

@@ -62,8 +62,8 @@ def tour(ctx: click.Context, url: str) -> None:
     with showing(console) as show:
         for title in TURNS:
             make: Any = multiprocessing.Queue if title == THEIRS else partial(Queue, url=url)
-            watch = partial(race.start, title)
-            totals[title], seconds = run(make, batches(paths, BATCH), WORKERS, watch, show, NAMES)
+            start = partial(race.start, title)
+            totals[title], seconds = run(make, batches(paths, BATCH), WORKERS, start, show, NAMES)
             race.finish(seconds)
             show(race)
     different = differences(totals[OURS], totals[THEIRS])

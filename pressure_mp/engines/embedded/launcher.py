@@ -75,7 +75,7 @@ def start_private() -> str:
             from its parent does not answer within 10 s, or has ended. No new one is started then,
             since no other process would know it.
     """
-    lifecycle.watch_forks()  # a fork in another thread waits for this lock
+    lifecycle.hook_forks()  # a fork in another thread waits for this lock
     with _lock:
         socket_path = _inherited_socket()
         if socket_path is None:
@@ -102,17 +102,16 @@ def start_shared(directory: str) -> str:
     for a server that is just ending, 10 s for another one that is just starting, the rest for the
     server's start and its answers.
 
-    Raises:
-        EmbeddedServerError: the directory cannot be used, or belongs to another user, or others
-            may write to it; or its path is too long, or the server there is another user's, or it
-            does not start or does not answer.
+    Raises: EmbeddedServerError: the directory cannot be used, or belongs to another user, or other
+    users may write to it; or its path is too long, or the server there is another user's, or it
+    does not start or does not answer.
     """
     import subprocess
 
     path = os.path.realpath(directory)
     socket_path = os.path.join(path, supervisor.SOCKET_NAME)
     _require_short(socket_path)
-    lifecycle.watch_forks()  # a fork in another thread waits for this lock
+    lifecycle.hook_forks()  # a fork in another thread waits for this lock
     with _lock:
         try:
             os.makedirs(path, mode=0o700, exist_ok=True)

@@ -112,7 +112,7 @@ class WorkerPool:
             try:
                 for thread in threads:
                     interrupts.start(thread)
-                self._watch(len(threads))
+                self._wait_for_threads(len(threads))
                 self._give_back()
             except BaseException:  # the run no longer waits for the threads: they finish and end
                 self._is_told = True
@@ -120,7 +120,7 @@ class WorkerPool:
         if self._error is not None:
             raise self._error
 
-    def _watch(self, working: int) -> None:
+    def _wait_for_threads(self, working: int) -> None:
         """Wait until all threads have ended, or the tasks in hand have no more time."""
         deadline = None
         while working and (deadline is None or time.monotonic() < deadline):
