@@ -199,7 +199,6 @@ class InFlight:
             return None if mine is None else next(reversed(mine))
 
     def discard(self, seq: int | None) -> None:
-        """Note that an item is in flight no longer."""
         if seq is None:
             return
         with self._lock:

@@ -69,7 +69,6 @@ class Named:
         return drive(operation, self.binding.session())
 
     def stats(self) -> Stats:
-        """Return the stats of a queue of items."""
         return self.run(self.items.stats())
 
 

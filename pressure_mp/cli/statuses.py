@@ -27,7 +27,6 @@ READER_GONE = 141
 
 
 def of(error: PressureError) -> int:
-    """Return the status for an error of the package."""
     if isinstance(error, (QueueDoesNotExistError, TaskNotFound)):
         return MISSING
     if isinstance(error, (Empty, Full, QueueInUseError)):

@@ -60,12 +60,10 @@ class Carried:
 
 
 def to_text(data: bytes | bytearray) -> str:
-    """Write bytes as text."""
     return base64.b64encode(data).decode()
 
 
 def to_bytes(text: str) -> bytes:
-    """Read bytes from their text."""
     return base64.b64decode(text)
 
 

@@ -111,7 +111,6 @@ class Loader:
         self.number = 0
 
     def load_all(self, tasks: Iterable[CarriedTask]) -> None:
-        """Put all tasks, in order."""
         for _, some in itertools.groupby(tasks, lambda task: task[2:]):
             self.load([*some])
 

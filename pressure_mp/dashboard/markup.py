@@ -35,7 +35,6 @@ def element(tag: str, *children: Child, **attributes: str | int | float | bool |
 
 
 def join(children: Child) -> Markup:
-    """Join children, one behind the other."""
     if children is None or children is False:
         return Markup()
     if isinstance(children, Markup):

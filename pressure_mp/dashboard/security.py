@@ -82,7 +82,6 @@ class Sessions:
         return id
 
     def end(self, request: Request, response: Response) -> None:
-        """End the browser's session."""
         now, id = int(time.time()), self.of(request)
         self._ended = {one: ends for one, ends in self._ended.items() if ends > now}
         if id is not None:

@@ -64,7 +64,6 @@ class Codec(Generic[Item]):
 
     @property
     def queue(self) -> str:
-        """The queue's name."""
         return self._queue
 
     @property

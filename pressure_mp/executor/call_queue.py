@@ -129,7 +129,6 @@ class QueueClient:
 
     @property
     def inbox(self) -> TaskInbox:
-        """The inbox for this client's calls."""
         assert self._inbox is not None, "it is open"
         return self._inbox
 

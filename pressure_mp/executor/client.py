@@ -423,7 +423,6 @@ class Client:
             future.set_result(value)
 
     def _take_note(self, id: str) -> None:
-        """Note that a worker has the call."""
         with self._lock:
             self._queued.discard(id)
             future = self._futures.get(id)

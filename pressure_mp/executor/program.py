@@ -72,7 +72,6 @@ def begin_logging(in_json: bool) -> None:
 
 
 def make_parser(prog: str) -> argparse.ArgumentParser:
-    """Make the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog,
         description="Do the calls of a named executor, until SIGTERM or SIGINT: then finish the "

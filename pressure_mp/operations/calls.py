@@ -16,7 +16,6 @@ class CallOperations(TaskOperations):
     """The operations of a queue of calls: more than every queue of tasks has."""
 
     def is_taken(self, id: bytes) -> Operation[bool]:
-        """Tell whether a worker has a call now."""
         reply: GetTaskReply = yield GetTask(id)
         if reply is Outcome.MISSING:
             raise self._missing()

@@ -40,7 +40,6 @@ class FairOperations(ObjectOperations):
         return picture, objects
 
     def keys(self) -> Operation[list[bytes]]:
-        """Return the keys that have items queued."""
         reply: GetKeysReply = yield GetKeys()
         return self._found(reply)
 

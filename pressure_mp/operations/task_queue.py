@@ -140,7 +140,6 @@ class TaskQueueOperations(QueueOperations):
             raise self._missing()
 
     def closed(self) -> Operation[bool]:
-        """Tell whether the queue was shut down."""
         reply: AreTasksClosedReply = yield AreTasksClosed()
         if reply is Outcome.MISSING:
             raise self._missing()

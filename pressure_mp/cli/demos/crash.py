@@ -167,7 +167,6 @@ class Crash:
         return f"{len(self._done)} of {ORDERS} orders done; {self._length} of {DEPTH} queued"
 
     def picture(self) -> RenderableType:
-        """Draw it for a terminal."""
         grid = Table.grid(padding=(0, 2))
         for pid, (machine, doing) in self._doing.items():
             style = "red" if doing.startswith("killed") else ""

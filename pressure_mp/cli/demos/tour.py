@@ -114,7 +114,6 @@ class Race:
         return f"{turn}: {done} of {self._files} files, {lap.seconds:.1f} s"
 
     def picture(self) -> RenderableType:
-        """Draw it for a terminal."""
         grid = Table.grid(padding=(0, 2))
         for lap in self._laps:
             done = lap.counted.value

@@ -47,13 +47,11 @@ from .state import QueueState
 
 @for_items.does(GetDiscipline)
 def get_discipline(state: QueueState, request: GetDiscipline, caller: Caller) -> GetDisciplineReply:
-    """Return the discipline with which the queue was created."""
     return state.discipline
 
 
 @for_items.does(Enlist)
 def enlist(state: QueueState, request: Enlist, caller: Caller) -> EnlistReply:
-    """Note a process as a user."""
     state.users.add(request.user)
     return Outcome.DONE
 
@@ -128,7 +126,6 @@ def count_done(state: QueueState, request: CountDone, caller: Caller) -> CountDo
 
 @for_items.does(Join)
 def join(state: QueueState, request: Join, caller: Caller) -> JoinReply:
-    """Tell whether all items are done."""
     return Unfinished(state.unfinished) if state.unfinished > 0 else Outcome.DONE
 
 

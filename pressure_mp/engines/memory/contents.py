@@ -72,7 +72,6 @@ class Contents:
             self.sweep("", False)
 
     def end_queued(self) -> None:
-        """Remove the contents of all queued items."""
         for token, until in self.kept.items():
             if until == math.inf:
                 self.kept[token] = 0.0

@@ -165,7 +165,6 @@ class Life:
             self.results.tell(inbox, task.id, TAKEN, task.record)
 
     def process(self, task: Living, delay: int | None, tube: str | None) -> None:
-        """Note that a taken task was processed."""
         zombie = self.settings.zombie if delay is None else delay
         if self.settings.keep:
             self.turn(task, states.DONE, 0, tube)

@@ -194,11 +194,9 @@ class Fair:
         return Snapshot(len(self._items), items, current)
 
     def keys(self) -> list[bytes]:
-        """List the keys that have queued items."""
         return list(self._tenants)
 
     def queued(self, key: bytes) -> int:
-        """Count the queued items of one key."""
         return self._tenants[key].queued if key in self._tenants else 0
 
 

@@ -99,21 +99,18 @@ class Results:
             self.contents.end(result.token)
 
     def forget(self, id: bytes) -> None:
-        """Remove the result of a task."""
         kept = self.kept.pop(id, None)
         self._ends.pop(id, None)
         if kept is not None and kept.result.token:
             self.contents.end(kept.result.token)
 
     def result_of(self, id: bytes) -> Result | None:
-        """Return the result that is kept of a task."""
         kept = self.kept.get(id)
         return kept.result if kept is not None else None
 
     # Inboxes
 
     def open(self, request: OpenInbox, now: int) -> None:
-        """Open an inbox, for a lease from now on."""
         name, lease, takes = request
         # An inbox that was removed does not count from 1 again: its client may name notices that it
         # saw before.

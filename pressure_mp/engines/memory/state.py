@@ -75,7 +75,6 @@ class QueueState:
 
     @property
     def has_space(self) -> bool:
-        """Whether there is space for one more item."""
         return not 0 < self.bound <= len(self.items)
 
     @property

@@ -43,7 +43,6 @@ class TaskLine:
         self._readers[caller] = inbox, number
 
     def leave(self, caller: Caller) -> None:
-        """Note that a caller waits no longer."""
         self._readers.pop(caller, None)
         self._takers.pop(caller, None)
         self._retries_at.pop(caller, None)

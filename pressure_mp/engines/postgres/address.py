@@ -78,7 +78,6 @@ class PostgresAddress(NamedTuple):
         return self
 
     def conninfo(self, hosts: str | None = None) -> str:
-        """Make the connection string for libpq."""
         login = ""
         if self.username or self.password:
             login = quote(self.username or "", safe="")

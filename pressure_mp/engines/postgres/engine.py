@@ -147,7 +147,6 @@ class PostgresQueue:
 
     @property
     def schema(self) -> str:
-        """The engine's schema."""
         return self.engine.address.schema
 
     @property

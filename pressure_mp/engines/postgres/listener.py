@@ -65,7 +65,6 @@ class Listener:
         self._bells[session] = ring
 
     def forget(self, session: str) -> None:
-        """Note that a session waits no longer."""
         self._bells.pop(session, None)
 
     def ring(self, session: str) -> None:

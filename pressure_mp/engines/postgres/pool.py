@@ -64,7 +64,6 @@ class Pool:
         self._lanes += (lane,)
 
     def lanes(self) -> list[str]:
-        """List the ids of the idle lanes."""
         return [lane.id for lane in list(self._lanes)]
 
     def execute(

@@ -95,7 +95,6 @@ _BEGIN, _END = "mp:{", "}"
 
 
 def type_of(part: str, discipline: str) -> str:
-    """Return the Redis type of a key."""
     if discipline == "tasks":
         return TASKS[part]
     return "zset" if part == "data" and discipline in _SORTED else TYPES[part]

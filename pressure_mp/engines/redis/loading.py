@@ -15,7 +15,6 @@ def is_missing(reply: Any) -> bool:
 
 
 async def load(wire: Carrier, binding: RedisBinding, op: str, limit: float | None) -> None:
-    """Load a script into the server."""
     source = binding.scripts[op].source
     reply = await wire.request("SCRIPT", "LOAD", source, timeout=limit)
     if isinstance(reply, Exception):

@@ -64,7 +64,6 @@ class Pool:
         return wire
 
     async def open(self, node: Node, timeout: float | None) -> Wire:
-        """Open a new connection."""
         wire = await self._route.open(node, timeout)
         self.was_connected, self._was_told = True, False
         self._all.add(wire)
@@ -158,7 +157,6 @@ class Pool:
             )
 
     def lanes(self) -> list[bytes]:
-        """List the ids of the lanes of all its connections."""
         return [wire.lane.id for wire in list(self._all)]
 
     def after_fork(self) -> None:

@@ -98,7 +98,6 @@ class RoleChecks:
         self._waiting[operation.ticket] = operation
 
     def leave(self, operation: WaitingOperation) -> None:
-        """Note that an operation waits no more."""
         self._waiting.pop(operation.ticket, None)
 
     def present(self) -> list[WaitingOperation]:

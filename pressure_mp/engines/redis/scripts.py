@@ -137,7 +137,6 @@ def folders(discipline: str) -> tuple[str, ...]:
 
 @functools.cache
 def names(folder: str) -> frozenset[str]:
-    """List the scripts of a folder."""
     return frozenset(_read(_ROOT / folder)) - {"storage"}
 
 

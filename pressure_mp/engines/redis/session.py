@@ -178,7 +178,6 @@ class RedisSession:
             self._pool.take_in(wire)
 
     def lose(self, wire: Carrier | None, error: BaseException) -> None:
-        """Note that a connection is lost."""
         if wire is self._wire:
             self._wire = self._parked = None
         if wire is not None:
@@ -279,7 +278,6 @@ class RedisSession:
         return None
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for so many seconds."""
         await self._pool.sleep(seconds)
 
     async def park(
@@ -432,7 +430,6 @@ class RedisSession:
 
     @property
     def is_parked(self) -> bool:
-        """Whether a wait is outstanding."""
         return self._parked is not None
 
     async def end(self) -> None:

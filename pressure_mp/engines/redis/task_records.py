@@ -112,7 +112,6 @@ class PackedRecord:
 
 
 def unpack(packed: bytes) -> Record:
-    """Read a record from bytes."""
     state, priority, *numbers, result_ttl = HEAD.unpack_from(packed)
     texts = packed[HEAD.size :].decode(errors="replace").split("\0", 4)
     tube, key, owner, _, error = texts

@@ -173,7 +173,6 @@ class Header:
 
     @property
     def last_taker(self) -> str:
-        """The client that took last."""
         return self._name_at(_LAST_TAKER)
 
     def _name_at(self, at: int) -> str:

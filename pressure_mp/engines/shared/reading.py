@@ -54,7 +54,6 @@ class Ring(Records):
 
     @property
     def is_reserved(self) -> bool:
-        """Whether a reader has reserved items."""
         return self._cells[READS] > 0
 
     @property
