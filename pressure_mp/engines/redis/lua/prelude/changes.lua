@@ -2,9 +2,9 @@
 -- inboxes of the ends of tasks.
 
 -- The noted changes: for each sorted set the members to remove, and the scores and members to add; the fields of
--- hashes; the counts of transitions; the waiters to wake; the tubes whose waiters to wake, and how many.
+-- hashes; the counts of transitions; the waiters to wake; the tubes with waiters to wake, and how many.
 local removed, added, set, deleted, tally, bells, woken_tubes = {}, {}, {}, {}, {}, {}, {}
-local wakes_any = false
+local wakes_any = false -- whether to wake a waiter of any tube
 local awaiting
 
 local function noted(where, key)

@@ -21,7 +21,7 @@ local goes, start = not settings.keep and settings.zombie == 0, taken_prefix(own
 local holds, timed, gone, stays, ways, finished, refused = {}, {}, {}, {}, {}, {}, {}
 -- By the number of the take and of the bundle in it: the bundles of which tasks go, which tasks, and how many.
 local bound = {}
-local function goes_from(bundle, call, id)
+local function note_leaving(bundle, call, id)
   local of_take = noted(bound, call)
   local leaving = of_take[bundle]
   if not leaving then
@@ -77,7 +77,7 @@ for i = at, number do
   elseif taker ~= owner or call ~= tonumber(ARGV[2 + 2 * i]) then
     problem = 'foreign'
   else
-    if bundle > 0 then goes_from(bundle, call, id) end
+    if bundle > 0 then note_leaving(bundle, call, id) end
     if goes and result_ttl == 0 and inboxes == '' and key == '' then
       -- Like processed tasks, without reading the rest of the record.
       gone[#gone + 1] = id

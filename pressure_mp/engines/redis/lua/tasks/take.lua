@@ -186,7 +186,7 @@ if #chosen.ids > 0 then
 end
 if are_there then return finish('empty', 0, '') end
 if settings.closed and number_ready(tube) == 0 then
-  wakes_any = true -- wakes the next waiter
+  wakes_any = true
   return finish('closed')
 end
 local soon = next_due()
