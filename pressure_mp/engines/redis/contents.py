@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .binding import RedisBinding
-from .incarnation import adopt, is_strange
+from .incarnation import adopt, must_adopt
 from .loading import is_missing, load
 from .packing import pack_command
 from .refusals import translate
@@ -27,7 +27,7 @@ async def call(
     if is_missing(reply):
         await load(wire, binding, "store", limit)
         reply = _worst(await move(wire, binding, args, limit))
-    while is_strange(reply):
+    while must_adopt(reply):
         await adopt(wire, binding, limit)
         reply = _worst(await move(wire, binding, args, limit))
     if type(reply) is not list:

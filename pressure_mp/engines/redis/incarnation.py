@@ -14,7 +14,7 @@ from .refusals import translate
 from .wire import Carrier
 
 
-def is_strange(reply: Any) -> bool:
+def must_adopt(reply: Any) -> bool:
     """Tell whether a script refused, and did nothing, because keys may be a former queue's."""
     return type(reply) is not list and str(reply).startswith("ADOPT ")
 

@@ -14,7 +14,7 @@ from .binding import CONTENT_OPERATIONS, REJECTING, TAKING, RedisBinding
 from .caller import Call, Waiter
 from .durability import check, confirm
 from .errors import AGAIN, STALE, NotDone
-from .incarnation import adopt, is_strange
+from .incarnation import adopt, must_adopt
 from .lanes import Lane
 from .loading import exchange, is_missing, load
 from .outage import Outage, patience
@@ -235,7 +235,7 @@ class RedisSession:
             await load(wire, self.binding, op, limit)
             command = self._pack(wire, op, args, number)
             reply = await wire.exchange(command, limit, has_effect)
-        while is_strange(reply):
+        while must_adopt(reply):
             await adopt(wire, self.binding, limit)
             command = self._pack(wire, op, args, number)
             reply = await wire.exchange(command, limit, has_effect)
@@ -256,7 +256,7 @@ class RedisSession:
         command, args = self.binding.commands["take_back"], (int(if_open),)
         packed = command.pack(args, wire.id, lane, number.split()[0])
         reply = await exchange(wire, self.binding, "take_back", packed, limit, has_effect=True)
-        while is_strange(reply):
+        while must_adopt(reply):
             await adopt(wire, self.binding, limit)
             reply = await wire.exchange(packed, limit, has_effect=True)
         return await self._understand(reply, wire, "take_back", args, b"", limit)
