@@ -486,7 +486,7 @@ def test_who_touches_a_ready_task_lets_it_live_for_longer(url, name):
 
 def test_a_ready_task_is_gone_when_the_time_that_it_was_touched_for_is_over(url, name):
     queue = TaskQueue(name, url=url)
-    id = queue.put(1, ttl=0.05)
+    id = queue.put(1, ttl=2.0)
     end = queue.touch(id, 0.2).due
     until(lambda: queue.qsize() == 0)
     assert queue.stats().now >= end
