@@ -35,7 +35,11 @@ CROWD = 100
 #: Seconds after which those who wait are not waited for any longer.
 PATIENCE = 10.0
 END = None
-REDIS_OPTIONS: dict[str, Any] = {"socket_timeout": None, "max_connections": 3 * CROWD}
+REDIS_OPTIONS: dict[str, Any] = {
+    "socket_timeout": None,
+    "socket_connect_timeout": None,
+    "max_connections": 3 * CROWD,
+}
 
 PLAIN = "redis.asyncio, lpush and rpop in turn"
 OURS = "aio.Queue, put and get in turn"

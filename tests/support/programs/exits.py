@@ -16,12 +16,14 @@ if __name__ in ("__main__", "__mp_main__"):  # not where a test imports this
     at_exit.LIMIT = float(os.environ["EXIT_LIMIT"])
     at_exit._farewells = at_exit._Farewells()
 
+#: Seconds for which a handle would try to reach its broker.
+HOURS = 10_000.0
 #: What a program leaves behind, and needs its broker for at its end; by a name. What is put on a
 #: stopped server is in the buffer when the program ends.
 
 
 def anonymous(url):
-    queues = [Queue(url=url) for _ in range(5)]
+    queues = [Queue(url=url, reconnect=HOURS) for _ in range(5)]
     for q in queues:
         q.put(1)
         q.flush()
@@ -29,14 +31,14 @@ def anonymous(url):
 
 
 def in_flight(url):
-    q = JoinableQueue(url=url)
+    q = JoinableQueue(url=url, reconnect=HOURS)
     q.put_many(range(3))
     assert [q.get(), q.get()] == [0, 1]
     return q, lambda: None
 
 
 def buffered(url):
-    q = JoinableQueue(url=url, buffering=10, prefetch=10)
+    q = JoinableQueue(url=url, buffering=10, prefetch=10, reconnect=HOURS)
     for number in range(20):
         q.put(number)
     assert q.get() == 0
@@ -46,14 +48,15 @@ def buffered(url):
 
 
 def tasks(url):
-    q = TaskQueue(url=url)
+    q = TaskQueue(url=url, reconnect=HOURS)
     q.put("one")
     held = q.take()
     return (q, held), lambda: None
 
 
 def named(url):
-    q = Queue(name=f"named-{time.time_ns()}", url=url, buffering=10, prefetch=10)
+    options = {"buffering": 10, "prefetch": 10, "reconnect": HOURS}
+    q = Queue(name=f"named-{time.time_ns()}", url=url, **options)
     q.put(0)
     q.flush()
     return q, lambda: [q.put(number) for number in range(3)]
