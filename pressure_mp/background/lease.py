@@ -22,7 +22,7 @@ from ..drivers import drive, ending
 from ..effects import Operation, T
 from ..engines.contract.brokers import QueueRenewal
 from ..engines.contract.items import Attendance, Renew
-from ..engines.contract.session import Engine, Options
+from ..engines.contract.session import Engine, Options, is_local
 from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..identity.processes import is_lost, is_there, state
 from ..in_flight import Claim
@@ -220,6 +220,12 @@ class Lease:
     def run_within(self, options: Options, operation: Operation[T]) -> T:
         options = options._replace(lease=self._length)
         return drive(operation, self.engine.bind(*self._queue, options).session())
+
+    def requeue_in_memory(self) -> None:
+        """Requeue what ended processes of this host have in flight in shared memory."""
+        binding = self.engine.bind(*self._queue, Options(lease=self._length))
+        if is_local(binding):
+            binding.requeue_lost()
 
     def try_now(self, operation: Operation[T]) -> T:
         """Run an operation of one call, at once, and not for long."""

@@ -171,6 +171,7 @@ class Presence:
         self._look_after_readers()
         if Level.DELIVERIES not in self.lease.engine.address.capabilities.levels:
             return  # no process has anything that could be requeued
+        self.lease.requeue_in_memory()
         if there is None:
             there = run(self.operations.renew(*self.renewal()))
         for other, until in self.lease.find_lost(there.consumers, there.now):

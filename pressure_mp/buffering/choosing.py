@@ -30,15 +30,15 @@ def choose(
             )
     queue.had_bound = bound > 0
     stated = _stated(queue, buffering)
-    reads_ahead = prefetch is None and traits.reads_ahead_unasked and not queue.eof
+    is_plain = prefetch is None and not queue.eof
     queue.buffering = Buffering(
         puts=_unasked(queue, bound) if stated is None else stated,
         is_stated=stated is not None,
         gets=check_ahead("prefetch", prefetch or 0),
-        reserves=reads_ahead and _is_private(queue, bound),
+        reserves=is_plain and traits.reads_ahead_unasked and _is_private(queue, bound),
     )
-    stays = queue.is_anonymous and reads_ahead and stated is None and not queue.opens_later
-    shares_memory = stays and not queue.options.durability
+    stays = queue.is_anonymous and is_plain and stated is None and not queue.opens_later
+    shares_memory = stays and traits.shares_memory and not queue.options.durability
     queue.options = queue.options._replace(shares_memory=shares_memory)
 
 

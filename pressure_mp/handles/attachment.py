@@ -69,6 +69,8 @@ class Traits(NamedTuple):
     #: Whether puts are buffered, and gets read ahead, where the program does not say.
     buffers_unasked: bool = False
     reads_ahead_unasked: bool = False
+    #: Whether the items of an anonymous queue are in memory that its processes share.
+    shares_memory: bool = False
 
 
 class Attachment:

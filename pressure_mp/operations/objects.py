@@ -11,6 +11,7 @@ from .. import events
 from ..effects import MORE, AnyOperation, Ask, Keep, Operation
 from ..encoding.codec import Codec
 from ..encoding.large import is_manifest
+from ..encoding.unsigned_items import Private, Privates
 from ..engines.contract.items import Taken, TakeReply
 from ..engines.contract.replies import Done, Late, Outcome, Passed
 from ..events import Destination, Message
@@ -199,6 +200,8 @@ class ObjectOperations(DeliveryOperations):
             here, claim, limit, number, block, timeout, eof
         )
         items = [delivery.item for delivery in deliveries]
+        if type(items[0]) is Private:
+            items = Privates(items)
         return (yield from self._accept_all(items, claim.seqs, here, since))
 
     def take_deliveries(

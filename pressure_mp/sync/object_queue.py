@@ -49,6 +49,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     _is_fifo = True
     _buffers_unasked = False
     _reads_ahead_unasked = False
+    _shares_memory = False
     _order = Order()
 
     __signature__ = SignatureOf(QueueOptions)
@@ -162,6 +163,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
                 is_fifo=self._is_fifo,
                 buffers_unasked=self._buffers_unasked,
                 reads_ahead_unasked=self._reads_ahead_unasked,
+                shares_memory=self._shares_memory,
             )
         )
 

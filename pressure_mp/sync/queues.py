@@ -38,6 +38,7 @@ class Queue(ObjectQueue[Item]):
 
     _buffers_unasked = True
     _reads_ahead_unasked = True
+    _shares_memory = True
 
     @classmethod
     def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
@@ -261,6 +262,7 @@ class SimpleQueue(ObjectQueue[Item]):
     """
 
     _refuses_negative_timeouts = True
+    _shares_memory = True
 
     def __init__(self, name: str | None = None, **options: Unpack[QueueOptions]) -> None:
         """Attach to the queue or create it, as for :class:`Queue` with ``maxsize`` 0."""

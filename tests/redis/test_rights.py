@@ -146,8 +146,10 @@ class Uses:
         self.queue.get_many(9, block=False)
 
     def move_from_shared_memory(self):
-        args = (1, 1, 0, b"client", 1, pickle.dumps(8))
+        args = (1, 1, 0, 0, b"client", 1, pickle.dumps(8))
         assert self.session().script("add_moved", args) == [b"done"]
+        held = (1, 1, 0, 1, "A", pickle.dumps(7))
+        assert self.session().script("add_held", (1000, 1, *held)) == [b"done"]
         assert self.session().script("were_moved") == [b"done", 1]
         self.queue.get_nowait()
 

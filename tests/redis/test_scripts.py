@@ -282,14 +282,20 @@ def play_a_move(server, name):
             session.end()
 
     def add(first, size, *items, front=0):
-        return call("add_moved", first, size, front, b"client", len(items), *items)
+        return call("add_moved", first, size, 1, front, b"client", len(items), *items)
+
+    def add_held(*held):
+        return call("add_held", 1000, len(held), *(part for one in held for part in one))
 
     assert call("were_moved") == [b"done", 0]
     assert add(2, 10, b"a", b"b") == [b"done"]
     assert add(2, 10, b"a", b"b", b"c") == [b"done"]  # of which two are there
     assert add(2, 10, b"a") == [b"done"]
     assert call("were_moved") == [b"done", 1]
+    held = (1, 2, 0, 7, "host/1/2", b"h"), (2, 0, 0, 7, "host/1/2", b"passed")
+    assert add_held(*held) == add_held(*held) == [b"done"]
     stats = q.stats()
+    assert (stats.in_flight, stats.unfinished) == (1, 4)
     assert (stats.length, stats.produced_messages, stats.produced_bytes) == (3, 5, 13)
     assert (stats.consumed_messages, stats.consumed_bytes) == (2, 10)
     assert add(0, 0, b"x", b"y", front=1) == [b"done"]
@@ -297,6 +303,7 @@ def play_a_move(server, name):
     assert (stats.length, stats.consumed_messages, stats.consumed_bytes) == (5, 0, 8)
     q.delete()
     assert add(5, 0, b"d") == [b"missing"]
+    assert add_held() == [b"missing"]
 
 
 def play_reading_on(server, name):

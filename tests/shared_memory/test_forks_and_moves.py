@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import pickle
 import time
-from functools import partial
 
 import pytest
 from programs import inheriting
@@ -25,37 +24,22 @@ pytestmark = [
 LARGE = 300_000
 
 
-def set_bound(queue):
-    queue.maxsize = 100
-
-
 def put_large(queue):
     queue.put(bytes(LARGE))
     assert len(queue.get(timeout=LIMIT)) == LARGE
 
 
-def fill_memory(queue):
-    for number in range(330):
-        queue.put(number.to_bytes(200_000, "big"))
-    queue.flush()
-    for number in range(330):
-        assert queue.get(timeout=LIMIT) == number.to_bytes(200_000, "big")
-
-
 #: Whatever takes the items to the broker.
 MOVES = {
     "nothing": lambda queue: None,
-    "task_done": lambda queue: queue.task_done(),
     "pickle": pickle.dumps,
-    "bound": set_bound,
     "large item": put_large,
-    "full memory": fill_memory,
     "rejected": lambda queue: queue.rejected(),
 }
 
 
 #: Started processes inherit nothing: of them each way to pickle and to move is enough.
-STARTED = [("spawn", "nothing"), ("spawn", "task_done"), ("forkserver", "large item")]
+STARTED = [("spawn", "nothing"), ("spawn", "rejected"), ("forkserver", "large item")]
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -69,9 +53,6 @@ def test_items_of_a_child_arrive_however_and_whenever_the_queue_moves(server, mo
         child = context.Process(target=inheriting.put_each_way, args=(queue, go, context))
         if when == "before":
             child.start()
-        if move == "task_done":
-            queue.put("counted")
-            assert queue.get(timeout=LIMIT) == "counted"
         MOVES[move](queue)
         if when == "after":
             child.start()
@@ -155,7 +136,7 @@ def test_a_get_while_another_process_moves_the_items_is_empty_in_time(server, mo
         poller.start()
         assert ours.recv()[0] == 0
         slowly(monkeypatch, steps)
-        moving = Background(partial(set_bound, queue))
+        moving = Background(queue.rejected)
         seen = []
         while moving.is_alive():
             seen.append(ours.recv())
@@ -181,7 +162,7 @@ def test_a_process_whose_queue_moved_needs_no_file_of_it(server, method):
         queue.put("parent")
         os.unlink(queue._at.binding.items.ring.path)
         assert queue.get(timeout=LIMIT) == "parent"
-        queue.task_done()
+        assert queue.rejected() == []
         go = context.Event()
         go.set()
         child = context.Process(target=inheriting.put_each_way, args=(queue, go, context))

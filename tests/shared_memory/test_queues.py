@@ -29,11 +29,9 @@ from pressure_mp import (
     DecodingError,
     Empty,
     Full,
-    JoinableQueue,
     PressureQueue,
     Queue,
     ShutDown,
-    SimpleQueue,
 )
 from pressure_mp.engines.contract.session import is_local
 from pressure_mp.engines.shared import header, linux, ring_files
@@ -125,12 +123,6 @@ def test_a_process_that_is_spawned_uses_the_same_memory(make, start):
 )
 def test_who_says_how_it_is_sent_has_it_at_the_broker(make, options):
     assert not is_here(make(**options))
-
-
-@pytest.mark.parametrize("kind", [JoinableQueue, SimpleQueue])
-def test_other_kinds_of_queues_are_at_the_broker(server, kind):
-    with kind(url=server.url) as queue:
-        assert not is_here(queue)
 
 
 def test_a_queue_with_a_name_is_at_the_broker(make, name):
@@ -231,8 +223,9 @@ def test_stats_count_what_is_in_memory_and_go_on_at_the_broker(make):
     mine = process_prefix()
     assert before.producer.startswith(mine)
     assert before.consumer.startswith(mine)
-    assert is_here(queue)
     queue.task_done()
+    assert is_here(queue)
+    assert queue.rejected() == []
     assert not is_here(queue)
     after = queue.stats()
     assert (after.length, after.produced_messages, after.consumed_messages) == (6, 10, 4)
@@ -417,7 +410,7 @@ def test_without_the_broker_items_go_on_between_processes(own_server, start):
             assert back.get(timeout=LIMIT) == 2 * number
         there.put("stays")
         with pytest.raises(BrokerUnavailable):
-            there.task_done()
+            there.rejected()
         own_server.start()
 
 

@@ -52,7 +52,7 @@ def make(folder, monkeypatch):
     monkeypatch.setattr(rings, "_HOT", 512 * 6)
     monkeypatch.setattr(rings, "_NEAR", 512 + 64)
     monkeypatch.setattr(rings, "_PART", header.PAGE)
-    monkeypatch.setattr(rings, "_MOST_TAKEN", 1024)
+    monkeypatch.setattr(rings, "MOST_TAKEN", 1024)
     monkeypatch.setattr(rings, "_LEFT", 512)
     return lambda bound=0: Ring(str(folder / uuid.uuid4().hex), bound)
 

@@ -122,12 +122,16 @@ BINDING = {
 RING = {
     "_address": MADE,
     "_cells": MADE,
+    "_table": MADE,
+    "_numbers": MADE,
+    "_free_entry": MADE,  # where to look first
+    "looked": MADE,
+    "stopped": MADE,
     "_frees": MADE,  # of a thread: no in a child
     "_file": MADE,  # opened again where the program has closed it
     "_lengths": MADE,
     "_map": MADE,
     "_size": MADE,
-    "bound": MADE,  # a change of it moves the items
     "path": MADE,
     "sign": MADE,
     "ended_calls": MADE,  # by the names of readers, which a child has not

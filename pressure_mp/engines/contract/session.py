@@ -177,6 +177,10 @@ class Local(Protocol):
         """Sign with ``sign`` each item that a session of this binding, or a move of the items,
         sends to the broker. ``sign`` leaves a signed item unchanged."""
 
+    def requeue_lost(self) -> None:
+        """Requeue the items in shared memory that processes have in flight which have ended, or are
+        stopped for longer than a lease."""
+
     def move_to_broker(self) -> None:
         """Move the items to the broker, for all hosts. Blocks until the broker has them."""
 

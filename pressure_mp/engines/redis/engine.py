@@ -27,7 +27,7 @@ from .role_checks import RoleChecks
 from .routes import Direct, Route
 
 if TYPE_CHECKING:
-    from ..shared.items import Moved
+    from ..shared.shared_items import Held, Moved
 
 
 class RedisEngine:
@@ -128,18 +128,23 @@ class RedisQueue(RedisBinding):
         return LoopSession(self, self.engine.loop_pool, self.session)
 
     def add_back(self, items: list[bytes], end: float | None) -> None:
-        self._add(0, 0, items, 1, end)
+        self._add((0, 0, 0, items), 1, end)
 
     def add_moved(self, moved: Moved, end: float | None) -> None:
-        self._add(moved.first, moved.size, moved.items, 0, end)
+        self._add(moved, 0, end)
+
+    def add_held(self, held: list[Held], end: float | None) -> None:
+        args = (part for one in held for part in one)
+        self._ask("add_held", (self.options.lease, len(held), *args), end)
 
     def were_moved(self, end: float | None) -> bool:
         return bool(self._ask("were_moved", (), end)[1])
 
     def _add(
-        self, first: int, size: int, items: list[bytes], is_front: int, end: float | None
+        self, moved: tuple[int, int, int, list[bytes]], is_front: int, end: float | None
     ) -> None:
-        args = (first, size, is_front, client_id_bytes(), len(items), *items)
+        first, size, done, items = moved
+        args = (first, size, done, is_front, client_id_bytes(), len(items), *items)
         self._ask("add_moved", args, end)
 
     def _ask(self, op: str, args: tuple[Any, ...], end: float | None) -> Any:

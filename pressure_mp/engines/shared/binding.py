@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ...exceptions import BrokerError, BrokerUnavailable
 from ...off_loop import off_loop
+from ..contract.contents import SweepContents
 from ..contract.items import (
     TAKE_ONE,
+    Acknowledge,
     EndReservation,
     PeekItems,
     Put,
@@ -22,6 +25,8 @@ from ..contract.items import (
     TakeBack,
 )
 from ..contract.queues import (
+    Close,
+    CountDone,
     Delete,
     Dismiss,
     Enlist,
@@ -32,15 +37,18 @@ from ..contract.queues import (
     GetUsers,
     Inspect,
     IsClosed,
+    Join,
     Open,
     Opened,
+    SetBound,
 )
 from ..contract.replies import InUse, Later, NoItem, Outcome
 from ..contract.session import SHORTEST_TRY, AsyncSession, Options, Session
 from . import ring_files
-from .header import MOVED
-from .items import MOVE, Moved, SharedItems, latest
-from .reading import Ring
+from .deliveries import HoldingRing
+from .header import MOVED, SET_ASIDE
+from .items import MOVE, latest
+from .shared_items import Held, Moved, SharedItems
 
 
 class Below(Protocol):
@@ -60,6 +68,9 @@ class Below(Protocol):
         when the queue does not exist any more. ``end`` is as in :meth:`Session.call`. Raises
         BrokerUnavailable, BrokerError."""
 
+    def add_held(self, held: list[Held], end: float | None) -> None:
+        """Note moved items as in flight. Blocks and raises as :meth:`add_moved` does."""
+
     def were_moved(self, end: float | None) -> bool:
         """Tell whether :meth:`add_moved` was ever called; raises what :meth:`add_moved` raises."""
 
@@ -68,7 +79,7 @@ class SharedBinding:
     """A binding to a queue with items in shared memory."""
 
     def __init__(
-        self, below: Below, name: str, lease: int, ring: Ring | None, problem: str = ""
+        self, below: Below, name: str, lease: int, ring: HoldingRing | None, problem: str = ""
     ) -> None:
         """``problem``: the reason why this process cannot see the items, which are in shared
         memory."""
@@ -77,7 +88,7 @@ class SharedBinding:
         self.name = name
         self._lease = lease
         self._sign: Callable[[bytes], bytes] | None = None
-        self.items = None if ring is None else SharedItems(ring, lease)
+        self.items = None if ring is None else SharedItems(ring, lease, self._set_aside)
 
     def session(self) -> SharedSession:
         return SharedSession(self)
@@ -88,7 +99,7 @@ class SharedBinding:
     def make(self, bound: int) -> None:
         """Keep the items of a queue that was created in shared memory, if the host has that."""
         ring = ring_files.create(self.name, bound)
-        self._use(None if ring is None else SharedItems(ring, self._lease))
+        self._use(None if ring is None else SharedItems(ring, self._lease, self._set_aside))
         self.problem = ""
 
     def _use(self, items: SharedItems | None) -> None:
@@ -100,9 +111,19 @@ class SharedBinding:
     def are_here(self) -> bool:
         return self.items is not None and self.items.state != MOVED
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the queue was shut down while its items were in shared memory."""
+        return self.items is not None and self.items.ring.is_closed
+
     def put_here(self, item: bytes) -> bool:
         items = self.items
         return items is not None and items.put_one(item)
+
+    def requeue_lost(self) -> None:
+        """See :class:`Local`."""
+        if self.items is not None and self.are_here:
+            self.items.requeue_lost()
 
     def sign_with(self, sign: Callable[[bytes], bytes]) -> None:
         self._sign = sign
@@ -137,18 +158,41 @@ class SharedBinding:
         :meth:`Session.call`."""
         if self.items is None or self.items.state == MOVED:
             return True  # without the locks of the file
-        return self.items.move(lambda moved: self.below.add_moved(moved, end), limit)
+        finish = partial(self._finish_move, end)
+        return self.items.move(lambda moved: self.below.add_moved(moved, end), finish, limit)
 
-    def give_back(self, taken: TakenHere, end: float | None) -> Any:
+    def _set_aside(self, item: bytes) -> None:
+        session = self.below.session()
+        try:
+            session.call(SetAside(item))
+        finally:
+            session.end()
+
+    def _finish_move(self, end: float | None, held: list[Held], done: list[Any]) -> None:
+        session = self.below.session()
+        try:
+            if held:
+                self.below.add_held(held, end)
+            for request in done:
+                if type(session.call(request, end)) is InUse:
+                    raise BrokerUnavailable(
+                        f"queue {self.name!r} was shut down in shared memory, and is in use at the "
+                        "broker: try again"
+                    )
+        finally:
+            session.end()
+
+    def give_back(self, taken: TakenHere, if_open: bool, end: float | None) -> Any:
         """Put items in front that were taken from shared memory."""
         assert self.items is not None
-        reply = self.items.give_back(taken.items)
+        reply = self.items.give_back(taken.items, if_open)
         if reply is MOVE:
             self.move_to_broker(end)
             if taken.items:
                 self.below.add_back(self.items.signed(taken.items), end)
                 del taken.items[:]
-        return Outcome.DONE
+            reply = Outcome.DONE
+        return reply
 
     def ended(self) -> None:
         """Remove the items: the queue does not exist any more."""
@@ -247,7 +291,7 @@ class SharedSession:
             if reply is not MOVE:
                 return reply
         if kind is TakeBack and type(request.call) is TakenHere:
-            return self._binding.give_back(request.call, end)
+            return self._binding.give_back(request.call, request.if_open, end)
         if items is not None and items.state != MOVED:
             if items.are_here:
                 does = _HERE.get(kind)
@@ -274,6 +318,10 @@ class SharedSession:
         reply = changes(self._binding, request, reply)
         # The items were moved meanwhile: the reply of the broker from before that is out of date.
         return self.call(request, end) if reply is MOVE else reply
+
+    def ask_broker(self, request: Any, end: float | None) -> Any:
+        """Make a request of the broker, wherever the items are."""
+        return self._at_broker.call(request, end)
 
     @property
     def _at_broker(self) -> Session:
@@ -339,6 +387,13 @@ _HERE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]
     Put: SharedItems.put,
     Take: SharedItems.take,
     Reserve: SharedItems.reserve,
+    CountDone: lambda items, request, session, end: items.count_done(),
+    Join: lambda items, request, session, end: items.join(),
+    Acknowledge: lambda items, request, session, end: items.acknowledge(request),
+    Requeue: lambda items, request, session, end: _requeue(items, request, session, end),
+    SetAside: lambda items, request, session, end: _set_aside_held(items, request),
+    SetBound: lambda items, request, session, end: items.set_bound(request),
+    Close: lambda items, request, session, end: items.close(request, end),
     GetLength: lambda items, request, session, end: items.length(),
     PeekItems: lambda items, request, session, end: items.peek(request),
 }
@@ -359,6 +414,25 @@ _MEANWHILE: dict[type, Meanwhile] = {
     Take: Meanwhile(InUse("consumer"), lambda request, end: latest(request.waits, end)),
     Reserve: Meanwhile(Outcome.SHARED, lambda request, end: end),
 }
+
+
+def _requeue(
+    items: SharedItems, request: Requeue, session: SharedSession, end: float | None
+) -> Any:
+    """Requeue items in shared memory, and for a process all that it has."""
+    if request.call is not None or request.numbers:
+        return Outcome.DONE if items.requeue(request) else MOVE
+    if request.seen is None:
+        items.requeue(request)
+        return MOVE
+    reply = session.ask_broker(request, end)
+    if reply is Outcome.DONE:
+        items.requeue(request)
+    return reply
+
+
+def _set_aside_held(items: SharedItems, request: SetAside) -> Any:
+    return MOVE if request.number is None else items.set_aside_held(request)
 
 
 def _opened(binding: SharedBinding, request: Open, reply: Any) -> Any:
@@ -387,6 +461,16 @@ def _with_items(binding: SharedBinding, request: Inspect, reply: Any) -> Any:
     return reply if binding.items is None else binding.items.add_to_inspection(reply)
 
 
+def _closed(binding: SharedBinding, request: IsClosed, reply: Any) -> Any:
+    return binding.is_closed if reply is False else reply
+
+
+def _set_aside(binding: SharedBinding, request: SetAside, reply: Any) -> Any:
+    if reply is Outcome.DONE and binding.items is not None and binding.are_here:
+        binding.items.count_done(SET_ASIDE)
+    return reply
+
+
 def _same(binding: SharedBinding, request: Any, reply: Any) -> Any:
     return reply
 
@@ -398,8 +482,10 @@ _BESIDE: dict[type, Callable[[SharedBinding, Any, Any], Any]] = {
     Dismiss: _dismissed,
     GetStats: _with_length,
     Inspect: _with_items,
+    IsClosed: _closed,
+    SetAside: _set_aside,
     **dict.fromkeys(
-        (Exists, GetDiscipline, Enlist, GetUsers, IsClosed, Renew, Retire, Requeue, SetAside), _same
+        (Exists, GetDiscipline, Enlist, GetUsers, Renew, Retire, Requeue, SweepContents), _same
     ),
 }
 #: The requests of these that count items.

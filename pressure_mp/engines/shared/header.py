@@ -1,6 +1,7 @@
 """A file that several processes have mapped: its header, beside the items, and its locks.
 
-It begins with a page of numbers of eight bytes, a cache line for each; the ring is behind it.
+It begins with a page of numbers of eight bytes, a cache line for each; the ring is behind it, and
+behind that a table of the items that were taken and are not yet acknowledged.
 """
 
 from __future__ import annotations
@@ -45,14 +46,25 @@ _LINE = 8  # numbers in a cache line
     NEXT_ENDED,
     FREED,
     TOP,
-) = range(0, 22 * _LINE, _LINE)
+    DONE,
+    SET_ASIDE,
+    CLOSED,
+    _FIRST_BOUND,
+    ENTRIES,
+    PREPARED,
+    RETURNED,
+    _JOIN,
+    _JOIN_AWAITED,
+) = range(0, 31 * _LINE, _LINE)
 #: The index of readers whose reservations another process ended: two numbers for each reader.
-ENDED, MOST_ENDED = 22 * _LINE, 64
+ENDED, MOST_ENDED = 31 * _LINE, 64
 #: The offsets of the names of the clients that put last and took last.
-_PUTTER, _LAST_TAKER, _NAME_SIZE = 2560, 2816, 256
+_PUTTER, _LAST_TAKER, _NAME_SIZE = 3072, 3328, 256
 #: The offset of the name of the reader that reserved items: its length, and then the name.
-READER = 3072
+READER = 3584
 LONGEST_NAME = PAGE - READER - 8
+#: The bytes of the table.
+TABLE = 1 << 20
 _MADE = 0x70726573737572E1
 
 #: The values of the state.
@@ -69,7 +81,7 @@ _fence = threading.Lock()
 #: Seconds to wait for the lock when a process begins to wait, or wakes another one.
 _MOMENT = 0.05
 #: More waiting threads than there can be.
-_ALL = 1 << 30
+ALL = 1 << 30
 
 
 class Header:
@@ -86,10 +98,10 @@ class Header:
             if makes:
                 os.posix_fallocate(file.number, 0, PAGE)
                 os.posix_fallocate(file.number, PAGE + begin, PAGE)
-                os.ftruncate(file.number, PAGE + size)
-            elif os.fstat(file.number).st_size < PAGE + size:  # its maker was killed, interrupted
+                os.ftruncate(file.number, PAGE + size + TABLE)
+            elif os.fstat(file.number).st_size < PAGE + size + TABLE:  # its maker was interrupted
                 raise FileNotFoundError(f"{path} was never made whole")
-            self._map = map_file(file.number, PAGE + size)
+            self._map = map_file(file.number, PAGE + size + TABLE)
         except BaseException:
             if makes:
                 os.unlink(path)
@@ -97,7 +109,8 @@ class Header:
         self._cells = memoryview(self._map)[:PAGE].cast("Q")
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         if bound is not None:
-            self._cells[BOUND], self._cells[ALLOCATED] = bound, begin + PAGE
+            self._cells[BOUND] = self._cells[_FIRST_BOUND] = bound
+            self._cells[ALLOCATED] = begin + PAGE
             self._cells[TAIL] = self._cells[HEAD] = begin >> 3
             self._cells[_MAGIC] = _MADE
         elif self._cells[_MAGIC] != _MADE:
@@ -106,8 +119,6 @@ class Header:
         # a take sees the writes of a put only after it had the same lock.
         self.putting = FileLock(file, _PUT)
         self.taking = FileLock(file, _TAKE) if linux.IS_ORDERED else self.putting
-        #: The bound of the queue, 0 for none.
-        self.bound = self._cells[BOUND]
         self.process = os.getpid()
         self.use()
         #: The function that signs items before they go to the broker, if they are to be signed.
@@ -136,6 +147,42 @@ class Header:
     def state(self) -> int:
         """Whether the items are HERE, MOVING to the broker, or MOVED."""
         return self._cells[STATE]
+
+    @property
+    def bound(self) -> int:
+        """The bound of the queue, 0 for none."""
+        return self._cells[BOUND]
+
+    def set_bound(self, bound: int) -> None:
+        """Change the bound, and wake the threads that wait for space."""
+        self._cells[BOUND] = bound
+        self.tell_space(ALL)
+
+    @property
+    def has_new_bound(self) -> bool:
+        """Whether the bound is another than at first."""
+        return self._cells[BOUND] != self._cells[_FIRST_BOUND]
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the queue was shut down."""
+        return self._cells[CLOSED] > 0
+
+    @property
+    def drops(self) -> bool:
+        """Whether the queued items count as dropped, and items that are put in front too."""
+        return self._cells[CLOSED] > 1
+
+    def close(self) -> None:
+        """Shut the queue down, with the lock for puts, and wake all threads that wait."""
+        self._cells[CLOSED] = max(self._cells[CLOSED], 1)
+        self.tell_all()
+
+    def drop(self) -> None:
+        """Shut the queue down, and drop all items, with both locks. They stay in the ring, where
+        they no longer count: one step does it all."""
+        self._cells[CLOSED] = self._cells[CLOSED] if self.drops else self.first + 2
+        self.tell_all()
 
     @property
     def is_signed(self) -> bool:
@@ -167,6 +214,11 @@ class Header:
         return self._cells[BYTES_OUT]
 
     @property
+    def done(self) -> int:
+        """The number of items that are done, without items that were set aside or dropped."""
+        return self._cells[DONE]
+
+    @property
     def putter(self) -> str:
         """The client that put last."""
         return self._name_at(_PUTTER)
@@ -187,10 +239,37 @@ class Header:
         self._map[_LAST_TAKER : _LAST_TAKER + _NAME_SIZE] = _fixed(name)
 
     @property
+    def unfinished(self) -> int:
+        """The number of items that were put and are not done."""
+        cells = self._cells
+        put = cells[CLOSED] - 2 if self.drops else cells[TAIL] >> 28
+        return put - cells[DONE] - cells[SET_ASIDE]
+
+    def count_done(self, number: int = 1, which: int = DONE) -> bool:
+        """Count items as done, or as set aside, with the lock for takes; returns False if there are
+        not so many."""
+        cells = self._cells
+        while True:
+            counted, left = cells[which], self.unfinished
+            if left < number and which == DONE:
+                return False
+            # From here on there is no call.
+            if cells[which] != counted:
+                continue
+            cells[which] = counted + number
+            return True
+
+    @property
+    def returned(self) -> int:
+        """The number of items that were taken and are queued again."""
+        return 0
+
+    @property
     def length(self) -> int:
-        """The number of records in the ring."""
+        """The number of queued items."""
         head = self._cells[HEAD] >> 28  # first, so that records taken meanwhile count
-        return (self._cells[TAIL] >> 28) - head & COUNT
+        queued = 0 if self.drops else (self._cells[TAIL] >> 28) - head & COUNT
+        return queued + self.returned
 
     # Moving to the broker, with both locks
 
@@ -222,10 +301,21 @@ class Header:
         if self._cells[_SPACE_AWAITED]:
             self._tell(_SPACE, _SPACE_AWAITED, number)
 
+    @property
+    def is_join_awaited(self) -> bool:
+        """Whether a thread may wait until all items are done."""
+        return self._cells[_JOIN_AWAITED] > 0
+
+    def tell_done(self) -> None:
+        """Wake all threads that wait until all items are done."""
+        if self._cells[_JOIN_AWAITED]:
+            self._tell(_JOIN, _JOIN_AWAITED, ALL)
+
     def tell_all(self) -> None:
-        """Wake all threads that wait for items or space."""
-        self.tell_items(_ALL)
-        self.tell_space(_ALL)
+        """Wake all threads that wait."""
+        self.tell_items(ALL)
+        self.tell_space(ALL)
+        self.tell_done()
 
     def wait_for_items(self, is_over: Callable[[], bool], seconds: float) -> bool:
         """Wait until :meth:`tell_items` wakes this thread, unless the wait ``is_over`` before.
@@ -235,6 +325,10 @@ class Header:
     def wait_for_space(self, is_over: Callable[[], bool], seconds: float) -> bool:
         """Wait until :meth:`tell_space` wakes this thread; see :meth:`wait_for_items`."""
         return self._wait(_SPACE, _SPACE_AWAITED, is_over, seconds)
+
+    def wait_until_done(self, is_over: Callable[[], bool], seconds: float) -> bool:
+        """Wait until :meth:`tell_done` wakes this thread; see :meth:`wait_for_items`."""
+        return self._wait(_JOIN, _JOIN_AWAITED, is_over, seconds)
 
     def _tell(self, sign: int, awaited: int, number: int) -> None:
         if linux.IS_ORDERED:

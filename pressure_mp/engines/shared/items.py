@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ... import interrupts
 from ...encoding.unsigned_items import Private, Privates
@@ -17,19 +17,18 @@ from ..contract.items import (
     Added,
     EndReservation,
     HandedOut,
-    PeekItems,
     Put,
     Reserve,
     Reserved,
     Take,
     Taken,
 )
-from ..contract.queues import GetStatsReply, Inspection, InspectReply, Stats
-from ..contract.replies import InUse, NoItem, NoSpace, Outcome
+from ..contract.replies import InUse, NoItem, NoSpace, Outcome, Unfinished
 from . import ring_files
-from .header import HERE, MOVED, MOVING
+from .deliveries import HoldingRing
+from .header import HERE, MOVED
 from .locks import BUSY
-from .reading import Reading, Ring
+from .reading import Reading
 from .ring import Taker
 
 T = TypeVar("T")
@@ -40,25 +39,17 @@ _new = tuple.__new__
 MOVE: Any = object()
 #: Seconds for which a call waits for the end of another reader's reservation before it checks
 #: whether that reader is alive; and for which a call waits that may not wait for an item.
-_CHECK, _GRACE = 0.05, 0.5
+CHECK, GRACE = 0.05, 0.5
 #: Seconds to wait for the lock for a put or a get, much longer than these take.
 _MOMENT = 0.002
 
 
-class Moved(NamedTuple):
-    """Items that are moved to the broker. ``first`` is how many items came before them, and were
-    taken or moved; ``size`` is the size in bytes of all items that were taken before the move."""
-
-    first: int
-    size: int
-    items: list[bytes]
-
-
-class SharedItems:
+class Items:
     """The items of one queue. A method returns :data:`MOVE` when it did nothing."""
 
-    def __init__(self, ring: Ring, lease: int) -> None:
-        """``lease``: the milliseconds for which the reservation of a stopped reader lasts."""
+    def __init__(self, ring: HoldingRing, lease: int) -> None:
+        """``lease``: the milliseconds for which a stopped process keeps what it has reserved or
+        holds."""
         self.ring = ring
         self._lease = lease * 1_000_000
 
@@ -82,6 +73,8 @@ class SharedItems:
         added = ring.putting.run(partial(self._append, items), latest(waits, end))
         if added is BUSY:
             return InUse("producer")
+        if added is Outcome.CLOSED:
+            return added
         if added is MOVE or added < 0:
             return MOVE
         if added == 0 and items:
@@ -93,6 +86,8 @@ class SharedItems:
         ring = self.ring
         if ring.state != HERE:
             return MOVE
+        if ring.is_closed:
+            return Outcome.CLOSED
         added = ring.append(items)
         if added > 0:
             ring.note_putter(client_id_bytes())
@@ -113,10 +108,11 @@ class SharedItems:
     # Taking
 
     def take(self, request: Take, taker: Taker, end: float | None) -> Any:
-        limit, hold, until_ended, waits = request
-        if hold is not None or until_ended:
+        """Do a request :class:`Take`."""
+        limit, _, until_ended, waits = request
+        if until_ended:
             return MOVE
-        taking = partial(self._take, min(limit, MOST_ITEMS), taker)
+        taking = self._taking(request, min(limit, MOST_ITEMS), taker)
         until = latest(waits, end)
         while True:
             reply = self.ring.taking.run(taking, until)
@@ -126,14 +122,21 @@ class SharedItems:
                 reply = InUse("consumer")
             if type(reply) is not InUse or waits or (until and time.monotonic() > until):
                 return reply
-            self.wait(reply, _CHECK)
+            self.wait(reply, CHECK)
+
+    def _taking(self, request: Take, limit: int, taker: Taker) -> Callable[[], Any]:
+        """Return the function that takes, with the lock."""
+        return partial(self._take, limit, taker)
 
     def _take(self, limit: int, taker: Taker) -> Any:
         if not self.are_here:
             return MOVE
         if self._is_reserved(""):
             return InUse("consumer")
-        return Taken(self._trusted(taker.taken_here)) if self._take_now(limit, taker) else NoItem()
+        is_closed = self.ring.is_closed  # before: no item comes behind it
+        if not self.ring.drops and self._take_now(limit, taker):
+            return Taken(self._trusted(taker.taken_here))
+        return Outcome.CLOSED if is_closed else NoItem()
 
     def _take_now(self, limit: int, taker: Taker) -> bool:
         if not self.ring.take(limit, taker):
@@ -163,15 +166,24 @@ class SharedItems:
         broker either stay as they are."""
         return Privates(map(Private, items)) if type(items) is Privates else items
 
-    def give_back(self, items: list[bytes]) -> Any:
-        """Put taken items in front, and empty the list, so that a repeated call does nothing. MOVE:
-        shared memory has no room for them."""
-        return self._with_both(partial(self._give_back, items))
+    def give_back(self, items: list[bytes], if_open: bool) -> Any:
+        """Put taken items in front, and empty the list, so that a repeated call does nothing; see
+        :class:`TakeBack`. MOVE: shared memory has no room for them."""
+        return self._with_both(partial(self._give_back, items, if_open))
 
-    def _give_back(self, items: list[bytes]) -> Any:
+    def _give_back(self, items: list[bytes], if_open: bool) -> Any:
+        ring = self.ring
         if not items:
             return Outcome.DONE
-        if not (self.are_here and self.ring.give_back(items)):
+        if self.are_here and ring.drops:
+            ring.count_done(len(items))
+            del items[:]
+            ring.tell_done()
+            return Outcome.DONE
+        if self.are_here and ring.is_closed and if_open:
+            return Taken(self._trusted(items))
+        # Items that are held were taken behind them.
+        if ring.holds or not (self.are_here and ring.give_back(items)):
             return MOVE
         self.ring.tell_items(1)
         return Outcome.DONE
@@ -199,7 +211,7 @@ class SharedItems:
             if reading is not None and not kept:
                 ring.end_reading(handed)
             return Outcome.SHARED
-        items = ring.read(kept, min(limit, MOST_ITEMS))
+        items = [] if ring.drops else ring.read(kept, min(limit, MOST_ITEMS))
         if items or kept or (reading is not None and not limit):
             until = time.monotonic_ns() + self._lease
             ring.note_taker(client_id_bytes())
@@ -257,74 +269,6 @@ class SharedItems:
         seen = hand_outs.read(reading.reader)
         return reading.handed if seen is None else max(seen, reading.handed)
 
-    # Looking
-
-    def length(self) -> Any:
-        """Count the items, without items that a reader handed out. If another process has the lock
-        for long, these are counted too."""
-        if not self.are_here:
-            return MOVE
-        found = self.ring.taking.run(self._length, time.monotonic() + _GRACE)
-        return self.ring.length if found is BUSY else found
-
-    def _length(self) -> Any:
-        if not self.are_here:
-            return MOVE
-        return self.ring.last - self._first()
-
-    def _first(self) -> int:
-        """Return how many items were ever taken, or handed out by a reader that did not say so
-        yet."""
-        reading = self.ring.reading
-        if reading is None:
-            return self.ring.first
-        try:
-            return reading.first + self._handed(reading) - reading.handed
-        except OSError as error:
-            if interrupts.is_from_outside(error):
-                raise
-            return self.ring.first  # what was handed out since then is not known now
-
-    def peek(self, request: PeekItems) -> Any:
-        """Do a request :class:`PeekItems`."""
-        return self.ring.taking.run(partial(self._peek, request))
-
-    def _peek(self, request: PeekItems) -> Any:
-        if not self.are_here:
-            return MOVE
-        start = self._first() - self.ring.first + request.start
-        return self._trusted(self.ring.read(start, min(request.limit, MOST_ITEMS)))
-
-    def add_to_stats(self, reply: GetStatsReply) -> Any:
-        """Add the counts of shared memory to the counts of the broker. MOVE: the items are no
-        longer here."""
-        length, ring = self.length(), self.ring
-        if length is MOVE or not isinstance(reply, Stats):
-            return MOVE if length is MOVE else reply
-        return reply._replace(
-            length=length,
-            produced_messages=ring.last,
-            produced_bytes=ring.bytes_in,
-            consumed_messages=ring.last - length,
-            consumed_bytes=ring.bytes_out,
-            producer=ring.putter or None,
-            consumer=ring.last_taker or None,
-            unfinished=ring.last,
-        )
-
-    def add_to_inspection(self, reply: InspectReply) -> Any:
-        """Add the items in shared memory to the inspection by the broker. MOVE: they are no longer
-        here."""
-        length = self.length()
-        if length is MOVE or not isinstance(reply, Inspection):
-            return MOVE if length is MOVE else reply
-        return reply._replace(
-            length=length,
-            has_space=not 0 < reply.bound <= length,
-            producer=reply.producer._replace(last=self.ring.putter),
-            consumer=reply.consumer._replace(last=self.ring.last_taker),
-        )
-
     # Waiting
 
     def wait(self, later: Any, timeout: float | None) -> bool:
@@ -334,45 +278,23 @@ class SharedItems:
         if type(later) is InUse and not ring.is_reserved:
             time.sleep(_shorter(timeout, _MOMENT))  # the lock is about to be released
             return True
+        if type(later) is Unfinished:
+            return ring.wait_until_done(self._is_done, _shorter(timeout, _TICK))
         if type(later) is NoSpace:
             return ring.wait_for_space(self._may_have_space, _shorter(timeout, _TICK))
-        limit = _CHECK if ring.is_reserved else _TICK
+        limit = CHECK if ring.is_reserved else _TICK
         return ring.wait_for_items(self._may_have_items, _shorter(timeout, limit))
 
+    def _is_done(self) -> bool:
+        return not (self.are_here and self.ring.unfinished)
+
     def _may_have_space(self) -> bool:
-        return not self.are_here or self.ring.length < self.ring.bound
+        ring = self.ring
+        return not self.are_here or ring.is_closed or not 0 < ring.bound <= ring.length
 
     def _may_have_items(self) -> bool:
-        return not self.are_here or self.ring.is_free
-
-    # Moving to the broker
-
-    def move(self, add: Callable[[Moved], None], end: float | None = None) -> bool:
-        """Move all items to the broker by calls of ``add``, in batches: between two of them, other
-        calls may have the locks, and go on with the move. Returns whether all items are there;
-        False when ``end`` on the monotonic clock came before. Tries once at least. Raises the
-        errors of ``add``; then the next call that needs the items at the broker goes on."""
-        while True:
-            is_over = self._with_both(partial(self._move_batch, add), end)
-            if is_over is BUSY:
-                return False
-            if is_over or (end is not None and time.monotonic() >= end):
-                return is_over
-
-    def _move_batch(self, add: Callable[[Moved], None]) -> bool:
         ring = self.ring
-        if ring.state == MOVED:
-            return True
-        self._check_key()
-        if ring.state == HERE:
-            ring.set_state(MOVING)
-        first, items = ring.first, ring.read(0, MOST_ITEMS)
-        add(Moved(first, ring.bytes_out, self.signed(items)))
-        ring.advance(first + len(items))
-        if ring.length:
-            return False
-        ring.set_state(MOVED)
-        return True
+        return not self.are_here or ring.is_closed or ring.is_free or ring.has_returned
 
     def _with_both(self, body: Callable[[], T], end: float | None = None) -> T:
         """Run ``body`` with both locks when no item is reserved, and return its result. With one
@@ -383,7 +305,7 @@ class SharedItems:
             if found is not BUSY or (end is not None and time.monotonic() >= end):
                 return found
             if self.ring.is_reserved:
-                self.wait(InUse("consumer"), _CHECK)
+                self.wait(InUse("consumer"), CHECK)
             else:
                 time.sleep(_MOMENT)
 
@@ -425,7 +347,7 @@ def latest(waits: bool, end: float | None) -> float | None:
     """Return the time at which a call gives up waiting for a lock."""
     if waits or end is not None:
         return end
-    return time.monotonic() + _GRACE
+    return time.monotonic() + GRACE
 
 
 def _shorter(timeout: float | None, limit: float) -> float:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from .header import (
+    CLOSED,
     COUNT,
     ENDED,
     HEAD,
@@ -60,7 +61,12 @@ class Ring(Records):
     def is_free(self) -> bool:
         """Whether there is an item, and no reader has reserved items."""
         cells = self._cells
-        return cells[STATE] == HERE and not cells[READS] and cells[HEAD] >> 28 != cells[TAIL] >> 28
+        return (
+            cells[STATE] == HERE
+            and not cells[READS]
+            and cells[HEAD] >> 28 != cells[TAIL] >> 28
+            and cells[CLOSED] < 2
+        )
 
     @property
     def last_reading(self) -> Reading:

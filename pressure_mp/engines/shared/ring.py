@@ -34,6 +34,7 @@ from ...encoding.unsigned_items import Privates
 from ..contract.items import MOST_BYTES
 from .header import (
     ALLOCATED,
+    BOUND,
     BYTES_IN,
     BYTES_OUT,
     COUNT,
@@ -63,9 +64,9 @@ _NEAR = _BEGIN + (1 << 13)
 _PART = 1 << 22
 #: The most units before the first item that are not freed, and how many a take leaves there: a
 #: signal handler that takes in the midst of a take frees nothing that the take still reads.
-_MOST_TAKEN, _LEFT = 1 << 20, 1 << 19
+MOST_TAKEN, _LEFT = 1 << 20, 1 << 19
 #: In place of a length, and added to a position: the next record is there.
-_SKIP = 1 << 63
+SKIP = 1 << 63
 _FIRST = PAGE + 8
 
 _PADS = tuple(bytes(-size % 8) for size in range(8))
@@ -100,12 +101,13 @@ class Records(Header):
     def append(self, items: Sequence[bytes]) -> int:
         """Add the first items, as many as there is space for; return how many. -1: the ring or the
         file system has no more room."""
-        cells, bound = self._cells, self.bound
+        cells = self._cells
+        bound = cells[BOUND]
         while True:
             tail, head = cells[TAIL], cells[HEAD]
             number = len(items)
             if bound:
-                number = min(number, bound - ((tail >> 28) - (head >> 28) & COUNT))
+                number = min(number, bound - ((tail >> 28) - (head >> 28) & COUNT) - self.returned)
                 if number <= 0:
                     return 0
             blob, size = _encode(items[:number])
@@ -134,7 +136,7 @@ class Records(Header):
             if now >> 28 < head >> 28:  # items were put in front, into the free part
                 continue
             if place != at:
-                self._lengths[at] = _SKIP + place
+                self._lengths[at] = SKIP + place
             if goes_round:
                 cells[TOP] = at + 1
             self._map[begin:stop] = blob
@@ -195,7 +197,7 @@ class Records(Header):
             cells[HEAD] = begins << 28 | place
             cells[TAKER] = self.process
             taker.taken_here = items
-            if not 0 <= place - cells[FREED] <= _MOST_TAKEN:
+            if not 0 <= place - cells[FREED] <= MOST_TAKEN:
                 self._free_taken()
             if place > _NEAR and cells[TAIL] >> 28 == begins:
                 self.putting.run(self._rewind, 0.0)
@@ -206,25 +208,30 @@ class Records(Header):
         locks."""
         cells = self._cells
         tail, head = cells[TAIL], cells[HEAD]
-        if tail >> 28 == head >> 28 and self._free(_HOT, _UNITS, _BEGIN):
+        is_empty = tail >> 28 == head >> 28 and head & PLACE == self._first_place()
+        if is_empty and self._free(_HOT, _UNITS, _BEGIN):
             # In this order: the beginning says where the next record of an empty ring is written.
             cells[TAIL] = tail - (tail & PLACE) + _BEGIN
             cells[HEAD] = head - (head & PLACE) + _BEGIN
 
+    def _first_place(self) -> int:
+        """The position of the first record that is in use."""
+        return self._cells[HEAD] & PLACE
+
     def _free_taken(self) -> None:
         """Let puts use the room of taken items, and give memory back to the system."""
-        first, freed = self._cells[HEAD] & PLACE, self._cells[FREED]
+        first, freed = self._first_place(), self._cells[FREED]
         if first < freed:  # it is at the beginning
             if self._cells[TAIL] & PLACE < freed:
                 self.putting.run(self._end_round, 0.0)
-        elif first - freed > _MOST_TAKEN:
+        elif first - freed > MOST_TAKEN:
             end = (first - _LEFT) * 8 // PAGE * PAGE >> 3
             self._free(freed, end, end)
 
     def _end_round(self) -> None:
         """Note that all records are at the beginning, if so; with both locks."""
         freed = self._cells[FREED]
-        if self._cells[HEAD] & PLACE < freed and self._cells[TAIL] & PLACE < freed:
+        if self._first_place() < freed and self._cells[TAIL] & PLACE < freed:
             self._free(freed, _UNITS, _BEGIN)
 
     def _free(self, begin: int, end: int, freed: int) -> bool:
@@ -237,7 +244,7 @@ class Records(Header):
         try:
             if max(cells[ALLOCATED], 8 * cells[TOP]) > 8 * _HOT:
                 self.remove(8 * max(begin, _HOT), 8 * end)
-            if cells[HEAD] & PLACE >= cells[TOP] or freed == _BEGIN:
+            if self._first_place() >= cells[TOP] or freed == _BEGIN:
                 cells[TOP] = 0
             if freed == _BEGIN:
                 cells[ALLOCATED] = min(cells[ALLOCATED], 8 * _HOT)
@@ -295,8 +302,8 @@ class Records(Header):
         size, add = 0, items.append
         for _ in range(number):
             length = lengths[place]
-            if length >= _SKIP:
-                place = length - _SKIP
+            if length >= SKIP:
+                place = length - SKIP
                 length = lengths[place]
             at = _FIRST + (place << 3)
             add(found[at : at + length])
@@ -316,8 +323,8 @@ class Records(Header):
                 return
             for _ in range(number):
                 length = lengths[place]
-                if length >= _SKIP:
-                    place = length - _SKIP
+                if length >= SKIP:
+                    place = length - SKIP
                     length = lengths[place]
                 size += length
                 place += length + 15 >> 3
@@ -325,7 +332,7 @@ class Records(Header):
             if cells[HEAD] == head:
                 cells[BYTES_OUT] += size
                 cells[HEAD] = (first & COUNT) << 28 | place
-                if not 0 <= place - cells[FREED] <= _MOST_TAKEN:
+                if not 0 <= place - cells[FREED] <= MOST_TAKEN:
                     self._free_taken()
                 if place > _NEAR and cells[TAIL] >> 28 == first & COUNT:
                     self.putting.run(self._rewind, 0.0)

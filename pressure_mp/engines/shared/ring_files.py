@@ -11,8 +11,8 @@ from contextlib import suppress
 from ... import interrupts, lifecycle
 from ...identity import shared_folder
 from . import linux
+from .deliveries import HoldingRing
 from .header import MOVED, USE
-from .reading import Ring
 
 #: The environment variable that a program sets to 0 to keep all items at the broker.
 VARIABLE = "PRESSURE_SHARED_MEMORY"
@@ -26,10 +26,10 @@ _SHARE = 4
 _lock = threading.RLock()
 #: The rings that this process uses. Closing a file releases all locks that this process has on it:
 #: so a ring stays until its queue has ended, or its items were moved.
-_rings: dict[str, Ring] = {}
+_rings: dict[str, HoldingRing] = {}
 
 
-def create(name: str, bound: int) -> Ring | None:
+def create(name: str, bound: int) -> HoldingRing | None:
     """Make the ring of a new queue; return None where there is no room for it, or no shared
     memory."""
     if (
@@ -45,14 +45,14 @@ def create(name: str, bound: int) -> Ring | None:
         folder = shared_folder.find(make=True)
         shared_folder.sweep(folder, _OLD, _remove)
         with _lock:
-            return _rings.setdefault(name, Ring(_path(folder, name), bound))
+            return _rings.setdefault(name, HoldingRing(_path(folder, name), bound))
     except (OSError, ValueError) as error:
         if interrupts.is_from_outside(error):
             raise
         return None
 
 
-def find(name: str) -> Ring | None:
+def find(name: str) -> HoldingRing | None:
     """Find the ring of a queue, if it has one on this host. Raises OSError when it cannot be
     opened."""
     found = _rings.get(name)
@@ -73,8 +73,8 @@ def find(name: str) -> Ring | None:
     return found
 
 
-def _open(folder: str, name: str) -> Ring:
-    made = Ring(_path(folder, name))
+def _open(folder: str, name: str) -> HoldingRing:
+    made = HoldingRing(_path(folder, name))
     found = _rings.setdefault(name, made)
     if found is not made:  # a signal handler came in between; closing the file releases its locks
         del made

@@ -30,6 +30,15 @@ def double(there: Any, back: Any) -> None:
         back.put(2 * item)
 
 
+def get_then_finish(queue: Any, number: int, may_finish: Any) -> None:
+    """Get so many items, and call ``task_done()`` for each when an event is set."""
+    for _ in range(number):
+        queue.get()
+    may_finish.wait()
+    for _ in range(number):
+        queue.task_done()
+
+
 def get_one_and_stay(there: Any, told: Any) -> None:
     """Get items as they come, tell of each, and go on until there is a None."""
     while (item := there.get()) is not None:

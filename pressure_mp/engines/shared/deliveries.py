@@ -1,0 +1,356 @@
+"""A ring whose items can be held: taken, and not done before they are acknowledged.
+
+Each has an entry in the table behind the ring. Its record stays where it is: puts use no memory
+from there on. An entry is written before the beginning of the ring goes past its record, and counts
+from that moment on: so a process that is killed has taken an item or not.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from ... import interrupts
+from ...encoding.unsigned_items import Privates
+from ..contract.items import MOST_BYTES, AcknowledgeReply, Hold
+from ..contract.replies import Outcome
+from .header import (
+    BYTES_OUT,
+    COUNT,
+    DONE,
+    ENTRIES,
+    FREED,
+    HEAD,
+    PAGE,
+    PLACE,
+    PREPARED,
+    RETURNED,
+    SET_ASIDE,
+    SIGNED,
+    TABLE,
+    TAIL,
+)
+from .reading import Ring
+from .ring import MOST_TAKEN, SKIP
+
+#: The bytes and the numbers of eight bytes of an entry, and how many entries there are.
+_SIZE, _CELLS, _MOST = 256, 32, TABLE // 256
+_fixed = struct.Struct("=QQQQQQQ")
+#: The longest name of an owner, in bytes.
+_LONGEST = _SIZE - _fixed.size
+#: The places of the position and of the state in an entry.
+_PLACE, _STATE = 1, 2
+
+
+class State(IntEnum):
+    """What became of a taken item."""
+
+    #: Its owner has it.
+    HELD = 1
+    #: It is taken again before the items in the ring.
+    RETURNED = 2
+    #: Another process acknowledged it, and its owner does not know.
+    PASSED = 3
+
+
+class Entry(NamedTuple):
+    """A taken item: its number, the position of its record, its :class:`State`; the call that took
+    it, how often it may be delivered, how often it was, and its owner."""
+
+    number: int
+    place: int
+    state: int
+    call: int
+    limit: int
+    deliveries: int
+    owner: str
+
+    def pack(self) -> bytes:
+        """Return the bytes of the entry."""
+        name = self.owner.encode()
+        number, *others, _ = self
+        return (_fixed.pack(number + 1, *others, len(name)) + name).ljust(_SIZE, b"\0")
+
+
+class HoldingRing(Ring):
+    """The ring and the table in one file; the methods here are called with the lock for takes."""
+
+    def __init__(self, path: str, bound: int | None = None) -> None:
+        """``bound``: make the file, for a queue with that bound; None opens an existing file."""
+        super().__init__(path, bound)
+        self._table = PAGE + self._size
+        self._numbers = memoryview(self._map)[self._table :].cast("Q")
+        self._free_entry = 0  # where this process looks first
+        #: When this process last looked at the owners, and since when it sees some stopped.
+        self.looked = 0.0
+        self.stopped: dict[str, float] = {}
+
+    # Looking
+
+    @property
+    def holds(self) -> bool:
+        """Whether an item was ever held."""
+        return self._cells[ENTRIES] > 0
+
+    @property
+    def has_returned(self) -> bool:
+        """Whether there may be an item that is to be taken again."""
+        return self._cells[RETURNED] > 0
+
+    @property
+    def returned(self) -> int:
+        """The number of items that were taken and are queued again."""
+        return len(self.with_state(State.RETURNED)) if self._cells[RETURNED] else 0
+
+    def _column(self, place: int) -> list[int]:
+        """Read one number of each entry; the number at 0 is 0 if the entry is free."""
+        return self._numbers[place : self._cells[ENTRIES] * _CELLS : _CELLS].tolist()
+
+    def entries(self) -> Iterator[tuple[int, Entry]]:
+        """List the taken items, and the index of each."""
+        first = self.first
+        for index, number in enumerate(self._column(0)):
+            if 0 < number <= first:
+                yield index, self._entry(index)
+
+    @property
+    def _number_taken(self) -> int:
+        """The number of taken items that are not done."""
+        first, both = self.first, zip(self._column(0), self._column(_STATE), strict=False)
+        return sum(0 < number <= first and state != State.PASSED for number, state in both)
+
+    def _entry(self, index: int) -> Entry:
+        at = self._table + index * _SIZE
+        number, place, state, call, limit, deliveries, length = _fixed.unpack_from(self._map, at)
+        name = self._map[at + _fixed.size : at + _fixed.size + length].decode()
+        return Entry(number - 1, place, state, call, limit, deliveries, name)
+
+    def with_state(self, state: State) -> list[Entry]:
+        """List the taken items of this state, in their order."""
+        return sorted(entry for _, entry in self.entries() if entry.state == state)
+
+    def item(self, entry: Entry) -> bytes:
+        """Read a taken item."""
+        return self._item(entry.place)[0]
+
+    def _item(self, place: int) -> tuple[bytes, int, int]:
+        """Read the record at a position: the item, its position, and the position behind it."""
+        length = self._lengths[place]
+        if length >= SKIP:
+            place = length - SKIP
+            length = self._lengths[place]
+        at = PAGE + 8 + (place << 3)
+        return self._map[at : at + length], place, place + (length + 15 >> 3)
+
+    def _first_place(self) -> int:
+        if not self.holds:
+            return super()._first_place()
+        first, numbers = self.first, self._column(0)
+        oldest = min((number for number in numbers if 0 < number <= first), default=0)
+        if not oldest:
+            return super()._first_place()
+        return self._numbers[numbers.index(oldest) * _CELLS + _PLACE]
+
+    @property
+    def unfinished(self) -> int:
+        """The number of items that were put and are not done."""
+        if not self.holds:
+            return super().unfinished
+        queued = 0 if self.drops else (self._cells[TAIL] >> 28) - self.first
+        return queued + self._number_taken - self._cells[DONE]
+
+    @property
+    def done(self) -> int:
+        """The number of items that are done, without items that were set aside or dropped."""
+        if not self.holds:
+            return super().done
+        return self.first - self._number_taken + self._cells[DONE] - self._cells[SET_ASIDE]
+
+    # Taking
+
+    def hold(self, limit: int, hold: Hold) -> tuple[list[int], list[bytes]] | None:
+        """Take the next items, up to ``limit``; return their numbers, and the items. None: the
+        table has no room."""
+        if len(hold.owner.encode()) > _LONGEST:
+            return None
+        if self._cells[PREPARED]:
+            self._forget_prepared()
+        return self._hold_returned(limit, hold) or self._hold_first(limit, hold)
+
+    def _forget_prepared(self) -> None:
+        """Clear the entries that a killed process wrote, and whose items it did not take."""
+        numbers, first = self._numbers, self.first
+        for index in range(self._cells[ENTRIES]):
+            if numbers[index * _CELLS] > first:
+                numbers[index * _CELLS] = 0
+        self._cells[PREPARED] = 0
+
+    def _hold_returned(self, limit: int, hold: Hold) -> tuple[list[int], list[bytes]] | None:
+        cells, state = self._cells, self._numbers
+        before = cells[RETURNED]
+        if not before:
+            return None
+        found = sorted((entry, at) for at, entry in self.entries() if entry.state == State.RETURNED)
+        if not found and cells[RETURNED] == before:
+            cells[RETURNED] = 0
+        numbers, items = [], self._empty()
+        for entry, index in found[:limit]:
+            again = entry._replace(
+                state=State.HELD,
+                call=hold.call,
+                limit=hold.limit,
+                deliveries=entry.deliveries + 1,
+                owner=hold.owner,
+            )
+            at, packed, item = self._table + index * _SIZE, again.pack(), self.item(entry)
+            # A signal handler may have taken it.
+            if state[index * _CELLS + _STATE] == State.RETURNED:
+                self._map[at : at + _SIZE] = packed
+                numbers.append(entry.number)
+                items.append(item)
+        return (numbers, items) if numbers else None
+
+    def _hold_first(self, limit: int, hold: Hold) -> tuple[list[int], list[bytes]] | None:
+        cells = self._cells
+        while True:
+            head = cells[HEAD]
+            items, places, size, place = self._read_places(head, limit)
+            number, first = len(items), head >> 28
+            if not items:
+                return [], items
+            index = self._find_entries(number)
+            if index < 0:
+                return None
+            call, most, owner = hold.call, hold.limit, hold.owner
+            packed = b"".join(
+                Entry(first + at & COUNT, places[at], State.HELD, call, most, 1, owner).pack()
+                for at in range(number)
+            )
+            begin = self._table + index * _SIZE
+            end, begins = begin + len(packed), (first + number & COUNT) << 28 | place
+            entries = max(cells[ENTRIES], index + number)
+            # From here on there is no call.
+            if cells[HEAD] != head:
+                continue
+            cells[PREPARED], cells[ENTRIES] = 1, entries
+            self._map[begin:end] = packed
+            cells[BYTES_OUT] += size
+            cells[HEAD] = begins
+            cells[PREPARED] = 0
+            if not 0 <= place - cells[FREED] <= MOST_TAKEN:
+                self._free_taken()
+            return [first + at & COUNT for at in range(number)], items
+
+    def _read_places(self, head: int, limit: int) -> tuple[list[bytes], list[int], int, int]:
+        """Read the next items. Returns them, their positions, their size, and the position behind
+        them."""
+        items, places, size, place = self._empty(), [], 0, head & PLACE
+        for _ in range(min(limit, (self._cells[TAIL] >> 28) - (head >> 28) & COUNT)):
+            item, at, place = self._item(place)
+            items.append(item)
+            places.append(at)
+            size += len(item)
+            if size >= MOST_BYTES:
+                break
+        return items, places, size, place
+
+    def _empty(self) -> list[bytes]:
+        return Privates() if self._cells[SIGNED] else []
+
+    def _find_entries(self, number: int) -> int:
+        """Find the index of so many free entries, one behind the other; -1 when there is no room
+        for them."""
+        numbers, entries, found = self._numbers, self._cells[ENTRIES], 0
+        if number == 1 and self._free_entry < entries and not numbers[self._free_entry * _CELLS]:
+            return self._free_entry
+        column = self._column(0)
+        if 0 in column:
+            for index in range(column.index(0), entries):
+                found = 0 if column[index] else found + 1
+                if found == number:
+                    return index + 1 - number
+        begin = entries - found
+        end = begin + number
+        return begin if end <= _MOST and self._allocate_table(entries, end) else -1
+
+    def _allocate_table(self, begin: int, end: int) -> bool:
+        at = self._table + begin * _SIZE
+        try:
+            os.posix_fallocate(self._file.number, at, (end - begin) * _SIZE)
+        except OSError as error:
+            if interrupts.is_from_outside(error):
+                raise
+            return False
+        return True
+
+    # What becomes of taken items
+
+    def acknowledge(self, owner: str, number: int | None) -> AcknowledgeReply:
+        """Do an :class:`~..contract.items.Acknowledge`."""
+        if number is None:
+            return self._acknowledge_oldest()
+        index = self._find(number)
+        entry = None if index is None else self._entry(index)
+        if index is None or entry is None or entry.owner != owner or entry.state == State.RETURNED:
+            return Outcome.LATE
+        if entry.state != State.PASSED and self._cells[DONE] and self.unfinished <= 0:
+            return Outcome.EXCESS
+        self._clear(index)
+        return Outcome.PASSED if entry.state == State.PASSED else Outcome.DONE
+
+    def _acknowledge_oldest(self) -> AcknowledgeReply:
+        held = sorted((entry, at) for at, entry in self.entries() if entry.state == State.HELD)
+        if self.unfinished <= 0:
+            return Outcome.EXCESS
+        if held:
+            self._numbers[held[0][1] * _CELLS + _STATE] = State.PASSED
+        else:
+            self._cells[DONE] += 1
+        return Outcome.DONE
+
+    def _find(self, number: int) -> int | None:
+        wanted = number + 1
+        if self._numbers[self._free_entry * _CELLS] == wanted:
+            return self._free_entry
+        column = self._column(0)
+        return column.index(wanted) if wanted in column else None
+
+    def _clear(self, index: int) -> None:
+        self._numbers[index * _CELLS] = 0
+        self._free_entry = index
+
+    def requeue(self, owner: str, call: int | None, numbers: Sequence[int]) -> list[Entry]:
+        """Return the items of an owner to the front; return those that were delivered too often,
+        which :meth:`set_aside` removes."""
+        aside, cells = [], self._cells
+        for index, entry in list(self.entries()):
+            is_wanted = call in (None, entry.call) and (not numbers or entry.number in numbers)
+            if entry.owner != owner or not is_wanted or entry.state == State.RETURNED:
+                continue
+            if entry.state == State.PASSED or self.drops:
+                self._clear(index)
+            elif not numbers and 0 < entry.limit <= entry.deliveries:
+                aside.append(entry)
+            else:
+                at, back = self._table + index * _SIZE, entry._replace(state=State.RETURNED)
+                packed = back._replace(deliveries=entry.deliveries - bool(numbers)).pack()
+                cells[RETURNED] += 1
+                if self._numbers[index * _CELLS + _STATE] == entry.state:
+                    self._map[at : at + _SIZE] = packed
+        return aside
+
+    def set_aside(self, entry: Entry) -> None:
+        """Remove an item that the broker has set aside, or that was moved there."""
+        index = self._find(entry.number)
+        if index is not None:
+            self._clear(index)
+
+    def drop(self) -> None:
+        """Shut the queue down, and drop all items that no process has, with both locks."""
+        super().drop()
+        for index, entry in list(self.entries()):
+            if entry.state == State.RETURNED:
+                self._clear(index)
