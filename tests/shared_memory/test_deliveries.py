@@ -217,32 +217,31 @@ def test_an_immediate_shutdown_drops_items_that_come_back(make, start):
 
 
 def test_workers_that_are_killed_at_any_time_lose_nothing(make, start):
-    queue, number = make(), 1500
+    queue, number, killed = make(20), 0, []
     read, write = os.pipe()
-    stop = threading.Event()
     workers = [start(holding.work, queue, write) for _ in range(3)]
 
     def kill_some():
-        killed = 0
-        while not stop.wait(0.02):
-            kill(workers[killed % 3])
-            workers[killed % 3] = start(holding.work, queue, write)
-            killed += 1
-        return killed
+        while len(killed) < 15:
+            which = len(killed) % 3
+            kill(workers[which])
+            workers[which] = start(holding.work, queue, write)
+            killed.append(which)
+            stop.wait(0.02)
 
+    stop = threading.Event()
     kills = Background(kill_some)
-    for count in range(number):
-        queue.put(count)
-    queue.join()
-    stop.set()
-    assert kills.result() > 3
-    os.close(write)
-    done = set()
-    for worker in workers:
-        kill(worker)
     with open(read, "rb") as lines:
-        done.update(map(int, lines.read().split()))
-    assert done == set(range(number))
+        told = Background(lines.read)
+        while len(killed) < 15:
+            queue.put(number)
+            number += 1
+        kills.result()
+        queue.join()
+        for worker in workers:
+            kill(worker)
+        os.close(write)
+        assert set(map(int, told.result().split())) == set(range(number))
     assert (queue.qsize(), queue.unfinished_tasks) == (0, 0)
     assert is_here(queue)
 
