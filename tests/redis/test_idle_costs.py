@@ -67,7 +67,7 @@ def test_threads_that_wait_at_many_queues_make_a_call_or_two_for_a_look(own_serv
     for number, queue in enumerate(queues):
         queue.put(number)
     assert [one.result() for one in getting] == [*range(MANY)]
-    assert made <= 2 * looked + MANY
+    assert made <= 2 * looked + 2 * MANY  # one call for each queue would be MANY for each look
 
 
 def test_tasks_that_wait_at_many_queues_make_a_call_or_two_for_a_look(own_server, name, looks):
@@ -90,7 +90,7 @@ def test_tasks_that_wait_at_many_queues_make_a_call_or_two_for_a_look(own_server
 
     with own_server.client() as client:
         made, looked = asyncio.run(wait())
-    assert made <= 2 * looked + MANY
+    assert made <= 2 * looked + 2 * MANY  # one call for each queue would be MANY for each look
 
 
 def test_a_thread_keeps_its_role_for_longer_than_a_lease_without_a_call(own_server, name, rare):
