@@ -55,7 +55,7 @@ def complete(kind: griffe.Class) -> None:
 
 
 def method_in(kind: griffe.Class, name: str) -> Callable[[str], griffe.Function]:
-    """What finds the methods of a class, which is named as in the module of ``kind``."""
+    """Find the methods of a class, by its name in the module of ``kind``."""
     package = kind.package
     path = kind.module.resolve(name.partition(".")[0])
     found = package[path.partition(".")[2]]

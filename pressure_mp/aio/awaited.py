@@ -26,7 +26,7 @@ U = TypeVar("U")
 
 
 class Awaiting:
-    """What has methods that are made here."""
+    """A class whose methods :func:`awaited` makes."""
 
     __slots__ = ()
 

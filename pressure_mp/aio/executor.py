@@ -96,7 +96,7 @@ class Caller:
         return self._each(fn, inputs, timeout, chunksize, buffersize, unordered)
 
     async def _submitter(self) -> Submitter:
-        """What submits the calls, in threads."""
+        """Return the object for threads that submits the calls."""
         return (await self._whose()._opened()).options(**self._options)
 
     async def _run(self, id: str, *call: Any) -> Any:

@@ -126,11 +126,11 @@ class Handle(Awaiting, BaseHandle):
             await off_loop(registry.engine, queue.address)
         await self._connect(queue.first_use(queue.options))
 
-    # How the methods run their operations, as those of the handles for threads do
+    # Running operations, by methods with the names of the handles for threads
 
     async def _connect(self, operation: Operation[None]) -> None:
-        """Run an operation that names the binding of all that it does; its errors are cut as those
-        of threads are."""
+        """Run an operation that names the binding of each step; shorten the tracebacks of its
+        errors, as threads do."""
         try:
             await adrive(operation, registry.engine(self._at.address).host(host()).asession())
         except (BrokerError, BrokerUnavailable) as error:

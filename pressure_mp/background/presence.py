@@ -41,7 +41,8 @@ class Reader(Protocol):
 
 
 class Presence:
-    """What this process has in one queue. As a context: it waits for items of other processes."""
+    """The items in flight, and the producers, of this process in one queue. As a context: this
+    process waits for items of other processes."""
 
     def __init__(self, engine: Engine, name: str, discipline: str) -> None:
         self.operations = DeliveryOperations(name, discipline)

@@ -28,7 +28,7 @@ MOST_UNSURE = 10_000
 
 
 class Takers:
-    """What this process has in a queue of tasks. As a context: it waits for tasks of other
+    """The tasks of this process in one queue. As a context: this process waits for tasks of other
     processes."""
 
     def __init__(self, engine: Engine, name: str, discipline: str = TASKS) -> None:

@@ -1,4 +1,4 @@
-"""What the parts of a queue of tasks in asyncio share."""
+"""The base of the parts of a queue of tasks in asyncio."""
 
 from __future__ import annotations
 

@@ -253,8 +253,8 @@ BEGIN
     END CASE;
 END $$;
 
--- Do a request that only reads one queue, without its lock where that is possible. The status "due"
--- is for one that needs a call with the lock, as transitions of tasks are to be made first.
+-- Do a request that only reads one queue, without its lock where that is possible. The status "due":
+-- transitions of tasks are to be made first, so the request needs a call with the lock.
 CREATE OR REPLACE FUNCTION pressure_mp.look_at(a_prefix text, a_kind text, a_name text, a_op text,
     args jsonb, a_items bytea[], OUT status text, OUT info jsonb, OUT items bytea[])
 LANGUAGE plpgsql VOLATILE AS $$
