@@ -22,6 +22,7 @@ from ..drivers import drive, ending
 from ..effects import Operation, T
 from ..engines.contract.brokers import QueueRenewal
 from ..engines.contract.items import Attendance, Renew
+from ..engines.contract.queues import ANONYMOUS
 from ..engines.contract.session import Engine, Options, is_local
 from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..identity.processes import is_lost, is_there, state
@@ -223,6 +224,8 @@ class Lease:
 
     def requeue_in_memory(self) -> None:
         """Requeue what ended processes of this host have in flight in shared memory."""
+        if not self._queue[0].startswith(ANONYMOUS):
+            return
         binding = self.engine.bind(*self._queue, Options(lease=self._length))
         if is_local(binding):
             binding.requeue_lost()

@@ -7,13 +7,11 @@ from that moment on: so a process that is killed has taken an item or not.
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ... import interrupts
 from ...encoding.unsigned_items import Privates
 from ..contract.items import MOST_BYTES, AcknowledgeReply, Hold
 from ..contract.replies import Outcome
@@ -103,7 +101,12 @@ class HoldingRing(Ring):
     @property
     def returned(self) -> int:
         """The number of items that were taken and are queued again."""
-        return len(self.with_state(State.RETURNED)) if self._cells[RETURNED] else 0
+        return self._count(State.RETURNED) if self._cells[RETURNED] else 0
+
+    @property
+    def held(self) -> int:
+        """The number of items that their owners have."""
+        return self._count(State.HELD)
 
     def _column(self, place: int) -> list[int]:
         """Read one number of each entry; the number at 0 is 0 if the entry is free."""
@@ -116,11 +119,10 @@ class HoldingRing(Ring):
             if 0 < number <= first:
                 yield index, self._entry(index)
 
-    @property
-    def _number_taken(self) -> int:
-        """The number of taken items that are not done."""
+    def _count(self, *states: State) -> int:
+        """Count the taken items of these states."""
         first, both = self.first, zip(self._column(0), self._column(_STATE), strict=False)
-        return sum(0 < number <= first and state != State.PASSED for number, state in both)
+        return sum(0 < number <= first and state in states for number, state in both)
 
     def _entry(self, index: int) -> Entry:
         at = self._table + index * _SIZE
@@ -160,14 +162,15 @@ class HoldingRing(Ring):
         if not self.holds:
             return super().unfinished
         queued = 0 if self.drops else (self._cells[TAIL] >> 28) - self.first
-        return queued + self._number_taken - self._cells[DONE]
+        return queued + self._count(State.HELD, State.RETURNED) - self._cells[DONE]
 
     @property
     def done(self) -> int:
         """The number of items that are done, without items that were set aside or dropped."""
         if not self.holds:
             return super().done
-        return self.first - self._number_taken + self._cells[DONE] - self._cells[SET_ASIDE]
+        taken = self._count(State.HELD, State.RETURNED)
+        return self.first - taken + self._cells[DONE] - self._cells[SET_ASIDE]
 
     # Taking
 
@@ -274,17 +277,9 @@ class HoldingRing(Ring):
                     return index + 1 - number
         begin = entries - found
         end = begin + number
-        return begin if end <= _MOST and self._allocate_table(entries, end) else -1
-
-    def _allocate_table(self, begin: int, end: int) -> bool:
-        at = self._table + begin * _SIZE
-        try:
-            os.posix_fallocate(self._file.number, at, (end - begin) * _SIZE)
-        except OSError as error:
-            if interrupts.is_from_outside(error):
-                raise
-            return False
-        return True
+        if end > _MOST or not self._reserve(self._size + entries * _SIZE, self._size + end * _SIZE):
+            return -1
+        return begin
 
     # What becomes of taken items
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ...identity.client import client_id_bytes
+from ...identity.processes import incarnation
 from ...identity.processes import state as process_state
 from ..contract.items import Acknowledge, Hold, Requeue, SetAside, Take, Taken
 from ..contract.replies import InUse, NoItem, Outcome
@@ -111,7 +112,7 @@ class HeldItems(Items):
         if not ring.holds or now < ring.looked + CHECK:
             return
         ring.looked, seen, ring.stopped = now, ring.stopped, {}
-        for owner in {entry.owner for entry in ring.with_state(State.HELD)}:
+        for owner in {entry.owner for entry in ring.with_state(State.HELD)} - {incarnation()}:
             found = process_state(owner)
             if found == "stopped":
                 ring.stopped[owner] = seen.get(owner, now)

@@ -98,9 +98,15 @@ class SharedItems(HeldItems):
     def add_to_stats(self, reply: GetStatsReply) -> Any:
         """Add the counts of shared memory to those of the broker. MOVE: the items are no longer
         here."""
-        length, ring = self.length(), self.ring
+        counting = partial(self._add_to_stats, reply)
+        found = self.ring.taking.run(counting, time.monotonic() + GRACE)
+        return counting() if found is BUSY else found
+
+    def _add_to_stats(self, reply: GetStatsReply) -> Any:
+        length, ring = self._length(), self.ring
         if length is MOVE or not isinstance(reply, Stats):
             return MOVE if length is MOVE else reply
+        returned = sum(len(ring.item(entry)) for entry in ring.with_state(State.RETURNED))
         return reply._replace(
             length=length,
             maxsize=ring.bound,
@@ -108,16 +114,12 @@ class SharedItems(HeldItems):
             produced_messages=ring.last,
             produced_bytes=ring.bytes_in,
             consumed_messages=ring.first if ring.drops else ring.last - length,
-            consumed_bytes=ring.bytes_out - self._returned_bytes(),
-            in_flight=len(ring.with_state(State.HELD)),
+            consumed_bytes=ring.bytes_out - returned,
+            in_flight=ring.held,
             producer=ring.putter or None,
             consumer=ring.last_taker or None,
             unfinished=ring.unfinished,
         )
-
-    def _returned_bytes(self) -> int:
-        ring = self.ring
-        return sum(len(ring.item(entry)) for entry in ring.with_state(State.RETURNED))
 
     def add_to_inspection(self, reply: InspectReply) -> Any:
         """Add the items in shared memory to the inspection by the broker. MOVE: they are no longer
