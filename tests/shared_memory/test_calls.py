@@ -5,11 +5,11 @@ from __future__ import annotations
 import multiprocessing
 
 import pytest
+from in_memory import is_here, move
 from programs import sharing
 from waiting import LIMIT, Background, until
 
 from pressure_mp import Full, Queue, ShutDown, SimpleQueue, TaskDoneError
-from pressure_mp.engines.contract.session import is_local
 from pressure_mp.engines.shared import linux
 
 pytestmark = [
@@ -17,15 +17,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
 ]
 forking = multiprocessing.get_context("fork")
-
-
-def is_here(queue):
-    return is_local(queue._at.binding) and queue._at.binding.are_here
-
-
-def move(queue):
-    assert queue.rejected() == []
-    assert not is_here(queue)
 
 
 @pytest.fixture
@@ -38,23 +29,6 @@ def queue(server):
 def bounded(server):
     with Queue(2, url=server.url) as queue:
         yield queue
-
-
-@pytest.fixture
-def start():
-    """Processes that are killed at the end."""
-    started = []
-
-    def start(program, *arguments):
-        process = forking.Process(target=program, args=arguments, daemon=True)
-        process.start()
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.join(LIMIT)
 
 
 def test_join_waits_until_all_processes_called_task_done_for_all_items(queue, start):

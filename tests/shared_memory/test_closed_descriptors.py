@@ -28,23 +28,16 @@ forking = multiprocessing.get_context("fork")
 
 
 @pytest.fixture
-def start():
+def start(start):
     """Processes that are killed at the end."""
-    started = []
 
-    def start(program, *arguments):
+    def collect_and_start(program, *arguments):
         # A connection that an earlier test dropped would be collected in the child, and close a
         # file of the child's.
         gc.collect()
-        process = forking.Process(target=program, args=arguments, daemon=True)
-        process.start()
-        started.append(process)
-        return process
+        return start(program, *arguments)
 
-    yield start
-    for process in started:
-        process.kill()
-        process.join(LIMIT)
+    return collect_and_start
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import signal
 import threading
 
 import pytest
+from in_memory import is_here, move
 from programs import holding
 from waiting import LIMIT, Background, until
 
 from pressure_mp import JoinableQueue, LateTaskDoneWarning, ShutDown, TaskDoneError
-from pressure_mp.engines.contract.session import is_local
 from pressure_mp.engines.shared import linux
 
 pytestmark = [
@@ -20,15 +20,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning"),
 ]
 forking = multiprocessing.get_context("fork")
-
-
-def is_here(queue):
-    return is_local(queue._at.binding) and queue._at.binding.are_here
-
-
-def move(queue):
-    queue.rejected()
-    assert not is_here(queue)
 
 
 @pytest.fixture
@@ -42,23 +33,6 @@ def make(server):
     yield make
     for queue in made:
         queue.close()
-
-
-@pytest.fixture
-def start():
-    """Processes that are killed at the end."""
-    started = []
-
-    def start(program, *arguments):
-        process = forking.Process(target=program, args=arguments, daemon=True)
-        process.start()
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.join(LIMIT)
 
 
 def held_by_another(queue, start, number):

@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import os
 import random
-import tempfile
 import uuid
 from collections import deque
-from pathlib import Path
 
 import pytest
 
 from pressure_mp.engines.contract.items import Hold
 from pressure_mp.engines.contract.replies import Outcome
-from pressure_mp.engines.shared import deliveries, header
-from pressure_mp.engines.shared import ring as rings
+from pressure_mp.engines.shared import header
 from pressure_mp.engines.shared.deliveries import HoldingRing, State
 
 
 @pytest.fixture
-def make(monkeypatch):
-    """Rings of 40 pages, in which takes free all pages but one."""
-    monkeypatch.setattr(rings, "_SIZE", 40 * header.PAGE)
-    monkeypatch.setattr(rings, "_UNITS", 40 * 512)
-    monkeypatch.setattr(rings, "_BEGIN", 512)
-    monkeypatch.setattr(rings, "_HOT", 512 * 6)
-    monkeypatch.setattr(rings, "_NEAR", 512 + 64)
-    monkeypatch.setattr(rings, "_PART", header.PAGE)
-    monkeypatch.setattr(rings, "MOST_TAKEN", 1024)
-    monkeypatch.setattr(deliveries, "MOST_TAKEN", 1024)
-    monkeypatch.setattr(rings, "_LEFT", 512)
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield lambda: HoldingRing(str(Path(folder) / uuid.uuid4().hex), 0)
+def make(folder, resize):
+    resize(40)
+    return lambda: HoldingRing(str(folder / uuid.uuid4().hex), 0)
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 import redis
+from in_memory import is_here
 from programs import sharing
 from started import environment, quickly
 from waiting import HOURS, LIMIT, Background, lasting, until
@@ -33,7 +34,6 @@ from pressure_mp import (
     Queue,
     ShutDown,
 )
-from pressure_mp.engines.contract.session import is_local
 from pressure_mp.engines.shared import header, linux, ring_files
 from pressure_mp.engines.shared import items as shared_items
 from pressure_mp.engines.shared import ring as rings
@@ -62,27 +62,6 @@ def make(server):
     for handle in made:
         with contextlib.suppress(ConnectionError, ValueError):
             handle.close()
-
-
-@pytest.fixture
-def start():
-    """Processes that are killed at the end."""
-    started = []
-
-    def start(program, *arguments, context=forking):
-        process = context.Process(target=program, args=arguments, daemon=True)
-        process.start()
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.join(LIMIT)
-
-
-def is_here(queue):
-    return is_local(queue._at.binding) and queue._at.binding.are_here
 
 
 def calls(server):

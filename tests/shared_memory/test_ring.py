@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-import tempfile
 import uuid
 from collections import deque
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -36,24 +33,9 @@ class Taking:
         self.taken_here: list[bytes] = []
 
 
-@pytest.fixture(scope="module")
-def folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        yield Path(folder)
-
-
 @pytest.fixture
-def make(folder, monkeypatch):
-    """Rings of 16 pages behind one page, which begin again there when they are empty. Takes free
-    all pages but one."""
-    monkeypatch.setattr(rings, "_SIZE", 17 * header.PAGE)
-    monkeypatch.setattr(rings, "_UNITS", 17 * 512)
-    monkeypatch.setattr(rings, "_BEGIN", 512)
-    monkeypatch.setattr(rings, "_HOT", 512 * 6)
-    monkeypatch.setattr(rings, "_NEAR", 512 + 64)
-    monkeypatch.setattr(rings, "_PART", header.PAGE)
-    monkeypatch.setattr(rings, "MOST_TAKEN", 1024)
-    monkeypatch.setattr(rings, "_LEFT", 512)
+def make(folder, resize):
+    resize(17)
     return lambda bound=0: Ring(str(folder / uuid.uuid4().hex), bound)
 
 
@@ -98,11 +80,10 @@ def test_it_is_a_queue_whatever_is_done(make, bound):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_it_is_a_queue_at_every_length_and_writes_only_where_memory_is_allocated(
-    make, monkeypatch, seed
+    make, resize, monkeypatch, seed
 ):
     chance, calls, allocate = random.Random(seed), [], os.posix_fallocate
-    monkeypatch.setattr(rings, "_SIZE", 40 * header.PAGE)
-    monkeypatch.setattr(rings, "_UNITS", 40 * 512)
+    resize(40)
     monkeypatch.setattr(os, "posix_fallocate", lambda *where: calls.append(allocate(*where)))
     ring, model, taken, seen = make(), deque(), [], set()
     for number in range(3000):
