@@ -11,7 +11,7 @@ from ..effects import AnyOperation
 from ..handles.objects import ObjectAttachment
 from .buffered_put import BufferedPut, DirectPut
 from .handles import run_open
-from .incoming import DirectGet, Reserving
+from .read_ahead import DirectGet, ReadAhead
 
 
 class Buffers:
@@ -27,7 +27,7 @@ class Buffers:
         self.outgoing = DirectPut()
         self.incoming = DirectGet()
         if queue.buffering.reserves:
-            self.incoming = Reserving(partial(run_open, queue), queue)
+            self.incoming = ReadAhead(partial(run_open, queue), queue)
 
     async def put(self, item: Any, block: bool, end: float | None) -> AnyOperation[None] | None:
         """Put an item into the buffer; or wait until it may go past the items that are there, and

@@ -16,6 +16,7 @@ from ..engines.contract.items import Attendance, Renew, TakeBack
 from ..engines.contract.levels import Level
 from ..engines.contract.session import Engine
 from ..exceptions import PressureError, QueueDoesNotExistError
+from ..identity import hand_outs
 from ..identity.processes import incarnation
 from ..in_flight import Claim, InFlight
 from ..operations.deliveries import Delivery, DeliveryOperations
@@ -27,7 +28,7 @@ Run = Callable[[Operation[T]], T]
 
 
 class Reader(Protocol):
-    """Fetches items ahead through one handle."""
+    """Prefetches items through one handle."""
 
     @property
     def holds(self) -> bool:
@@ -35,9 +36,6 @@ class Reader(Protocol):
 
     def look(self, presence: Presence) -> None:
         """Tell the broker what was handed out; put back items that no get will ask for."""
-
-    def leave(self, presence: Presence) -> None:
-        """Put everything back, as the process ends."""
 
 
 class Presence:
@@ -53,6 +51,7 @@ class Presence:
         """Begin as a process that has not used the queue: a new process, or a forked child."""
         self.in_flight = InFlight()
         self._readers: set[Reader] = set()
+        self._has_prefetched = False
         self._producers: set[object] = set()  # handles
         self._producing = threading.RLock()
         self._retires = False  # was a producer, which the broker still believes
@@ -94,7 +93,7 @@ class Presence:
             return  # the next look tries again
         self._undone.discard(taken)
 
-    # Fetching ahead
+    # Prefetching
 
     def take_ahead(
         self,
@@ -117,6 +116,7 @@ class Presence:
     def watch(self, reader: Reader) -> None:
         """Have looks tell the broker what a reader hands out."""
         if reader not in self._readers:
+            self._has_prefetched = True
             self._readers.add(reader)
             lease_thread.keep_looking(self.lease)  # also where the queue ends with this process
 
@@ -176,9 +176,19 @@ class Presence:
         if there is None:
             there = run(self.operations.renew(*self.renewal()))
         for other, until in self.lease.find_lost(there.consumers, there.now):
-            run(self.operations.requeue(other, seen=until))
+            self._requeue_of_lost(other, until)
         for other, until in self.lease.find_lost(there.producers, there.now):
             run(self.operations.retire(other, seen=until))
+
+    def _requeue_of_lost(self, other: str, until: int) -> None:
+        """Requeue the items of a process that has ended, except those that it handed out."""
+        try:
+            handed = hand_outs.of_owner(other)
+        except OSError:
+            return  # the next look tries again
+        self.lease.run_now(self.operations.requeue(other, seen=until, handed=handed))
+        for reader, _ in handed:
+            hand_outs.forget(reader)
 
     def _undo(self) -> None:
         for taken in list(self._undone):
@@ -189,20 +199,19 @@ class Presence:
         for reader in list(self._readers):
             reader.look(self)
             self._readers.discard(reader)
-            if reader.holds:  # also what it fetched just now
+            if reader.holds:  # also what it prefetched just now
                 self._readers.add(reader)
 
     def say_farewell(self) -> None:
-        for reader in list(self._readers):
-            reader.leave(self)
-        held = self.is_holding or self.lease.has_doubts
+        held = self.is_holding or self._has_prefetched or self.lease.has_doubts
         producing = self._retires or bool(self._producers)
         left = self.in_flight.never_acknowledged
         self._undo()
         self.lease.reset()
         self.reset()
         if held:
-            self.lease.run_now(self.operations.requeue(incarnation()))
+            handed = hand_outs.of_owner(incarnation())
+            self.lease.run_now(self.operations.requeue(incarnation(), handed=handed))
             if left:
                 self._tell_of(left)
         if producing:

@@ -80,16 +80,12 @@ def make(queue: ObjectAttachment) -> tuple[DirectPut, DirectGet]:
 def _make_gets(queue: ObjectAttachment) -> DirectGet:
     if queue.opens_later:  # the handle of asyncio that opens it has buffers of its own
         return DirectGet()
-    if queue.buffering.gets and isinstance(queue, UntilDone):
-        from .until_done import IncomingUntilDone
-
-        return IncomingUntilDone(queue)
     if queue.buffering.gets:
-        from .for_good import IncomingForGood
+        from .prefetching import HoldingPrefetch, Prefetching
 
-        return IncomingForGood(queue)
+        return (HoldingPrefetch if isinstance(queue, UntilDone) else Prefetching)(queue)
     if queue.buffering.reserves:
-        from .reserving import Reserving
+        from .read_ahead import ReadAhead
 
-        return Reserving()
+        return ReadAhead(queue)
     return DirectGet()

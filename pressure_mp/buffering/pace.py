@@ -16,6 +16,8 @@ _WINDOW = 0.01
 _LONGEST_GAP = 0.05
 #: After a call that found no more than one item, so many get one by one; then twice as many.
 _FEWEST, _MOST_SINGLE = 8, 1024
+#: Fewer items, handed out in fewer seconds, are not worth a request ahead of their need.
+_LEAST_AHEAD, _LONG = 32, 0.005
 #: Seconds of getting one by one after another client took items, or counted them; then twice as
 #: many; and seconds after which that is forgotten.
 _SHORTEST, _LONGEST, _FORGOTTEN = 0.5, 8.0, 60.0
@@ -27,8 +29,8 @@ def may_watch(end: float | None) -> bool:
 
 
 class Pace:
-    """Decides how many items to ask for: twice as many as before, and no more than the consumer
-    will soon need."""
+    """Decides how many items to ask for, unasked: twice as many as before, and no more than the
+    consumer will soon need."""
 
     def __init__(self) -> None:
         self._visited = -math.inf
@@ -60,9 +62,11 @@ class Pace:
         self._number = max(1, min(soon, self._number * 2, MOST_ITEMS))
         return self._number
 
-    def takes(self, number: int) -> float:
-        """Return the seconds in which so many items are handed out, at the present pace."""
-        return number * self._gap
+    def next_ahead(self, number: int, here: int, whole: bool) -> int:
+        """Return how many items to ask for before they are needed, when ``number`` were asked for
+        last; 0 for none. Of a ``whole`` queue with a bound, a second half is here too."""
+        is_long = number > 1 and not whole and number * self._gap > _LONG
+        return number if number >= _LEAST_AHEAD or is_long else 0
 
     def note(self, found: int) -> None:
         """Note how many items a request for several found."""
@@ -86,3 +90,33 @@ class Pace:
         self._paused_until = now + self._pause
         self._pause = min(self._pause * 2, _LONGEST)
         self._number, self._single = 1, _FEWEST
+
+
+class StatedPace:
+    """Asks for as many items as the program said, ``prefetch=size``. After a request that found
+    none it asks for one item, because a get that waits is one call more."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._has_missed = False
+
+    def next_number(self, handed: int) -> int:
+        """Return how many items to ask for now."""
+        if self._has_missed:
+            self._has_missed = False
+            return 1
+        return min(self._size, MOST_ITEMS)
+
+    def next_ahead(self, number: int, here: int, whole: bool) -> int:
+        """Return how many items to ask for while so many are here; 0 for none: fewer than these
+        are not worth a request."""
+        more = min(self._size - here, MOST_ITEMS)
+        return more if more >= here else 0
+
+    def note(self, found: int) -> None:
+        """Note how many items a request found."""
+        self._has_missed = found == 0
+
+    def share(self) -> None:
+        """Note that the request was refused."""
+        self._has_missed = True

@@ -1,4 +1,4 @@
-"""The items that one reader has reserved and not yet handed out: a state machine without I/O.
+"""The items that one reader has prefetched and not yet handed out: a state machine without I/O.
 
 The threads of a process and an event loop drive it: they make the requests, and call one method of
 a window at a time. Only taking an item out needs no lock.
@@ -17,26 +17,25 @@ from .. import interrupts
 from ..effects import Operation
 from ..engines.contract.items import (
     MOST_BYTES,
-    EndReservation,
+    EndPrefetch,
     HandedOut,
-    Reserve,
-    Reserved,
-    ReserveReply,
+    Prefetch,
+    PrefetchReply,
+    Taken,
 )
+from ..engines.contract.replies import NoItem, Outcome
 from ..states import Transition
-from .pace import Pace
+from .pace import Pace, StatedPace
 
-#: Seconds after which items that were not handed out are for other consumers again.
+#: Seconds after which reserved items that were not handed out are for other consumers again.
 KEPT = 0.02
 #: Seconds after which to renew the lease of the items, while one of them is being decoded.
 _RENEWED = 0.05
-#: Seconds after which to try again to end a reservation.
+#: Seconds after which to try again to end a prefetch.
 RETRY = 0.5
 #: If it takes more seconds than this to hand out the first half of the items of a queue with a
 #: bound, the producers are told of its space before the second half is handed out.
 _SLOW = 0.0003
-#: Fewer items, handed out in fewer seconds, are not worth a request ahead of their need.
-_LEAST_AHEAD, _LONG = 32, 0.005
 
 T = TypeVar("T")
 
@@ -71,31 +70,36 @@ TRANSITIONS = (
 
 #: An item that was taken out, its place among all that were handed out, and :attr:`Window.told`
 #: of that moment.
-Taken = tuple[T, int, int]
+TakenOut = tuple[T, int, int]
 
 
 class Window(Generic[T]):
-    """The items, in the order of the queue. They are queued, too, and reserved: no other consumer
-    gets them before the broker is told how many were handed out."""
+    """The items, in the order of the queue. The broker keeps them, too: no other consumer gets them
+    before it is told how many were handed out.
 
-    def __init__(self) -> None:
+    With ``alone`` they are reserved, see :class:`Prefetch`.
+    """
+
+    def __init__(self, pace: Pace | StatedPace, alone: bool, until_ended: bool = False) -> None:
         self.state = EMPTY
-        self.pace = Pace()
+        self.pace = pace
+        self.alone = alone
         self.reader = ""
         self.ahead: deque[T] = deque()
         self.pops = interrupts.pops(self.ahead)
         self.rest: list[T] = []  # the second half, of a queue with a bound
-        self.left: list[Taken[T]] = []  # by calls that did not return them: they come first
+        self.left: list[TakenOut[T]] = []  # by calls that did not return them: they come first
         #: On the monotonic clock: until when items may be handed out, and when they go back.
         self.until = self.due = 0.0
         self.place = 0  # the number of items that were ever handed out
         self.cell = memoryview(bytearray(8)).cast("Q")  # the same number, for other processes
         self.told = 0  # how often the broker was told, or is being told, that number
-        self.last = Reserve("", 0, 0, 0, 0)
+        self.last = Prefetch("", 0, 0, 0, 0, until_ended, alone)
         self._asked_at = self._read_at = 0.0
         self._may_be_more = False  # behind the items of the last reply
         self._read = 0  # the number of items that were ever read, without those that went back
-        self._back = 0  # how many of these were here, and are not handed out
+        self.back: list[T] = []  # of these, what was here when the end began, the last item first
+        self.lasting = 0.0  # seconds for which they may be handed out after a request
         #: The number and the bytes of the items of each reply, if the broker was not told that they
         #: were handed out; None for unknown bytes.
         self._batches: list[tuple[int, int | None]] = []
@@ -119,9 +123,15 @@ class Window(Generic[T]):
         self.left += ((item, self.place - 1, self.told),)
         return None
 
+    def hand_out(self, number: int) -> None:
+        """Take the next items out, for a caller that has used them."""
+        for _ in range(number):
+            self.ahead.popleft()
+            self.place = self.cell[0] = self.place + 1
+
     def counts(self, place: int) -> bool:
         """Whether the item at a place counts as handed out, though it was taken out too late. The
-        reservation was ended since: by others, if this process was stopped meanwhile."""
+        prefetch was ended since: by others, if this process was stopped meanwhile."""
         return not any(first <= place < end for first, end in self._lost)
 
     def is_ready(self, now: float) -> bool:
@@ -139,22 +149,37 @@ class Window(Generic[T]):
     # Reading
 
     def must_end(self, now: float, hears: bool = False) -> bool:
-        """Whether the reservation is to be ended before the next request: other consumers may have
+        """Whether the prefetch is to be ended before the next request: other consumers may have
         ended it, or no call ``hears`` the reply to the last request."""
         return self.holds and (now >= self.until or (self.state is ASKED and not hears))
 
-    def next_request(self, number: int, whole: bool = False) -> Reserve:
+    def next_request(self, number: int, whole: bool = False) -> Prefetch:
         """Ask for ``number`` items behind those that are here."""
         self.told += 1  # before any item is counted
-        now, kept = monotonic(), len(self.ahead) + len(self.rest)
+        now, kept = monotonic(), self.here
         handed = self._read - kept
-        out, batches = self._tell(handed - self.last.handed)
-        request = Reserve(self.reader, self.last.call + 1, handed, kept, number, whole, *out)
+        (out, size), batches = self._tell(handed - self.last.handed)
+        call = self.last.call + 1
+        request = self.last._replace(
+            reader=self.reader,
+            call=call,
+            handed=handed,
+            kept=kept,
+            limit=number,
+            whole=whole,
+            out=out,
+            size=size,
+        )
         due = now + KEPT
         # From here on there is no call.
         self.state, self.last, self._batches = ASKED, request, batches
         self._asked_at, self.due = now, due
         return request
+
+    @property
+    def here(self) -> int:
+        """How many items are here."""
+        return len(self.ahead) + len(self.rest)
 
     def _tell(self, number: int) -> tuple[tuple[int, int], list[tuple[int, int | None]]]:
         """The number of items that were handed out since the last request, and their bytes, or
@@ -169,29 +194,30 @@ class Window(Generic[T]):
             size = None if size is None or of_batch is None else size + of_batch
         return ((0, 0) if left or size is None else (number, size)), rest
 
-    def feed(self, reply: ReserveReply, ready: Sequence[T], lease: int) -> bool:
+    def feed(self, reply: PrefetchReply, ready: Sequence[T], lease: int) -> bool:
         """Note the reply to the last request, whose items are ``ready``; the lease is milliseconds.
         Returns whether there are items to hand out. If there are none and the window still holds
-        any, its reservation is to be ended."""
-        if isinstance(reply, Reserved):
-            self.pace.note(len(reply.items))
+        any, its prefetch is to be ended."""
+        if isinstance(reply, (Taken, NoItem)):
+            self.pace.note(len(ready))
         else:
             self.pace.share()
-        if not isinstance(reply, Reserved) or not reply.items:
+        if not isinstance(reply, Taken) or not ready:
             if self.state is ASKED and not self.last.kept:
-                self._forget()
+                self.forget()
             return False
         number, now = len(ready), monotonic()
         half = (number + 1) // 2 if self.last.whole else number
         first, rest, size = ready[:half], ready[half:], sum(map(len, reply.items))
         self._may_be_more = number == self.last.limit or size > MOST_BYTES / 2
         # The broker keeps them for a lease from when it was asked.
-        until, due = self._asked_at + lease / 3000, now + KEPT
+        lasting = lease / (3000 if self.alone else 2000)
+        until, due = self._asked_at + lasting, now + KEPT
         # From here on there is no call.
         if self.state is not ASKED:
             self.state = CLOSING  # a signal handler told the end before the broker read these
             return False
-        self.state = OPEN
+        self.state, self.lasting = OPEN, lasting
         self._read += number
         self._batches += ((number, size),)
         self.due, self.until, self._read_at = due, until, now
@@ -199,49 +225,62 @@ class Window(Generic[T]):
         self.rest += rest
         return True
 
-    def wants_more(self, number: int) -> bool:
-        """Whether to ask for the items behind those of the last reply before they are needed."""
-        is_long = number > 1 and not self.last.whole and self.pace.takes(number) > _LONG
-        return self._may_be_more and (number >= _LEAST_AHEAD or is_long)
+    def next_ahead(self, number: int) -> int:
+        """How many items to ask for behind those of the last reply before they are needed; 0 for
+        none. ``number`` is how many were asked for."""
+        if not self._may_be_more:
+            return 0
+        return self.pace.next_ahead(number, self.here, self.last.whole)
 
     def was_slow(self, now: float) -> bool:
         """Whether handing out the first half took long."""
         return now - self._read_at > _SLOW
 
     def renew(self) -> Operation[None]:
-        """Have the broker keep the items for another lease."""
-        if self.holds:
+        """Have the broker keep the items for another lease. Unless they are reserved, tell it how
+        many were handed out, and drop them if others have them."""
+        if self.holds and self.alone:
             yield self.last._replace(limit=0)
+        elif self.holds:
+            self.told += 1
+            now, kept = monotonic(), self.here
+            handed = self._read - kept
+            reply: PrefetchReply = yield self.last._replace(handed=handed, kept=kept, limit=0)
+            if reply is Outcome.LATE:
+                yield from self.end()
+            else:
+                self.until = now + self.lasting
         self.due = monotonic() + _RENEWED
 
-    # Ending the reservation
+    # Ending the prefetch
 
     def stop(self) -> int:
         """Hand out nothing more; return how many items were ever handed out. The last item is taken
         out first: what another thread takes meanwhile is the first."""
         self.until = 0.0
-        self._back += len(self.rest)
+        self.back += reversed(self.rest)
         self.rest = []
         try:
-            for _ in map(deque.pop, repeat(self.ahead)):
-                self._back += 1
+            for item in map(deque.pop, repeat(self.ahead)):
+                self.back += (item,)
         except IndexError:
             pass
         self.told += 1
         if self.state is not EMPTY:
             self.state = CLOSING
-        return self._read - self._back
+        return self._read - len(self.back)
 
     def end(self) -> Operation[None]:
         """Stop, and tell the broker; does nothing if it keeps nothing."""
         if self.state is EMPTY:
             return
         handed = self.stop()
-        counted: HandedOut = yield EndReservation(self.reader, self.last.call, handed)
+        counted: HandedOut = yield EndPrefetch(self.reader, self.last.call, handed, self.alone)
         if counted.number < handed:
             self._lost += ((counted.number, handed),)
-        self._forget()
+        self.forget()
 
-    def _forget(self) -> None:
-        self._read, self._back, self.state = self._read - self._back, 0, EMPTY
+    def forget(self) -> None:
+        """Note that the broker keeps nothing."""
+        self._read, self.back, self.state = self._read - len(self.back), [], EMPTY
         self._batches = []

@@ -12,7 +12,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 
-from .contract.items import Prefetch, Put, Take
+from .contract.items import Put, Take
 from .contract.queues import Join
 from .contract.replies import InUse, Later, NoTask, Unfinished
 from .contract.requests import Request
@@ -192,7 +192,7 @@ def _set(called: asyncio.Future[bool], is_called: bool) -> None:
 
 
 #: Requests with ``waits``. Without it they give up their place.
-MAY_WAIT = frozenset((Put, Take, Prefetch, TakeTasks))
+MAY_WAIT = frozenset((Put, Take, TakeTasks))
 
 
 def line_of(request: Request) -> tuple[Hashable, Later] | None:
@@ -200,7 +200,7 @@ def line_of(request: Request) -> tuple[Hashable, Later] | None:
     if it does not wait."""
     if isinstance(request, Put):
         return ("producer", _PRODUCER) if request.waits else None
-    if isinstance(request, (Take, Prefetch)):
+    if isinstance(request, Take):
         return ("consumer", _CONSUMER) if request.waits else None
     if isinstance(request, Join):
         return "finished", _UNFINISHED

@@ -25,7 +25,6 @@ from ..exceptions import (
     TaskDoneError,
 )
 from ..in_flight import Asking, Claim
-from ..operations.deliveries import Delivery
 from ..operations.objects import ObjectOperations
 from . import unsent
 from .attachment import Traits, inheritable
@@ -237,15 +236,6 @@ class ObjectAttachment(ItemAttachment):
         always = self.while_open()
         return self.here if self.traits.is_fifo else always
 
-    def receive(self, claim: Any) -> Any:
-        """Take the next item at the broker, if there is one, and decode nothing: :meth:`accept`
-        does that."""
-        return self._getting(self.operations.get(False, None, self.eof), claim)
-
-    def accept(self, received: Any, claim: Any) -> Any:
-        """Return the object in what :meth:`receive` returned."""
-        return drive_on(self.operations.accept(received), claim)
-
 
 #: The errors after which an item is no longer in flight.
 _DONE = (TaskDoneError, QueueDoesNotExistError, LateTaskDoneWarning)
@@ -291,15 +281,6 @@ class UntilDone(ObjectAttachment):
         return self.operations.take_objects(
             self.here, claim, self.max_deliveries, limit, block, timeout, self.eof
         )
-
-    def receive(self, claim: Claim) -> Delivery:
-        taking = self.operations.take_deliveries(
-            self.here, claim, self.max_deliveries, 1, False, None, self.eof
-        )
-        return self.run_at_once(taking)[0]
-
-    def accept(self, received: Delivery, claim: Claim) -> Any:
-        return self.run_at_once(self.operations.accept(received.item, received.seq, self.here))
 
 
 def _has_no_buffer(end: float | None) -> None:

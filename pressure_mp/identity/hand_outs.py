@@ -67,6 +67,19 @@ def read(reader: str) -> int | None:
     return int(number)
 
 
+def of_owner(owner: str) -> list[tuple[str, int]]:
+    """Return the counts of the readers of a process that prefetched, as far as they can be seen
+    here. Raises OSError when this process cannot look now."""
+    try:
+        names = os.listdir(shared_folder.find())
+    except OSError as error:
+        if error.errno in _FOR_NOW:
+            raise
+        return []
+    readers = [_reader(name) for name in names if _reader(name).startswith(f"{owner}#")]
+    return [(one, number) for one in readers if (number := read(one)) is not None]
+
+
 def forget(reader: str) -> None:
     """Remove the file of a reader that has ended: other processes have its items now."""
     with suppress(OSError):
@@ -92,6 +105,10 @@ def _path(folder: str, reader: str) -> str:
     return os.path.join(folder, reader.replace("/", ","))
 
 
+def _reader(name: str) -> str:
+    return name.replace(",", "/")
+
+
 def _remove(path: str) -> None:
-    if is_there(os.path.basename(path).replace(",", "/")) is False:
+    if is_there(_reader(os.path.basename(path))) is False:
         os.unlink(path)

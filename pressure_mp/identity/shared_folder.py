@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,8 +18,9 @@ _swept: dict[Callable[[str], None], int] = {}
 def find(make: bool = False) -> str:
     """Return the path of the folder: in memory, where the system has files in memory. Raises
     OSError when it is not this user's alone."""
-    above = MEMORY if os.path.isdir(MEMORY) else tempfile.gettempdir()
-    path = os.path.join(above, f"pressure_mp-{os.geteuid()}")
+    path = os.path.join(
+        MEMORY if os.path.isdir(MEMORY) else _temporary(), f"pressure_mp-{os.geteuid()}"
+    )
     if make:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
@@ -28,6 +28,12 @@ def find(make: bool = False) -> str:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o022:
         raise PermissionError(f"{path} is not this user's alone")
     return path
+
+
+def _temporary() -> str:
+    import tempfile  # takes long, and is seldom needed
+
+    return tempfile.gettempdir()
 
 
 def sweep(folder: str, seconds: float, remove: Callable[[str], None]) -> None:

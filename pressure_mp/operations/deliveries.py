@@ -10,20 +10,15 @@ from ..engines.contract.items import (
     Acknowledge,
     AcknowledgeReply,
     Attendance,
-    EndReservation,
-    EndReservationReply,
-    HandOut,
-    HandOutReply,
+    EndPrefetch,
+    EndPrefetchReply,
     Hold,
-    NextIsLarge,
     Prefetch,
     PrefetchReply,
     Renew,
     RenewReply,
     Requeue,
     RequeueReply,
-    Reserve,
-    ReserveReply,
     Retire,
     RetireReply,
     SetAside,
@@ -73,71 +68,17 @@ class DeliveryOperations(ItemOperations):
             raise (yield from self._not_got(reply, block, timeout))
         return list(map(Delivery, reply.numbers, reply.items))
 
-    def prefetch(
-        self,
-        reader: str,
-        call: int,
-        number: int,
-        block: bool,
-        timeout: float | None,
-        eof: bool = False,
-    ) -> Operation[list[bytes] | None]:
-        """Take the oldest items before they are asked for: at most ``number``, what one call may
-        take, and the reader's fair share. Waits for an item as ``get`` does. Returns None when the
-        next item's content is in chunks: such an item is not taken ahead.
-
-        The rest is as in :class:`Prefetch`.
-        """
-        request = Prefetch(reader, call, number, eof)
-        reply: PrefetchReply = yield from served(request, block, timeout)
-        if isinstance(reply, Taken):
-            return reply.items
-        if isinstance(reply, NextIsLarge):
-            return None
-        raise (yield from self._not_got(reply, block, timeout))
-
-    def reserve(
-        self,
-        reader: str,
-        call: int,
-        handed: int,
-        kept: int,
-        number: int,
-        whole: bool = False,
-        out: int = 0,
-        size: int = 0,
-    ) -> Operation[ReserveReply]:
-        """Read up to ``number`` items behind the items that a reader keeps, which stay queued until
-        it says how many it handed out. Of a queue with a bound read the ``whole``, or half of it.
-        Since its last call the reader handed out ``out`` items, ``size`` bytes. Waits for
-        nothing."""
-        reply: ReserveReply = yield Reserve(reader, call, handed, kept, number, whole, out, size)
+    def prefetch(self, request: Prefetch) -> Operation[PrefetchReply]:
+        """Take items before they are needed, or tell how many were handed out; returns the reply.
+        Waits for nothing."""
+        reply: PrefetchReply = yield request
         return reply
 
-    def end_reservation(self, reader: str, call: int, handed: int) -> Operation[int]:
-        """Note that the reader handed out so many items in all, and that its last call, if it was
-        made, is over. Returns how many of its items count as handed out."""
-        reply: EndReservationReply = yield EndReservation(reader, call, handed)
+    def end_prefetch(self, request: EndPrefetch) -> Operation[int]:
+        """Note that a reader hands out no more; returns how many of its items count as handed
+        out."""
+        reply: EndPrefetchReply = yield request
         return reply.number
-
-    def handed(self, reader: str, call: int, number: int) -> Operation[bool]:
-        """Note that so many items of a call were handed out, and the reader goes on.
-
-        Returns False when the items were taken away meanwhile.
-        """
-        reply: HandOutReply = yield HandOut(reader, call, number)
-        return self._found(reply) is Outcome.DONE
-
-    def put_back(
-        self, reader: str, call: int, number: int, unheard: bool = False
-    ) -> Operation[bool]:
-        """Put the items of a call back to the front, in order, except the first ``number``, which
-        were handed out.
-
-        Returns False when they were taken away meanwhile. ``unheard`` is as in :class:`HandOut`.
-        """
-        reply: HandOutReply = yield HandOut(reader, call, number, True, unheard)
-        return self._found(reply) is Outcome.DONE
 
     def acknowledge(self, owner: str, seq: int | None) -> Operation[Done | Late | Passed]:
         """Acknowledge an item in flight; without ``seq`` the oldest of the queue, if any is.
@@ -162,14 +103,15 @@ class DeliveryOperations(ItemOperations):
         seen: int | None = None,
         call: int | None = None,
         seqs: Sequence[int] = (),
+        handed: Sequence[tuple[str, int]] = (),
     ) -> Operation[bool]:
         """Put back to the front, in order, the items that ``owner`` has in flight.
 
         With ``seen``, only if its lease still ends then; returns whether it does. With ``call``,
         only the items that it took in that call. With ``seqs``, only these items, which no get
-        returned: so this was no delivery.
+        returned: so this was no delivery. ``handed`` is as in :class:`Requeue`.
         """
-        reply: RequeueReply = yield Requeue(owner, seen, call, seqs)
+        reply: RequeueReply = yield Requeue(owner, seen, call, seqs, handed)
         return self._found(reply) is Outcome.DONE
 
     def renew(self, owner: str, consumes: bool, produces: bool) -> Operation[Attendance]:

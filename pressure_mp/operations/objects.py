@@ -19,7 +19,7 @@ from ..exceptions import PressureError, TaskDoneError
 from ..identity.processes import incarnation
 from ..in_flight import Asking, Claim, InFlight, ItemInFlight
 from ..interrupts import is_from_outside
-from .deliveries import Delivery, DeliveryOperations
+from .deliveries import DeliveryOperations
 from .large import fetch, sweep
 from .waiting import served_after
 
@@ -196,25 +196,6 @@ class ObjectOperations(DeliveryOperations):
         """Take up to ``number`` items, which are in flight ``here`` until they are acknowledged, or
         the caller gives up the ``claim``. The rest is as for ``take_many``."""
         since = events.now()
-        deliveries = yield from self.take_deliveries(
-            here, claim, limit, number, block, timeout, eof
-        )
-        items = [delivery.item for delivery in deliveries]
-        if type(items[0]) is Private:
-            items = Privates(items)
-        return (yield from self._accept_all(items, claim.seqs, here, since))
-
-    def take_deliveries(
-        self,
-        here: Consumer,
-        claim: Claim,
-        limit: int,
-        number: int,
-        block: bool,
-        timeout: float | None,
-        eof: bool,
-    ) -> Operation[list[Delivery]]:
-        """Take items as ``take_objects`` does, and decode nothing."""
         self.codec.prepare()
         call = claim.begin()
         with here:
@@ -225,7 +206,10 @@ class ObjectOperations(DeliveryOperations):
         here.in_flight.came(claim.seqs)
         for seq in claim.seqs:
             here.in_flight.add(seq, claim.mark)
-        return deliveries
+        items = [delivery.item for delivery in deliveries]
+        if type(items[0]) is Private:
+            items = Privates(items)
+        return (yield from self._accept_all(items, claim.seqs, here, since))
 
     def acknowledge_next(self, here: Consumer, asking: Asking) -> Operation[bool]:
         """Acknowledge the caller's oldest item, else this process's, else the queue's.

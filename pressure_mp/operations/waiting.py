@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Wait, until
-from ..engines.contract.items import Prefetch, Purge, Put, Take
+from ..engines.contract.items import Purge, Put, Take
 from ..engines.contract.queues import Close, Delete
 from ..engines.contract.replies import InUse, NoItem, NoSpace
 
 #: A request that may have to wait.
-WaitingRequest = TypeVar("WaitingRequest", Put, Take, Prefetch, Purge, Close, Delete)
+WaitingRequest = TypeVar("WaitingRequest", Put, Take, Purge, Close, Delete)
 
 _LATER = frozenset({NoSpace, NoItem, InUse})
 

@@ -84,10 +84,13 @@ class Forwarder:
         Raises NextIsLarge, and what ``get`` does.
         """
         gets: Any = self._gets
-        if not self._queue.buffering.gets:
+        if self._queue.buffering.gets:
+            if gets.forward(self._queue, partial(_up_to, limit, write)):
+                return
+            if not self._forward_next(write, timeout, takes_large=False):
+                raise NextIsLarge(_TOO_LARGE)
+        else:
             self.forward_one(write, timeout)
-        elif not gets.forward(self._queue, partial(_up_to, limit, write), True, timeout):
-            raise NextIsLarge(_TOO_LARGE)
 
     def fetch(self, item: bytes) -> list[bytearray]:
         """Return the segments of a large item. Raises NextIsLarge when they are gone."""
@@ -97,22 +100,32 @@ class Forwarder:
         return content
 
     def forward_one(self, write: Callable[[list[bytes]], int], timeout: float | None) -> None:
-        """Forward one item, of any size, and fetch none ahead."""
+        """Forward one item, of any size, and prefetch none."""
+        self._forward_next(write, timeout, takes_large=True)
 
+    def _forward_next(
+        self, write: Callable[[list[bytes]], int], timeout: float | None, takes_large: bool
+    ) -> bool:
+        """Forward one item. Returns False for a large one, which goes back, without
+        ``takes_large``."""
         taken: list[bytes] = []
+        is_large = False
 
         def receive(claim: Any) -> None:
+            nonlocal is_large
             operation = self._queue.operations.get(True, timeout)
             taken.append(drive_on(operation, claim))
-            if write(taken) == 0:
+            is_large = is_manifest(taken[0])
+            if (is_large and not takes_large) or write(taken) == 0:
                 raise _NotWritten
 
         try:
             self._queue.hand_out(receive)
-            if is_manifest(taken[0]):
+            if is_large:
                 self._queue.run_at_once(sweep(token_of(taken[0])))
-        except _NotWritten:
-            pass  # it went back, and ``write`` knows why
+        except _NotWritten:  # it went back, and ``write`` knows why
+            return takes_large or not is_large
+        return True
 
     def __enter__(self) -> Self:
         return self

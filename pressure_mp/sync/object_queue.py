@@ -303,9 +303,10 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         ``timeout``.
         (``queue.Queue.get``; specification: Get)
 
-        With ``prefetch`` this returns an item that was fetched before, and asks the broker only
-        when none is left. If this process is killed, items that get returned in the last half
-        second, and that were fetched together with others, may be delivered again.
+        With ``prefetch`` this returns a prefetched item, and asks the broker only when none is
+        left. If this process is killed, another process of this user and host puts the items back
+        that get had not returned. If a process of another host does, the items that get returned in
+        the last half second may be delivered again.
         """
         queue = self._at
         if timeout is not None and block:
@@ -334,8 +335,8 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         :meth:`rejected`). If others can be returned, this warns with RejectedItemWarning; else it
         raises the error of the first.
 
-        With ``prefetch`` this returns items that were fetched before, and asks the broker only when
-        none are left; an item that cannot be decoded raises its error when its turn comes.
+        With ``prefetch`` this returns prefetched items, and asks the broker only when none are
+        left.
         """
         queue = self._at
         queue.check_open()

@@ -65,8 +65,8 @@ def uninstrument() -> None:
 def processing() -> Iterator[None]:
     """Make a span for the work on the items that this thread, or asyncio task, got last.
 
-    These are one item, or all items of one :meth:`~pressure_mp.Queue.get_many`, or all that were
-    fetched together with ``prefetch``. The span is the current one within the ``with`` block.
+    These are one item, or all items of one :meth:`~pressure_mp.Queue.get_many`; with ``prefetch``,
+    the last of them. The span is the current one within the ``with`` block.
 
     For tasks, ``with task:`` and a worker's handler have such a span already. Without
     :func:`instrument`, or before the first get, this does nothing.

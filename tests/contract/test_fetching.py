@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contents
 import pytest
 from oracle.delivery_clients import Broker
 
-from pressure_mp import Empty, JoinableQueue, ShutDown
-from pressure_mp.engines.contract.items import Take
+from pressure_mp import JoinableQueue
+from pressure_mp.engines.contract.items import NextIsLarge, Take
+from pressure_mp.engines.contract.replies import NoItem, Outcome
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 A1, A2, B1 = f"{A}#1", f"{A}#2", f"{B}#1"
@@ -72,21 +74,90 @@ def test_what_is_fetched_is_in_flight_until_it_was_handed_out(broker):
     items = broker.fill(5)
     assert broker.fetch(A1, 3) == items[:3]
     assert (broker.length(), broker.stats().in_flight) == (2, 3)
-    assert broker.handed(A1, 1, 2)
+    assert broker.handed(A1, 2)
     assert broker.stats().in_flight == 1
     assert broker.fetch(A1) == items[3:]
     stats = broker.stats()
     assert (stats.in_flight, stats.consumed_messages, stats.unfinished) == (2, 5, 5)
 
 
+def test_what_is_kept_stays_in_flight_before_what_is_fetched_next(broker):
+    items = broker.fill(12)
+    assert broker.fetch(A1, 4) == items[:4]
+    assert broker.fetch(A1, 4, kept=3) == items[4:8]
+    assert broker.stats().in_flight == 7
+    assert broker.handed(A1, 1)
+    assert broker.fetch(A1, 2, kept=6) == items[8:10]
+    assert broker.stats().in_flight == 8
+    assert broker.handed(A1, 5)  # of all three calls
+    assert broker.put_back(A1, 0) == 7
+    assert broker.stats().in_flight == 0
+    assert broker.drain() == items[7:]
+
+
+REFUSALS = {
+    "empty": NoItem(),
+    "closed": Outcome.CLOSED,
+    "ended": Outcome.ENDED,
+    "large": NextIsLarge(),
+}
+
+
+@pytest.mark.parametrize("kept", [0, 1, 3])
+@pytest.mark.parametrize("why", REFUSALS)
+def test_what_is_kept_stays_whatever_the_reply(broker, kept, why):
+    items = broker.fill(3)
+    assert broker.fetch(A1) == items
+    if why == "closed":
+        broker.run(broker.operations.close(True, None, once=False))
+    elif why == "ended":
+        broker.run(broker.operations.renew(A, False, True))
+        broker.run(broker.operations.retire(A))
+    elif why == "large":
+        broker.run(broker.operations.put(contents.sample(1), True, None))
+    reply = broker.prefetch(A1, kept=kept, eof=True)
+    assert reply == REFUSALS[why]
+    assert broker.stats().in_flight == kept
+    assert broker.put_back(A1) == 3 - kept
+    assert broker.length() == kept + (why == "large")
+    assert [broker.get(False) for _ in range(kept)] == items[3 - kept :]
+
+
 def test_what_was_not_handed_out_goes_back_to_the_front(broker):
     items = broker.fill(6)
     broker.fetch(A1, 4)
-    assert broker.put_back(A1, 1, 1)
+    assert broker.put_back(A1, 1) == 1
     stats = broker.stats()
     assert (stats.length, stats.in_flight, stats.consumed_messages) == (5, 0, 1)
     assert stats.consumed_bytes == len(items[0])
     assert broker.drain() == items[1:]
+
+
+def test_a_call_that_comes_after_its_end_does_nothing(broker):
+    items = broker.fill(6)
+    assert broker.put_back(A1, more_calls=1) == 0  # of a reader that no call was done for
+    broker.calls -= 1
+    assert broker.prefetch(A1) is Outcome.LATE
+    broker.fetch(A2, 4)
+    assert broker.put_back(A2, 1, more_calls=1) == 1
+    broker.calls -= 1
+    assert broker.prefetch(A2) is Outcome.LATE
+    assert broker.fetch(A2, 1) == items[1:2]  # a later one does
+    assert broker.put_back(A2) == 1
+    assert broker.drain() == items[1:]
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_the_record_of_an_end_goes_when_the_process_has_ended(broker, is_heard):
+    broker.fill(2)
+    if is_heard:
+        broker.fetch(A1)
+    broker.put_back(A1, more_calls=1)
+    consumers = broker.run(broker.operations.renew(B, False, False)).consumers
+    assert broker.requeue(A, seen=consumers[A])
+    assert broker.run(broker.operations.renew(B, False, False)).consumers == {}
+    broker.calls -= 1
+    assert len(broker.fetch(A1)) == 2
 
 
 @pytest.mark.parametrize("first", [A, B])
@@ -95,11 +166,34 @@ def test_the_items_of_processes_that_ended_stand_where_they_stood(broker, first)
     broker.fetch(A1, 4)
     broker.fetch(B1, 4)
     broker.fetch(A2, 4)
-    broker.handed(A1, 1, 2)
+    broker.handed(A1, 2)
     for owner in (first, B if first == A else A):
         broker.requeue(owner)
     assert broker.stats().in_flight == 0
     assert broker.drain() == items[2:]
+
+
+def test_what_others_see_that_a_process_handed_out_does_not_come_back(broker):
+    items = broker.fill(16)
+    broker.fetch(A1, 4)
+    broker.fetch(A1, 4, kept=2)
+    broker.handed(A1, 1)
+    broker.fetch(A2, 4)
+    seen = [(A1, 5), (A2, 9), (B1, 1)]
+    assert broker.requeue(A, handed=seen)
+    stats = broker.stats()
+    assert (stats.in_flight, stats.consumed_messages) == (0, 5 + 4)
+    assert broker.put_back(A1) == 5
+    assert broker.put_back(A2) == 4
+    assert broker.drain() == [*items[5:8], *items[12:]]
+
+
+def test_what_others_see_late_takes_nothing_back_that_was_told(broker):
+    items = broker.fill(4)
+    broker.fetch(A1)
+    broker.handed(A1, 3)
+    assert broker.requeue(A, handed=[(A1, 1)])
+    assert broker.drain() == items[3:]
 
 
 def test_items_that_came_back_are_fetched_and_come_back_again(broker):
@@ -116,12 +210,35 @@ def test_items_that_came_back_are_fetched_and_come_back_again(broker):
 
 
 def test_what_was_taken_away_can_neither_be_handed_out_nor_put_back(broker):
-    broker.fill(2)
+    broker.fill(3)
+    broker.fetch(A1)
+    broker.handed(A1, 1)
+    broker.requeue(A)
+    assert not broker.handed(A1, 0)
+    assert broker.prefetch(A1, kept=1) is Outcome.LATE
+    assert broker.put_back(A1, 1) == 1
+    assert broker.length() == 2
+
+
+def test_a_reader_whose_items_were_taken_away_can_begin_anew(broker):
+    items = broker.fill(3)
     broker.fetch(A1)
     broker.requeue(A)
-    assert not broker.handed(A1, 1, 1)
-    assert not broker.put_back(A1, 1, 1)
-    assert broker.length() == 2
+    assert broker.fetch(A1, 2) == items[:2]
+    assert broker.put_back(A1, 1) == 4  # also those that it handed out too late
+    assert broker.drain() == items[1:]
+
+
+def test_the_count_of_what_was_taken_away_is_kept_for_a_lease(broker):
+    broker.fill(3)
+    broker.fetch(A1)
+    broker.handed(A1, 1)
+    renew = broker.operations.renew
+    for counted, left in ((1, [A]), (0, [])):
+        consumers = broker.run(renew(B, False, False)).consumers
+        assert broker.requeue(A, seen=consumers[A])
+        assert [*broker.run(renew(B, False, False)).consumers] == left
+        assert broker.put_back(A1) == counted
 
 
 def test_nobody_fetches_more_than_a_fair_share(broker):
@@ -136,16 +253,6 @@ def test_nobody_fetches_more_than_a_fair_share(broker):
     assert len(broker.take(B, 1000)) == 35 - 35 // 4  # asked for, and not ahead of a need
 
 
-def test_two_readers_of_a_handle_have_one_share(broker):
-    broker.fill(40)
-    assert len(broker.fetch(A1, 10)) == 10
-    assert len(broker.fetch(f"{A1}.2", 10)) == 10
-    assert len(broker.fetch(B1)) == 10  # one half; the two have the other
-    assert len(broker.fetch(f"{A1}.2")) == 5
-    broker.requeue(A)
-    assert broker.length() == 20
-
-
 def test_those_who_wait_have_a_share(broker):
     sessions = [broker.binding.session() for _ in range(3)]
     for session in sessions:
@@ -157,33 +264,15 @@ def test_those_who_wait_have_a_share(broker):
     assert len(broker.fetch(A1)) == 30
 
 
-@pytest.mark.parametrize("more", [2, 0])
-def test_what_a_reader_takes_does_not_say_that_what_it_fetched_was_handed_out(broker, more):
-    items = broker.fill(5)
-    broker.fetch(A1, 3)
-    broker.handed(A1, 1, 1)
-    if not more:
-        broker.drain()
-        with pytest.raises(Empty):
-            broker.take(A, reader=A1)
-    else:
-        assert [delivery.item for delivery in broker.take(A, more, reader=A1)] == items[3:]
-    assert broker.stats().in_flight == 2 + more
-    broker.requeue(A)
-    assert broker.drain() == items[1 : 3 + more]
-
-
 def test_the_end_of_a_stream_waits_for_what_was_fetched_elsewhere(broker):
     broker.fill(2)
     broker.run(broker.operations.renew(A, False, True))
     broker.run(broker.operations.retire(A))
     broker.fetch(A1)
-    broker.handed(A1, 1, 1)
-    with pytest.raises(Empty):
-        broker.fetch(B1, eof=True)
-    broker.handed(A1, 1, 2)
-    with pytest.raises(ShutDown):
-        broker.fetch(B1, eof=True)
+    broker.handed(A1, 1)
+    assert broker.prefetch(B1, eof=True) == NoItem()
+    broker.handed(A1, 1)
+    assert broker.prefetch(B1, eof=True) is Outcome.ENDED
 
 
 def test_after_an_immediate_shutdown_what_comes_back_is_dropped(broker):
@@ -191,7 +280,7 @@ def test_after_an_immediate_shutdown_what_comes_back_is_dropped(broker):
     broker.fetch(A1, 2)
     broker.fetch(B1, 2)
     broker.run(broker.operations.close(True, None, once=False, immediate=True))
-    broker.put_back(A1, 1, 1)
+    broker.put_back(A1, 1)
     broker.requeue(B)
     stats = broker.stats()
     assert (stats.length, stats.in_flight, stats.unfinished) == (0, 0, 1)

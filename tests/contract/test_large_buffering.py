@@ -5,15 +5,13 @@ from __future__ import annotations
 import contents
 import numpy as np
 import pytest
-from oracle import clients
+from oracle.delivery_clients import Broker
 from waiting import LIMIT
 
 import pressure_mp
 from pressure_mp import Full, JoinableQueue, Queue
 from pressure_mp.encoding.large import CHUNK, THRESHOLD, is_manifest
-from pressure_mp.engines.contract.items import NextIsLarge, Prefetch
-from pressure_mp.engines.contract.replies import NoItem
-from pressure_mp.operations.deliveries import DeliveryOperations
+from pressure_mp.engines.contract.items import NextIsLarge
 
 KINDS = [Queue, JoinableQueue]
 A = "elsewhere/1/1/aaaaaaaa"
@@ -47,11 +45,9 @@ def make(url, name):
 
 @pytest.fixture
 def broker(url, name):
-    """Operations in the name of any owner and of any reader."""
-    client = clients.Client(url, name)
-    client.operations = DeliveryOperations(name, "fifo")
-    client.open()
-    return client
+    made = Broker(url, name)
+    made.open()
+    return made
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -158,37 +154,8 @@ def test_a_large_item_is_not_fetched_ahead(broker):
     run(operations.put_many([b"1", b"2"], True, None))
     run(operations.put(contents.sample(), True, None))
     run(operations.put(b"4", True, None))
-    assert run(operations.prefetch(A1, 1, 9, False, None)) == [b"1", b"2"]
-    assert run(operations.prefetch(A1, 2, 9, False, None)) is None
-    assert not run(operations.put_back(A1, 1, 0))  # all of the last call was handed out
+    assert broker.fetch(A1) == [b"1", b"2"]
+    assert broker.prefetch(A1) == NextIsLarge()
+    assert broker.stats().in_flight == 0
     assert is_manifest(broker.get(False))
-    assert run(operations.prefetch(A1, 3, 9, False, None)) == [b"4"]
-
-
-def test_who_waited_for_a_large_item_is_in_nobodys_way(broker):
-    run, operations, session = broker.run, broker.operations, broker.binding.session()
-    assert isinstance(session.call(Prefetch(A1, 1, 9)), NoItem)
-    run(operations.put(contents.sample(), True, None))
-    assert isinstance(session.call(Prefetch(A1, 1, 9)), NextIsLarge)
-    session.end()
-    assert is_manifest(run(operations.get(True, 1.0)))
-
-
-def test_a_large_item_is_taken_alone_and_comes_back_with_its_content(broker):
-    run, operations, large = broker.run, broker.operations, contents.sample()
-    run(operations.put_many([b"1", b"2", large, b"4"], True, None))
-    size = run(operations.stats()).produced_bytes
-    taken = [run(operations.take_many(A, call, 0, 9, False, None)) for call in (1, 2, 3)]
-    assert [[delivery.item for delivery in deliveries] for deliveries in taken] == [
-        [b"1", b"2"],
-        [large.manifest],
-        [b"4"],
-    ]
-    assert run(operations.stats()).consumed_bytes == size
-    run(operations.requeue(A, seqs=[taken[1][0].seq, taken[2][0].seq]))
-    assert run(operations.stats()).consumed_bytes == 2
-    [again] = run(operations.take_many(A, 4, 0, 9, False, None))
-    assert again.item == large.manifest
-    run(operations.requeue(A))
-    assert run(operations.stats()).consumed_bytes == 0
-    assert [broker.get(False) for _ in range(4)] == [b"1", b"2", large.manifest, b"4"]
+    assert broker.fetch(A1) == [b"4"]

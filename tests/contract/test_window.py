@@ -15,9 +15,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from pressure_mp.buffering.pace import Pace, StatedPace
 from pressure_mp.buffering.window import EMPTY, OPEN, TRANSITIONS, Window, WindowState
-from pressure_mp.engines.contract.items import HandedOut, Reserved
-from pressure_mp.engines.contract.replies import Outcome
+from pressure_mp.engines.contract.items import EndPrefetch, HandedOut, Taken
+from pressure_mp.engines.contract.replies import NoItem, Outcome
 
 HOUR = 3_600_000
 METHODS = {row.operation for row in TRANSITIONS}
@@ -44,9 +45,10 @@ class Reader(RuleBasedStateMachine):
     A request may be ended before its reply comes, and the reply to an end may be lost.
     """
 
-    @initialize(whole=st.booleans())
-    def begin(self, whole):
-        self.window, self.whole = Noting(), whole
+    @initialize(alone=st.booleans(), whole=st.booleans())
+    def begin(self, alone, whole):
+        self.window = Noting(Pace() if alone else StatedPace(5), alone)
+        self.whole = alone and whole
         self.queued, self.number_put = [], 0
         self.got = 0
         self.removed = 0  # by the broker
@@ -65,7 +67,8 @@ class Reader(RuleBasedStateMachine):
         request = self.window.next_request(number, self.whole)
         self.remove(request.handed)
         found = self.queued[request.kept : request.kept + request.limit]
-        self.reply = Reserved(found) if found or self.number_put % 2 else Outcome.SHARED
+        none = NoItem() if self.number_put % 2 else Outcome.SHARED
+        self.reply = Taken(found) if found else none
 
     def remove(self, handed):
         assert handed == self.got
@@ -76,7 +79,7 @@ class Reader(RuleBasedStateMachine):
     @rule()
     def hear(self):
         reply, self.reply = self.reply, None
-        items = reply.items if isinstance(reply, Reserved) else []
+        items = reply.items if isinstance(reply, Taken) else []
         found = self.window.feed(reply, items, HOUR)
         assert found == (self.window.state is OPEN)
         if not found and self.window.holds:
@@ -101,6 +104,28 @@ class Reader(RuleBasedStateMachine):
             with pytest.raises(StopIteration):
                 ending.send(HandedOut(request.handed))
 
+    @precondition(lambda self: self.window.state is OPEN and self.reply is None)
+    @rule(is_late=st.booleans())
+    def renew(self, is_late):
+        renewing = self.window.renew()
+        request = next(renewing)
+        assert (request.limit, request.call) == (0, self.window.last.call)
+        if self.window.alone:
+            reply = Taken([])
+        else:
+            self.remove(request.handed)
+            reply = Outcome.LATE if is_late else Taken([])
+        try:
+            request = renewing.send(reply)
+        except StopIteration:
+            assert self.window.is_ready(0.0) == bool(self.window.ahead)
+            return
+        assert isinstance(request, EndPrefetch)
+        assert reply is Outcome.LATE
+        with pytest.raises(StopIteration):
+            renewing.send(HandedOut(request.handed))
+        assert self.window.state is EMPTY
+
     @precondition(lambda self: self.window.holds)
     @rule()
     def lapse(self):
@@ -118,9 +143,9 @@ def test_the_table_has_every_transition_and_no_other():
 
 
 def test_what_others_got_meanwhile_does_not_count_as_handed_out():
-    window = Window[bytes]()
+    window = Window[bytes](Pace(), alone=True)
     window.next_request(3)
-    assert window.feed(Reserved([b"0", b"1", b"2"]), [b"0", b"1", b"2"], HOUR)
+    assert window.feed(Taken([b"0", b"1", b"2"]), [b"0", b"1", b"2"], HOUR)
     assert [window.take(), window.take()] == [b"0", b"1"]
     ending = window.end()
     assert next(ending).handed == 2
@@ -131,9 +156,9 @@ def test_what_others_got_meanwhile_does_not_count_as_handed_out():
 
 
 def test_an_item_that_is_taken_out_too_late_is_left():
-    window = Window[bytes]()
+    window = Window[bytes](Pace(), alone=True)
     window.next_request(3)
-    window.feed(Reserved([b"0"]), [b"0"], HOUR)
+    window.feed(Taken([b"0"]), [b"0"], HOUR)
 
     class Late(float):
         """A time that is over when it is looked at again."""

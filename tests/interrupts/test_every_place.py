@@ -29,7 +29,7 @@ from pressure_mp import (
     TaskDoneError,
     TaskQueue,
 )
-from pressure_mp.buffering import for_good, pace, window
+from pressure_mp.buffering import pace, window
 from pressure_mp.encoding.large import THRESHOLD
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.identity.processes import incarnation
@@ -494,7 +494,7 @@ def test_get_of_one_that_reads_ahead(server, sweep, monkeypatch):
 
 def test_get_of_one_that_asks_for_the_next_items_ahead(server, sweep, monkeypatch):
     monkeypatch.setattr(pace.Pace, "next_number", lambda pace, handed: 2)
-    monkeypatch.setattr(window, "_LEAST_AHEAD", 2)
+    monkeypatch.setattr(pace, "_LEAST_AHEAD", 2)
     monkeypatch.setattr(window, "KEPT", HOURS)
     with Queue(url=server.url) as q:
         consumed = Consumed(q)
@@ -517,7 +517,7 @@ def test_get_of_one_that_asks_for_the_next_items_ahead(server, sweep, monkeypatc
 
 
 def test_get_of_one_that_fetches_the_next_items_ahead(server, name, sweep, monkeypatch):
-    monkeypatch.setattr(for_good, "MOST_ITEMS", 2)
+    monkeypatch.setattr(pace, "MOST_ITEMS", 2)
     producer = Queue(0, name, url=server.url)
     with Queue(0, name, url=server.url, prefetch=4) as q:
         consumed = Consumed(q)

@@ -75,7 +75,7 @@ ROOMS = {
         "events exceptions hidden identity in_flight interrupts lifecycle numeric operations states"
     ),
     "buffering": (
-        "background deadlines drivers effects encoding engines engines.contract "
+        "background caller_warnings deadlines drivers effects encoding engines engines.contract "
         "exceptions handles identity in_flight interrupts lifecycle operations states events"
     ),
     "sync": (

@@ -23,8 +23,9 @@ from pressure_mp import (
     ShutDown,
     TaskDoneError,
 )
+from pressure_mp.engines.contract.items import EndPrefetch, Prefetch
 from pressure_mp.engines.contract.queues import How
-from pressure_mp.engines.contract.replies import Outcome
+from pressure_mp.engines.contract.replies import NoItem, Outcome
 from pressure_mp.engines.redis import keys
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
@@ -150,8 +151,8 @@ def test_an_acknowledgement_of_another_queues_item_does_nothing(broker, again):
     (delivery,) = broker.take(A)
     again(1)
     assert broker.run(broker.operations.acknowledge(A, delivery.seq)) is Outcome.LATE
-    assert not broker.handed(f"{A}#1", 1, 1)
-    assert not broker.put_back(f"{A}#1", 1, 0)
+    assert not broker.handed(f"{A}#1", 1)
+    assert broker.put_back(f"{A}#1") == 0
     assert broker.run(broker.operations.stats()).unfinished == 1
 
 
@@ -167,10 +168,10 @@ def test_producers_of_another_queue_do_not_end_this_one(broker, again, passed):
         broker.operations.get(False, None, eof=True),
         broker.operations.get_many(1, False, None, eof=True),
         broker.operations.take_many(A, 90, 0, 1, False, None, eof=True),
-        broker.operations.prefetch(f"{A}#1", 91, 1, False, None, eof=True),
     ):
         with pytest.raises(Empty):
             broker.run(get)
+    assert broker.prefetch(f"{A}#1", eof=True) == NoItem()
     assert broker.run(broker.operations.renew(B, True, False)).producers == {}
 
 
@@ -233,7 +234,7 @@ def test_all_that_was_kept_goes_at_the_first_look(broker, again, kept, client):
     "look",
     [
         *("stats", "join", "task_done", "rejected", "reject", "open", "take", "prefetch"),
-        *("acknowledge", "handed", "put_back", "requeue", "renew", "retire", "close"),
+        *("acknowledge", "handed", "end_prefetch", "requeue", "renew", "retire", "close"),
         *("get", "get_many", "store"),
     ],
 )
@@ -252,10 +253,10 @@ def test_every_operation_that_believes_what_is_kept_looks_whose_it_is(
         "reject": lambda: operations.reject(b"x"),
         "open": lambda: operations.open(How.ATTACH, 0),
         "take": lambda: operations.take_many(A, 1, 0, 1, False, None),
-        "prefetch": lambda: operations.prefetch(f"{A}#1", 1, 1, False, None),
+        "prefetch": lambda: operations.prefetch(Prefetch(f"{A}#1", 1, 0, 0, 1)),
         "acknowledge": lambda: operations.acknowledge(A, 1),
-        "handed": lambda: operations.handed(f"{A}#1", 1, 1),
-        "put_back": lambda: operations.put_back(f"{A}#1", 1, 0),
+        "handed": lambda: operations.prefetch(Prefetch(f"{A}#1", 1, 1, 0, 0)),
+        "end_prefetch": lambda: operations.end_prefetch(EndPrefetch(f"{A}#1", 1, 0)),
         "requeue": lambda: operations.requeue(A),
         "renew": lambda: operations.renew(A, True, True),
         "retire": lambda: operations.retire(A),

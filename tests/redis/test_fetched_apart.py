@@ -6,9 +6,8 @@ import contents
 import pytest
 from oracle.delivery_clients import Broker
 
-from pressure_mp import Empty, QueueDoesNotExistError, ShutDown
-from pressure_mp.engines.contract.items import Prefetch, Take
-from pressure_mp.engines.contract.replies import InUse, NoItem
+from pressure_mp.engines.contract.items import NextIsLarge, Prefetch, Take, Taken
+from pressure_mp.engines.contract.replies import InUse, NoItem, Outcome
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 A1, A2, B1 = f"{A}#1", f"{A}#2", f"{B}#1"
@@ -50,14 +49,37 @@ def test_each_larger_item_has_a_field_and_small_ones_have_one_together(broker):
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGER])
-def test_a_call_that_comes_twice_has_the_same_reply(broker, size):
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_call_that_comes_twice_has_the_same_reply(broker, size, kept):
     broker.size = size
-    items = broker.fill(4)
+    items = broker.fill(5)
     operation = broker.operations.prefetch
     for _ in range(2):
-        assert broker.run(operation(A1, 7, 2, False, None)) == items[:2]
+        assert broker.run(operation(Prefetch(A1, 7, 0, 0, 2))) == Taken(items[:2])
     assert broker.stats().consumed_messages == 2
-    assert broker.run(operation(A1, 8, 2, False, None)) == items[2:]
+    for _ in range(2):
+        assert broker.run(operation(Prefetch(A1, 8, 2 - kept, kept, 3))) == Taken(items[2:])
+    for _ in range(2):
+        assert broker.run(operation(Prefetch(A1, 9, 4, 1, 3))) == NoItem()
+    assert broker.stats().in_flight == 1
+
+
+def test_each_call_has_a_batch_until_all_of_it_is_handed_out(broker):
+    broker.size = LARGER
+    broker.fill(40)
+    broker.fetch(A1, 3)
+    broker.fetch(A1, 4, kept=1)
+    assert broker.fields() == 4 + 5
+    broker.fetch(A1, 5, kept=5)
+    assert broker.fields() == 4 + 5 + 6
+    broker.fetch(A1, 2, kept=5)
+    assert broker.fields() == 6 + 3
+    broker.fetch(A1, 4, kept=3)
+    assert broker.fields() == 6 + 3 + 5
+    assert broker.handed(A1, 1)
+    assert broker.fields() == 3 + 5
+    assert broker.put_back(A1, 3) == 15
+    assert (broker.fields(), broker.length()) == (0, 40 - 15)
 
 
 @pytest.mark.parametrize(
@@ -73,20 +95,20 @@ def test_a_call_that_comes_twice_has_the_same_reply(broker, size):
 def test_what_was_fetched_before_is_no_longer_kept(broker, first, second, left):
     broker.fetched(B1, 4)
     broker.fetched(A1, *first)
-    call = broker.fetched(A1, *second)
+    broker.fetched(A1, *second)
     assert broker.fields() == left + (4 + 1)
-    assert broker.put_back(A1, call, 0)
+    broker.put_back(A1, 0)
     assert broker.fields() == 4 + 1
     assert broker.length() == second[0]
 
 
 def test_when_all_is_handed_out_nothing_is_kept(broker):
-    call = broker.fetched(A1, 3)
-    assert broker.handed(A1, call, 2)
+    broker.fetched(A1, 3)
+    assert broker.handed(A1, 2)
     assert broker.fields() == 3 + 1
-    assert broker.handed(A1, call, 3)
+    assert broker.handed(A1, 1)
     assert broker.fields() == 0
-    assert broker.put_back(A1, call, 3)
+    assert broker.put_back(A1) == 3
     assert (broker.fields(), broker.length()) == (0, 0)
     broker.fetched(A1, 2)
     assert broker.fields() == 2 + 1
@@ -94,49 +116,48 @@ def test_when_all_is_handed_out_nothing_is_kept(broker):
 
 @pytest.mark.parametrize("handed", [0, 2, 3])
 def test_what_goes_back_is_no_longer_kept(broker, handed):
-    call = broker.fetched(A1, 3)
-    assert broker.put_back(A1, call, handed)
+    broker.fetched(A1, 3)
+    broker.put_back(A1, handed)
     assert (broker.fields(), broker.length()) == (0, 3 - handed)
 
 
-def empty(broker):
-    with pytest.raises(Empty):
-        broker.fetch(A1)
+def empty(broker, kept):
+    assert broker.prefetch(A1, kept=kept) == NoItem()
 
 
-def closed(broker):
+def closed(broker, kept):
     broker.run(broker.operations.close(True, None, once=False))
-    with pytest.raises(ShutDown):
-        broker.fetch(A1)
+    assert broker.prefetch(A1, kept=kept) is Outcome.CLOSED
 
 
-def busy(broker):
-    waiting, session = broker.binding.session(), broker.binding.session()
+def busy(broker, kept):
+    waiting = broker.binding.session()
     assert isinstance(waiting.call(Take()), NoItem)
-    assert isinstance(session.call(Prefetch(A1, broker.calls + 1, 10)), InUse)
-    session.end()
+    assert isinstance(broker.prefetch(A1, kept=kept), InUse)
     waiting.end()
 
 
-def large(broker):
+def large(broker, kept):
     broker.run(broker.operations.put(contents.sample(1), True, None))
-    assert broker.fetch(A1) is None
+    assert broker.prefetch(A1, kept=kept) == NextIsLarge()
 
 
 @pytest.mark.parametrize("refuse", [empty, closed, busy, large])
 @pytest.mark.parametrize("size", [SMALL, LARGER])
-def test_a_refused_call_leaves_nothing_kept(broker, refuse, size):
+def test_a_refused_call_leaves_only_what_the_reader_keeps(broker, refuse, size):
     broker.fetched(B1, 4)
     broker.fetched(A1, 3, size)
-    refuse(broker)
+    refuse(broker, 2)
+    assert broker.fields() == 4 + 1 + (3 + 1 if size == LARGER else 1)
+    refuse(broker, 0)
     assert broker.fields() == 4 + 1
 
 
 def test_what_a_process_that_ended_had_fetched_is_no_longer_kept(broker):
     broker.fetched(A1, 3)
-    call = broker.fetched(A2, 5)
+    broker.fetched(A2, 5)
     broker.fetched(B1, 2)
-    assert broker.handed(A2, call, 1)
+    assert broker.handed(A2, 1)
     assert broker.requeue(A)
     assert (broker.fields(), broker.length()) == (2 + 1, 3 + 4)
     assert broker.requeue(B)
@@ -144,21 +165,20 @@ def test_what_a_process_that_ended_had_fetched_is_no_longer_kept(broker):
 
 
 def test_what_is_dropped_after_a_shutdown_is_no_longer_kept(broker):
-    call = broker.fetched(A1, 3)
+    broker.fetched(A1, 3)
     broker.fetched(B1, 2)
     broker.run(broker.operations.close(True, None, once=False, immediate=True))
-    assert broker.put_back(A1, call, 1)
+    broker.put_back(A1, 1)
     assert broker.fields() == 2 + 1
     assert broker.requeue(B)
     assert (broker.fields(), broker.length()) == (0, 0)
 
 
 def test_a_deleted_queue_keeps_nothing(broker):
-    call = broker.fetched(A1, 3)
+    broker.fetched(A1, 3)
     broker.run(broker.operations.delete(True, None))
     assert broker.fields() == 0
-    with pytest.raises(QueueDoesNotExistError):
-        broker.put_back(A1, call, 0)
+    assert broker.put_back(A1) == 0
     broker.open()
     broker.fetched(A1, 2)
     assert broker.fields() == 2 + 1
@@ -167,6 +187,7 @@ def test_a_deleted_queue_keeps_nothing(broker):
 def test_a_call_that_comes_late_takes_no_field_away(broker):
     first = broker.fetched(A1, 3)
     broker.fetched(A1, 2)
-    assert not broker.put_back(A1, first, 0)
-    assert not broker.handed(A1, first, 3)
+    for limit in (0, 9):
+        late = Prefetch(A1, first, 3, 0, limit)
+        assert broker.run(broker.operations.prefetch(late)) is Outcome.LATE
     assert (broker.fields(), broker.length()) == (2 + 1, 0)

@@ -12,8 +12,8 @@ from programs import buffers as programs
 from waiting import HOURS, LIMIT, Background, lasting, until
 
 from pressure_mp import BrokerUnavailable, DecodingError, Empty, Full, Queue, ShutDown
-from pressure_mp.buffering import for_good
-from pressure_mp.buffering.for_good import IncomingForGood
+from pressure_mp.buffering import pace
+from pressure_mp.buffering.prefetching import Prefetching
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:Deprecati
 @pytest.fixture
 def make(valkey, name, monkeypatch, proxy_of):
     """Each fetch is of five items at most. Ways to the server end after the handles."""
-    monkeypatch.setattr(for_good, "MOST_ITEMS", 5)
+    monkeypatch.setattr(pace, "MOST_ITEMS", 5)
     made = []
 
     def make(prefetch=10, url=valkey.url, **options):
@@ -231,6 +231,20 @@ def test_a_killed_process_loses_nothing_that_it_was_not_handed(make, start, fill
     assert filling.get_many(30) == list(range(8, 15))
 
 
+@pytest.mark.parametrize("got", [1, 7])
+def test_no_item_of_a_killed_process_comes_twice_while_more_is_on_its_way(
+    make, start, filling, got
+):
+    filling.put_many(range(30))
+    process, pipe = start(programs.get_and_act, make(lease=HOURS), got, "kill", method="fork")
+    assert pipe.recv() == list(range(got))
+    pipe.send("die")  # most often before it told what it handed out
+    process.join()
+    rest = [filling.get(timeout=LIMIT) for _ in range(30 - got)]
+    assert sorted(rest) == list(range(got, 30))
+    assert filling.qsize() == filling.stats().in_flight == 0
+
+
 def test_a_process_that_ends_gives_back_all(make, start, filling):
     filling.put_many(range(30))
     process, pipe = start(programs.get_and_act, make(), 7, "return", method="fork")
@@ -270,13 +284,13 @@ def losing(monkeypatch, proxy_of, valkey):
     asked for."""
 
     def make(losses):
-        proxy, ask = proxy_of(valkey), IncomingForGood._ask_ahead
+        proxy, ask = proxy_of(valkey), Prefetching._ask_ahead
 
         def ask_and_lose(*args):
             proxy.lose(losses)
             ask(*args)
 
-        monkeypatch.setattr(IncomingForGood, "_ask_ahead", ask_and_lose)
+        monkeypatch.setattr(Prefetching, "_ask_ahead", ask_and_lose)
         return proxy
 
     return make

@@ -15,11 +15,13 @@ from functools import partial
 import inside
 import pytest
 from brokers.lossy import LossyProxy
+from oracle.delivery_clients import alone, end_alone
 from programs import reserving as programs
 from waiting import LIMIT, Background, until
 
 from pressure_mp import Empty, PressureQueue, Queue
 from pressure_mp.drivers import drive
+from pressure_mp.engines.contract.items import EndPrefetch, Prefetch
 from pressure_mp.operations.deliveries import DeliveryOperations
 
 READER, OTHER = "someone:reader-1", "other#1"
@@ -45,7 +47,7 @@ class Reading:
         self.queue.create()
         # Two are out, and may go back to the front.
         self.queue.put_many([b"%d" % item * (item % 7 + 1) for item in range(number + 2)])
-        self.run(self.operations.prefetch(OTHER, 1, 2, False, None))
+        self.run(self.operations.prefetch(Prefetch(OTHER, 1, 0, 0, 2)))
         self.call, self.handed, self.here = 0, 0, []
 
     def run(self, operation):
@@ -60,13 +62,13 @@ class Reading:
         out = self.here[: len(self.here) - kept]
         known = (len(out), sum(map(len, out))) if is_known else (0, 0)
         self.call, self.handed = self.call + 1, self.handed + len(out)
-        asking = (READER, self.call, self.handed, kept, number, False, *known)
-        reply = self.run(self.operations.reserve(*asking))
+        asking = (READER, self.call, self.handed, kept, number, False, True, False, *known)
+        reply = self.run(self.operations.prefetch(Prefetch(*asking)))
         self.here = self.here[len(out) :] + getattr(reply, "items", [])
         return reply
 
     def end(self, out=0):
-        self.run(self.operations.end_reservation(READER, self.call, self.handed + out))
+        self.run(self.operations.end_prefetch(end_alone(READER, self.call, self.handed + out)))
 
     @property
     def state(self):
@@ -89,7 +91,7 @@ def put(reading, kept):
 
 
 def put_back(reading, kept):
-    reading.run(reading.operations.put_back(OTHER, 1, 0))
+    reading.run(reading.operations.end_prefetch(EndPrefetch(OTHER, 1, 0)))
 
 
 def look(reading, kept):
@@ -98,11 +100,11 @@ def look(reading, kept):
 
 def renew(reading, kept):
     asking = (READER, 2, 8 - kept, kept, 0)
-    reading.run(reading.operations.reserve(*asking))
+    reading.run(reading.operations.prefetch(alone(*asking)))
 
 
 def end(reading, kept):
-    reading.run(reading.operations.end_reservation(READER, 1, 8 - kept))
+    reading.run(reading.operations.end_prefetch(end_alone(READER, 1, 8 - kept)))
 
 
 def end_and_take(reading, kept):

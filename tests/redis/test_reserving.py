@@ -19,6 +19,7 @@ from types import SimpleNamespace
 import inside
 import psutil
 import pytest
+from oracle.delivery_clients import alone, end_alone
 from programs import reserving as programs
 from waiting import HOURS, LIMIT, Background, until
 
@@ -32,8 +33,10 @@ from pressure_mp import (
     ShutDown,
     SimpleQueue,
 )
-from pressure_mp.buffering import due_thread, pace, reserving, window
+from pressure_mp.buffering import due_thread, pace, read_ahead, window
 from pressure_mp.drivers import drive, drive_on
+from pressure_mp.engines.contract.items import EndPrefetch, Prefetch
+from pressure_mp.engines.contract.replies import NoItem, Outcome
 from pressure_mp.engines.redis import roles, turns
 from pressure_mp.identity import shared_folder
 
@@ -61,7 +64,7 @@ def keeps(monkeypatch):
     """A handle keeps what it read until it is told to end it; and no machine is too slow."""
     monkeypatch.setattr(window, "KEPT", HOURS)
     monkeypatch.setattr(pace, "_WINDOW", HOURS)
-    monkeypatch.setattr(window, "_LONG", HOURS)
+    monkeypatch.setattr(pace, "_LONG", HOURS)
     monkeypatch.setattr(due_thread, "sleep", lambda seconds: time.sleep(min(seconds, 0.1)))
     return inside.end_reservation
 
@@ -132,7 +135,7 @@ def clock(keeps, monkeypatch):
     """What a consumer's pace is measured with; it goes on when it is told to."""
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(pace, "_WINDOW", 0.01)
-    monkeypatch.setattr(window, "_LONG", 0.005)
+    monkeypatch.setattr(pace, "_LONG", 0.005)
     monkeypatch.setattr(pace, "monotonic", lambda: clock.now)
     return clock
 
@@ -600,8 +603,8 @@ def test_its_thread_ends_when_nothing_is_read_ahead(make, monkeypatch):
 def test_a_call_that_comes_late_reserves_nothing(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.end_reservation("someone:reader-1", 5, 0))
-    late = inside.run(q, operations.reserve("someone:reader-1", 5, 0, 0, 10))
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 5, 0)))
+    late = inside.run(q, operations.prefetch(alone("someone:reader-1", 5, 0, 0, 10)))
     assert late.value == "late"
     assert q.get() == 0
 
@@ -609,12 +612,12 @@ def test_a_call_that_comes_late_reserves_nothing(make, keeps):
 def test_a_call_that_comes_twice_has_the_same_reply(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    first = inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
+    first = inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
     assert len(first.items) == 10
-    second = inside.run(q, operations.reserve("someone:reader-1", 2, 4, 0, 10))
-    assert inside.run(q, operations.reserve("someone:reader-1", 2, 4, 0, 10)) == second
+    second = inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 0, 10)))
+    assert inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 0, 10))) == second
     assert second.items[:6] == first.items[4:]
-    inside.run(q, operations.end_reservation("someone:reader-1", 2, 7))
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 7)))
     assert q.get() == 7
 
 
@@ -630,9 +633,9 @@ def test_what_was_handed_out_is_counted_in_bytes_however_it_was_read(make, own_s
         call, more = call + 1, random.randrange(0, read + 1)
         handed, kept = handed + more, random.choice([read - more, 0])
         asking = ("someone:reader-1", call, handed, kept, random.randrange(1, 9))
-        reply = inside.run(q, operations.reserve(*asking))
+        reply = inside.run(q, operations.prefetch(alone(*asking)))
         # Now and then nobody hears the reply.
-        read = kept if random.random() < 0.3 else kept + len(reply.items)
+        read = kept if random.random() < 0.3 else kept + len(getattr(reply, "items", []))
         key = f"__pressure__:{q.name}"
         with own_server.client() as client:  # stats() would count as a look
             left = client.lrange(key, 0, -1)
@@ -642,18 +645,18 @@ def test_what_was_handed_out_is_counted_in_bytes_however_it_was_read(make, own_s
             )
         assert int(number or 0) == handed == len(sizes) - len(left)
         assert int(produced) - int(consumed or 0) == sum(map(len, left))
-    inside.run(q, operations.end_reservation("someone:reader-1", call, handed))
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", call, handed)))
 
 
 def test_a_call_reads_on_behind_what_is_kept(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    first = inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
-    second = inside.run(q, operations.reserve("someone:reader-1", 2, 4, 6, 10))
-    assert inside.run(q, operations.reserve("someone:reader-1", 2, 4, 6, 10)) == second
+    first = inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
+    second = inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 6, 10)))
+    assert inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 6, 10))) == second
     items = [pickle.loads(item[-5:]) for item in first.items + second.items]
     assert items == list(range(20))
-    inside.run(q, operations.end_reservation("someone:reader-1", 2, 12))
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 12)))
     assert q.get() == 12
 
 
@@ -661,32 +664,34 @@ def test_a_call_reads_on_behind_what_is_kept(make, keeps):
 def test_what_is_kept_stays_reserved_whatever_the_reply(make, keeps, look):
     q = filled(make(), 10)
     operations = inside.operations(q)
-    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
+    inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
     if look == "length":
         inside.copy(q).qsize()
-    reply = inside.run(q, operations.reserve("someone:reader-1", 2, 4, 6, 10))
-    assert reply.value == "shared" if look == "length" else reply.items == []
+    reply = inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 6, 10)))
+    assert reply == (Outcome.SHARED if look == "length" else NoItem())
     with pytest.raises(ConsumerInUseError):
         q.get_nowait()
-    inside.run(q, operations.end_reservation("someone:reader-1", 2, 8))
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 8)))
     assert q.get() == 8
 
 
 def test_a_reservation_that_others_ended_is_not_gone_on_with(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
-    inside.run(q, operations.end_reservation("someone:reader-1", 1, 4))
-    assert inside.run(q, operations.reserve("someone:reader-1", 2, 6, 4, 10)).value == "late"
-    assert inside.run(q, operations.end_reservation("someone:reader-1", 2, 6)) == 4
+    inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 1, 4)))
+    assert (
+        inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 6, 4, 10))) is Outcome.LATE
+    )
+    assert inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 6))) == 4
     assert q.get() == 4
 
 
 def test_a_call_that_was_not_made_is_ended_with_what_was_handed_out_before(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
-    inside.run(q, operations.end_reservation("someone:reader-1", 2, 6))
+    inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 6)))
     assert q.get() == 6
 
 
@@ -723,22 +728,24 @@ def test_who_asks_is_told_that_the_other_one_reads_ahead(make, keeps):
 def test_an_end_that_comes_late_ends_nothing_of_a_later_call(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10))
-    inside.run(q, operations.reserve("someone:reader-1", 2, 4, 0, 10))
-    assert inside.run(q, operations.end_reservation("someone:reader-1", 1, 4)) == 4
-    inside.run(q, operations.end_reservation("someone:reader-1", 2, 7))
+    inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
+    inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 0, 10)))
+    assert inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 1, 4))) == 4
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 7)))
     assert q.get() == 7
 
 
 def test_a_call_that_comes_late_reserves_nothing_whatever_was_said_since(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.end_reservation("someone:reader-1", 1, 0))
-    inside.run(q, operations.reserve("other:reader-1", 1, 0, 0, 10))
-    assert inside.run(q, operations.reserve("someone:reader-1", 2, 0, 0, 10)).value == "shared"
-    inside.run(q, operations.end_reservation("other:reader-1", 1, 0))
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 1, 0)))
+    inside.run(q, operations.prefetch(alone("other:reader-1", 1, 0, 0, 10)))
+    assert (
+        inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 0, 0, 10))).value == "shared"
+    )
+    inside.run(q, operations.end_prefetch(end_alone("other:reader-1", 1, 0)))
     for call in (1, 2):
-        late = inside.run(q, operations.reserve("someone:reader-1", call, 0, 0, 10))
+        late = inside.run(q, operations.prefetch(alone("someone:reader-1", call, 0, 0, 10)))
         assert late.value == "late"
 
 
@@ -746,8 +753,11 @@ def test_what_comes_late_for_a_queue_that_is_gone_leaves_no_key(make, own_server
     q = filled(make(), 10)
     operations, binding = inside.operations(q), inside.bind(q)
     q.delete()
-    drive(operations.reserve("someone:reader-1", 1, 0, 0, 10), binding.session())
-    drive(operations.end_reservation("someone:reader-1", 2, 0), binding.session())
+    drive(operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)), binding.session())
+    drive(
+        operations.end_prefetch(end_alone("someone:reader-1", 2, 0)),
+        binding.session(),
+    )
     with own_server.client() as client:
         assert client.keys(f"*{q.name}*") == []
 
@@ -757,11 +767,13 @@ def test_what_others_put_back_stays_in_front_of_what_is_reserved(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
     for reader in ("A#1", "B#1"):
-        inside.run(q, operations.prefetch(reader, 1, 20, False, None))
-    inside.run(q, operations.put_back("A#1", 1, 0))
-    assert len(inside.run(q, operations.reserve("someone:reader-1", 1, 0, 0, 10)).items) == 10
-    inside.run(q, operations.put_back("B#1", 1, 0))
-    inside.run(q, operations.end_reservation("someone:reader-1", 1, 3))
+        inside.run(q, operations.prefetch(Prefetch(reader, 1, 0, 0, 20)))
+    inside.run(q, operations.end_prefetch(EndPrefetch("A#1", 1, 0)))
+    assert (
+        len(inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10))).items) == 10
+    )
+    inside.run(q, operations.end_prefetch(EndPrefetch("B#1", 1, 0)))
+    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 1, 3)))
     assert [q.get() for _ in range(97)] == [*range(20, 40), *range(3, 20), *range(40, 100)]
 
 
@@ -827,7 +839,7 @@ class Looking:
 
 
 def test_a_look_in_the_midst_of_unpickling_does_not_wait_for_that(make, keeps, monkeypatch):
-    monkeypatch.setattr(reserving.Reserving, "patience", HOURS)
+    monkeypatch.setattr(read_ahead.ReadAhead, "patience", HOURS)
     q = filled(make(), 30)
     for item in (Looking(), "next"):
         q.put(item)

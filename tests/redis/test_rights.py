@@ -13,11 +13,13 @@ from importlib import resources
 import inside
 import pytest
 from brokers import rights
+from oracle.delivery_clients import alone, end_alone
 
 import pressure_mp
 from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue, TaskQueue
 from pressure_mp.drivers import adrive, drive
 from pressure_mp.encoding.large import HEAD_SIZE, MARK, Large, Manifest
+from pressure_mp.engines.contract.items import EndPrefetch, Prefetch
 from pressure_mp.engines.redis import scripts
 from pressure_mp.engines.redis.commands import Command
 from pressure_mp.identity.client import client_id, process_prefix
@@ -138,10 +140,10 @@ class Uses:
     def fetch_and_put_back(self):
         operations = DeliveryOperations(self.name, "fifo")
         self.queue.put_many([6, 7], block=False)
-        self.run(operations.prefetch("A#1", 1, 1, False, None))
-        self.run(operations.handed("A#1", 1, 0))
-        self.run(operations.prefetch("B#1", 1, 1, False, None))
-        self.run(operations.put_back("B#1", 1, 0))
+        self.run(operations.prefetch(Prefetch("A#1", 1, 0, 0, 1)))
+        self.run(operations.prefetch(Prefetch("A#1", 1, 0, 0, 0)))
+        self.run(operations.prefetch(Prefetch("B#1", 1, 0, 0, 1)))
+        self.run(operations.end_prefetch(EndPrefetch("B#1", 2, 0)))
         self.run(operations.requeue("A"))
         self.queue.get_many(9, block=False)
 
@@ -156,10 +158,10 @@ class Uses:
     def read_ahead(self):
         operations = DeliveryOperations(self.name, "fifo")
         self.queue.put_many([8, 8], block=False)
-        self.run(operations.reserve("A:reader-1", 1, 0, 0, 1))
-        self.run(operations.end_reservation("A:reader-1", 1, 0))
-        self.run(operations.reserve("A:reader-1", 2, 0, 0, 1))
-        self.run(operations.end_reservation("A:reader-1", 2, 1))
+        self.run(operations.prefetch(alone("A:reader-1", 1, 0, 0, 1)))
+        self.run(operations.end_prefetch(end_alone("A:reader-1", 1, 0)))
+        self.run(operations.prefetch(alone("A:reader-1", 2, 0, 0, 1)))
+        self.run(operations.end_prefetch(end_alone("A:reader-1", 2, 1)))
         here = (client_id(), process_prefix(), 5000)
         session = self.session()
         for call, items in ((1, [pickle.dumps(8, 5)]), (2, [])):
@@ -167,10 +169,10 @@ class Uses:
                 "reserve_bounded", ("A:reader-2", call, call - 1, 9, 1000, *here)
             )
             assert reply == [b"done", items]
-        self.run(operations.reserve("A:reader-3", 1, 0, 0, 9))
+        self.run(operations.prefetch(alone("A:reader-3", 1, 0, 0, 9)))
         args = ("A:reader-3", 2, 0, 0, 0, 0, *here)
         assert session.script("reserve_unbounded", args)[0] in (b"done", b"declined")
-        self.run(operations.end_reservation("A:reader-3", 2, 0))
+        self.run(operations.end_prefetch(end_alone("A:reader-3", 2, 0)))
         session.end()
 
     def look(self):

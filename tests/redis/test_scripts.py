@@ -14,6 +14,7 @@ import inside
 import pytest
 from brokers.servers import Server
 from engines import Can
+from oracle.delivery_clients import alone, end_alone
 from programs import dying_clients
 from stepwise import StepwiseClient
 from tasks import replies
@@ -30,8 +31,14 @@ from pressure_mp import (
     TaskQueue,
 )
 from pressure_mp.drivers import drive, drive_on
-from pressure_mp.engines.contract.items import TakeBack
-from pressure_mp.engines.contract.replies import Outcome
+from pressure_mp.engines.contract.items import (
+    EndPrefetch,
+    NextIsLarge,
+    Prefetch,
+    TakeBack,
+    Taken,
+)
+from pressure_mp.engines.contract.replies import InUse, NoItem, Outcome
 from pressure_mp.engines.redis import contents as redis_contents
 from pressure_mp.engines.redis import keys, scripts
 from pressure_mp.engines.redis import session as redis_session
@@ -217,7 +224,7 @@ def note_answers(monkeypatch):
         script, folders = binding.scripts[op], scripts.folders(binding.discipline)
         (name,) = (f"{folder}/{op}" for folder in folders if op in scripts.names(folder))
         status = reply[0].decode()
-        waits = status in LATER and binding.discipline != "tasks"
+        waits = status in LATER and binding.discipline != "tasks" and len(reply) > 1
         seen[name].add(f"{status} {reply[1].decode()}" if waits else status)
         if not any(arg.endswith("...") for arg in script.args):
             number = len(args) - script.is_given_key + script.wants_connection
@@ -313,7 +320,7 @@ def play_reading_on(server, name):
     assert q.get() == "first"
     operations, session = inside.operations(q), inside.bind(q).session()
     q.put_many(["second", "third"])
-    first, second = inside.run(q, operations.reserve("A:reader-1", 1, 0, 0, 9)).items
+    first, second = inside.run(q, operations.prefetch(alone("A:reader-1", 1, 0, 0, 9))).items
     here = (client_id(), process_prefix(), 5000)
     for call, told, handed, kept, size, reply in (
         (2, 1, 1, 0, len(first), [b"declined"]),
@@ -371,13 +378,15 @@ def play(server, name, theirs, client):
         *(operations.requeue("A"), operations.renew("A", True, True), operations.retire("A")),
         operations.take_back(TakeBack((Lane(), b"1"))),
         operations.put(contents.sample(), True, None),
-        *(operations.prefetch("A#1", 1, 9, True, None), operations.handed("A#1", 1, 1)),
-        *(operations.put_back("A#1", 1, 0), operations.put_batch([b"x"], True)),
+        operations.put_batch([b"x"], True),
         *(operations.peek_items(1), operations.purge(True, None)),
         *(operations.requeue_rejected(b"x"), operations.drop_rejected(b"x")),
     ):
         refused(run, operation)
-    assert run(operations.reserve("A:reader-1", 1, 0, 0, 9)) is Outcome.MISSING
+    assert run(operations.prefetch(alone("A:reader-1", 1, 0, 0, 9))) is Outcome.MISSING
+    for limit in (9, 0):
+        assert run(operations.prefetch(Prefetch("A#1", 1, 0, 0, limit))) is Outcome.MISSING
+    assert run(operations.end_prefetch(EndPrefetch("A#1", 1, 0))) == 0
     call("holders", 5000)
 
     # It is created; tasks; waiting for items, for space and for each other.
@@ -463,39 +472,39 @@ def play(server, name, theirs, client):
     run(operations.requeue("A"))
     q.get()
     run(operations.put_many([b"1", b"2"], True, None))
-    run(operations.prefetch("A#1", 1, 9, False, None))
-    run(operations.handed("A#1", 1, 1))
-    run(operations.put_back("A#1", 1, 1))
-    run(operations.handed("A#1", 1, 2))
-    run(operations.put_back("A#1", 1, 2))
+    assert run(operations.prefetch(Prefetch("A#1", 1, 0, 0, 9))) == Taken([b"1", b"2"])
+    assert run(operations.prefetch(Prefetch("A#1", 1, 1, 0, 0))) == Taken([])
+    assert run(operations.end_prefetch(EndPrefetch("A#1", 1, 1))) == 1
+    for limit in (9, 0):
+        assert run(operations.prefetch(Prefetch("A#1", 1, 2, 0, limit))) is Outcome.LATE
     q.get()
     run(operations.put(contents.sample(), True, None))
-    assert run(operations.prefetch("A#1", 2, 9, False, None)) is None
+    assert run(operations.prefetch(Prefetch("A#1", 2, 1, 0, 9))) == NextIsLarge()
     q.get()
     run(operations.put_many([b"1", b"2"], True, None))
     q.maxsize = 0
     call("end_reservation", "A:reader-1", 1, 0, "dead", "A")
     call("end_reservation", "A:reader-1", 1, 0, "reader", "A")
-    assert run(operations.reserve("A:reader-1", 1, 0, 0, 9)) is Outcome.LATE
+    assert run(operations.prefetch(alone("A:reader-1", 1, 0, 0, 9))) is Outcome.LATE
     with server.client() as redis_client:
         redis_client.delete(f"__pressure__:{name}:consumer")
-    assert run(operations.reserve("A:reader-1", 2, 0, 0, 9)).items == [b"1", b"2"]
-    assert run(operations.end_reservation("A:reader-1", 2, 0)) == 0
-    assert run(operations.reserve("A:reader-1", 3, 0, 0, 9)).items == [b"1", b"2"]
+    assert run(operations.prefetch(alone("A:reader-1", 2, 0, 0, 9))).items == [b"1", b"2"]
+    assert run(operations.end_prefetch(end_alone("A:reader-1", 2, 0))) == 0
+    assert run(operations.prefetch(alone("A:reader-1", 3, 0, 0, 9))).items == [b"1", b"2"]
     assert (run(operations.length()), run(operations.stats()).length) == (2, 2)
-    assert run(operations.reserve("A:reader-1", 4, 1, 0, 9)) is Outcome.SHARED
+    assert run(operations.prefetch(alone("A:reader-1", 4, 1, 0, 9))) is Outcome.SHARED
     q.get()
-    refused(run, operations.prefetch("A#1", 2, 9, False, None))
+    assert run(operations.prefetch(Prefetch("A#1", 3, 1, 0, 9))) == NoItem()
     for _ in range(q.unfinished_tasks):
         run(operations.acknowledge("A", None))
     refused(run, operations.acknowledge("A", None))
     q.maxsize = 9
     q.maxsize = 2
     run(operations.put_many([b"1", b"2"], False, None))
-    assert run(operations.reserve("A:reader-2", 1, 0, 0, 9)).items == [b"1"]
+    assert run(operations.prefetch(alone("A:reader-2", 1, 0, 0, 9))).items == [b"1"]
     refused(run, operations.put(b"x", False, None))
     refused(run, operations.put_many([b"x", b"x"], False, None))
-    run(operations.end_reservation("A:reader-2", 1, 0))
+    run(operations.end_prefetch(end_alone("A:reader-2", 1, 0)))
     assert q.get_many(2) == [b"1", b"2"]
     q.task_done()
     q.task_done()
@@ -504,7 +513,7 @@ def play(server, name, theirs, client):
     refused(run, operations.get_many(2, False, None))
     refused(run, operations.get_many(2, False, None, eof=True))
     refused(run, operations.take_many("A", 3, 0, 1, False, None, eof=True))
-    refused(run, operations.prefetch("A#1", 3, 9, False, None, eof=True))
+    assert run(operations.prefetch(Prefetch("A#1", 4, 1, 0, 9, True))) is Outcome.ENDED
 
     # Another client has a role.
     theirs.take("producer")
@@ -517,7 +526,7 @@ def play(server, name, theirs, client):
     refused(ours.get_nowait)
     refused(run, operations.get_many(2, False, None))
     refused(run, operations.take_many("A", 4, 0, 1, False, None))
-    refused(run, operations.prefetch("A#1", 4, 9, False, None))
+    assert run(operations.prefetch(Prefetch("A#1", 5, 1, 0, 9))) == InUse("consumer")
     refused(ours.delete_nowait)
     refused(run, operations.purge(False, None))
     shutting = waits(q.shutdown, True)
@@ -531,7 +540,7 @@ def play(server, name, theirs, client):
     refused(run, operations.put_many([b"x", b"x"], True, None))
     refused(run, operations.get_many(2, True, None))
     refused(run, operations.take_many("A", 5, 0, 1, True, None))
-    refused(run, operations.prefetch("A#1", 5, 9, True, None))
+    assert run(operations.prefetch(Prefetch("A#1", 6, 1, 0, 9))) is Outcome.CLOSED
     refused(ours.close)
     refused(run, operations.requeue_rejected(b"x"))
     ours.delete()

@@ -102,13 +102,16 @@ PENDING = {
     "number_sent": OWN,
 }
 
-RESERVING = dict.fromkeys(
-    (
-        *("_asked", "_due_thread", "_hand_outs", "_in_hand", "_loads", "_lock", "_presence"),
-        "window",  # as a whole
+READ_AHEAD = {
+    "_eof": MADE,
+    **dict.fromkeys(
+        (
+            *("_asked", "_due_thread", "_hand_outs", "_in_hand", "_in_flight", "_loads", "_lock"),
+            *("_presence", "window"),  # the latter as a whole
+        ),
+        OWN,
     ),
-    OWN,
-)
+}
 
 BINDING = {
     "_lease": MADE,
@@ -147,7 +150,7 @@ TABLE: dict[str, dict[str, Answer]] = {
     "codec": CODEC,
     "puts": PUTS,
     "pending": PENDING,
-    "reserving": RESERVING,
+    "read ahead": READ_AHEAD,
     "binding": BINDING,
     "ring": RING,
 }
@@ -161,6 +164,6 @@ def parts_of(queue: Any) -> Iterator[tuple[str, Any]]:
     if queue._at.buffering.puts:  # of a queue with a bound nothing waits to be sent
         yield "puts", queue._puts
         yield "pending", queue._puts.pending
-    yield "reserving", queue._gets
+    yield "read ahead", queue._gets
     yield "binding", queue._at.binding
     yield "ring", queue._at.binding.items.ring

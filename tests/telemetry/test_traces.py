@@ -118,11 +118,16 @@ def test_a_put_that_fails_says_why(url, name, spans):
     assert failed.attributes["error.type"] == "Full"
 
 
-def test_what_is_fetched_together_is_received_together(valkey, name, spans):
-    q = Queue(name=name, url=valkey.url, prefetch=10)
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_a_prefetched_item_is_received_when_get_returns_it(valkey, name, spans, kind):
+    q = kind(name=name, url=valkey.url, prefetch=10)
     q.put_many([1, 2, 3])
-    assert [q.get(), q.get(), q.get()] == [1, 2, 3]
-    assert linked(spans.one("receive")) == [span_id(spans.one("send"))]
+    assert [q.get(), q.get()] == [1, 2]
+    sent = [span_id(spans.one("send"))]
+    assert [linked(one) for one in spans.of("receive")] == [sent, sent]
+    if kind is JoinableQueue:
+        q.task_done()
+        assert linked(spans.one("settle")) == sent
 
 
 def test_a_task_is_traced_from_its_put_through_its_block(url, name, spans):

@@ -7,16 +7,13 @@ from typing import Any
 
 from ...exceptions import NotSupportedError
 from .brokers import DamagedPage, FindDamaged, MayGet, RenewAll
-from .items import EndReservation, HandedOut, Reserve
+from .items import EndPrefetch, HandedOut, Prefetch
 from .queues import Unlock
-from .replies import Outcome
+from .replies import Outcome, Shared
 from .requests import LEVELS
 
 #: The default replies to optional requests: an engine does one itself only if it can do better.
 OPTIONAL: dict[type, Callable[[Any], Any]] = {
-    # No items are reserved for a reader.
-    Reserve: lambda request: Outcome.SHARED,
-    EndReservation: lambda request: HandedOut(0),
     # There are no roles, and a queue is not in several keys, of which one can be lost.
     Unlock: lambda request: "",
     FindDamaged: lambda request: DamagedPage([], ""),
@@ -24,6 +21,14 @@ OPTIONAL: dict[type, Callable[[Any], Any]] = {
     RenewAll: lambda request: [None] * len(request.queues),
     MayGet: lambda request: [None] * len(request.queues),
 }
+
+
+def reply_alone(request: object) -> Shared | HandedOut | None:
+    """Reply to a reader that wants to reserve items, for an engine that reserves none; None to
+    other requests."""
+    if isinstance(request, Prefetch) and request.alone:
+        return Outcome.SHARED
+    return HandedOut(0) if isinstance(request, EndPrefetch) and request.alone else None
 
 
 def default_reply(request: object) -> Any:

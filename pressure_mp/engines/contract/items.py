@@ -76,7 +76,7 @@ class Hold(NamedTuple):
 
     ``call`` is a number that the owner never used before. After ``limit`` deliveries an item is set
     aside instead of being requeued; 0 is no limit. A ``reader`` takes no more than its fair share,
-    and items that it prefetched and is not known to have handed out stay in flight.
+    and counts as a consumer until its lease ends.
     """
 
     owner: str
@@ -119,63 +119,30 @@ class NextIsLarge(NamedTuple):
 
 
 class Prefetch(NamedTuple):
-    """Take items before they are needed: up to ``limit``, to the most that one call may take, and
-    to the reader's fair share. They stay at the broker, in flight, until the reader says that they
-    were handed out.
+    """Take the oldest items before they are needed: up to ``limit``, to the most that one call may
+    take, and to the reader's fair share; none whose content is in chunks. Waits for nothing. The
+    items stay at the broker, in flight, until the reader says that they were handed out, or they
+    are requeued as the items of its owner are.
 
-    ``reader`` is the owner, ``#`` and a number; ``.2`` behind that names a second reader of the
-    same handle, which shares the first reader's share. ``call`` is larger than any that the reader
-    used before, and says that all items of its last call were handed out.
-    """
+    ``reader`` is the owner, ``#`` and a number; with ``alone`` it is a
+    :func:`~pressure_mp.identity.client.reader`. ``call`` is larger than any that it used before,
+    and ``handed`` is how many items it ever handed out. Of the items of earlier calls, the last
+    ``kept`` are not yet handed out. They stay, whatever the reply, and the items of the reply come
+    behind them; the reader has no others.
 
-    reader: str
-    call: int
-    limit: int
-    until_ended: bool = False
-    waits: bool = True
+    With a ``limit`` of 0, and the number of its last call, the reader tells no more than
+    ``handed``, and renews its lease; ``kept`` says nothing then, and the reply is Taken without
+    items. LATE: the items that it keeps, or tells about, were taken away meanwhile, or EndPrefetch
+    ended the call.
 
-
-PrefetchReply = Taken | NextIsLarge | NoItem | InUse | Closed | Ended | Missing
-
-
-class HandOut(NamedTuple):
-    """Note that ``number`` items of a reader's call were handed out. The others stay prefetched, or
-    with ``ends`` go back to the front, in order. LATE: they were taken away meanwhile.
-
-    ``unheard``: the reader has not read the reply to that call, and never will. If the broker has
-    not done the call yet, which is LATE too, it does nothing when it comes.
-    """
-
-    reader: str
-    call: int
-    number: int
-    ends: bool = False
-    unheard: bool = False
-
-
-HandOutReply = Done | Late | Missing
-
-
-class Reserve(NamedTuple):
-    """Reserve the oldest items for a reader, which hands them out: up to ``limit``, and to the most
-    that one call may take; none whose content is in chunks. They stay queued, but no other client
-    takes, counts or removes them until the reader says how many it handed out, or its lease ends.
-
-    Reserves at most half of the bound of a queue that has one, so that the other half can be
-    filled meanwhile; with ``whole``, all of it. SHARED: other clients take items too, or this
-    engine reserves none.
-
-    ``reader`` is a :func:`~pressure_mp.identity.client.reader`. ``call`` is larger than any that it
-    used before, and ``handed`` is how many items it ever handed out: the items that it reserved
-    and handed out since its last call are taken now. When there is no item, and with SHARED, the
-    reader's reservation is over.
-
-    ``kept`` reserved items are not yet handed out. They stay reserved, whatever the reply, and the
-    items of the reply come behind them. With a ``limit`` of 0 the same call renews the lease of the
-    reservation. LATE: another client has ended the reservation.
-
-    Since its last call the reader handed out ``out`` items of ``size`` bytes together: an engine
-    may be faster with these numbers. 0 when the reader does not know them.
+    ``alone``: reserve the items. They stay queued, but no other client takes, counts or removes
+    them until the reader says how many it handed out, or its lease ends; what it handed out since
+    its last call is taken now. Reserves at most half of the bound of a queue that has one, so that
+    the other half can be filled meanwhile; with ``whole``, all of it. SHARED: other clients take
+    items too, or this engine reserves none. When there is no item, and with SHARED, the reader's
+    reservation is over unless it keeps items. Since its last call the reader handed out ``out``
+    items of ``size`` bytes together: an engine may be faster with these numbers. 0 when the reader
+    does not know them.
     """
 
     reader: str
@@ -183,38 +150,36 @@ class Reserve(NamedTuple):
     handed: int
     kept: int
     limit: int
+    until_ended: bool = False
+    alone: bool = False
     whole: bool = False
     out: int = 0
     size: int = 0
 
 
-class Reserved(NamedTuple):
-    """The reserved items, oldest first."""
-
-    items: list[bytes]
+PrefetchReply = Taken | NextIsLarge | NoItem | InUse | Shared | Late | Closed | Ended | Missing
 
 
-ReserveReply = Reserved | Shared | Late | Missing
-
-
-class EndReservation(NamedTuple):
-    """End a reader's reservation, unless another client did so before: the reader handed out
-    ``handed`` items in all, and hands out no more. If ``call``, its last one, has not been done
-    yet, it does nothing when it comes.
+class EndPrefetch(NamedTuple):
+    """Note that a reader handed out ``handed`` items in all, and hands out no more. The others go
+    back to the front, in order; with ``alone`` any client may take them. If ``call``, its last one,
+    has not been done yet, it does nothing when it comes.
     """
 
     reader: str
     call: int
     handed: int
+    alone: bool = False
 
 
 class HandedOut(NamedTuple):
-    """``number`` items in all count as handed out; any client may take the others."""
+    """``number`` items in all count as handed out. They are fewer than the reader handed out if the
+    others were taken away from it before; 0 when the broker no longer knows the reader."""
 
     number: int
 
 
-EndReservationReply = HandedOut
+EndPrefetchReply = HandedOut
 
 
 class Acknowledge(NamedTuple):
@@ -330,12 +295,18 @@ class Requeue(NamedTuple):
     ``call`` only the items of that call. With ``numbers`` only these items, which no get returned:
     they do not count as delivered. With OWNER_OF_MISSING no item is requeued: missing items count
     as done.
+
+    ``handed`` is how many items a reader of the owner ever handed out, as far as the caller knows:
+    if a reader told of more, the larger number counts. These items are not requeued. The owner's
+    lease then lasts once more, for readers that ask which items count, and the next such request
+    after that forgets them.
     """
 
     owner: str
     seen: int | None = None
     call: int | None = None
     numbers: Sequence[int] = ()
+    handed: Sequence[tuple[str, int]] = ()
 
 
 RequeueReply = Done | Renewed | Missing

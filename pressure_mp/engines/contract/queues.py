@@ -212,7 +212,7 @@ class RoleHolder(NamedTuple):
     """The client that has a role; times are in milliseconds of the broker's clock.
 
     ``state`` is ``"waiting"`` (it waits with the role for an item or for space), ``"reading"`` (it
-    reserved items, see :class:`~.items.Reserve`), ``"granted"`` (it is the next in line, and has
+    reserved items, see :class:`~.items.Prefetch`), ``"granted"`` (it is the next in line, and has
     not used the role yet), ``"foreign"`` (a client of another implementation works, or died at
     work; ``client`` is the last known client) or ``"lost"`` (no client has the role). An engine
     without roles has the first three states at most.

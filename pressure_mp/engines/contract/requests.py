@@ -20,9 +20,8 @@ from .hosts import Forget, GetRemembered, Leave, Remember
 from .items import (
     Acknowledge,
     DropRejected,
-    EndReservation,
+    EndPrefetch,
     GetRejected,
-    HandOut,
     PeekItems,
     PeekPlaced,
     Prefetch,
@@ -31,7 +30,6 @@ from .items import (
     Renew,
     Requeue,
     RequeueRejected,
-    Reserve,
     Retire,
     SetAside,
     Take,
@@ -108,7 +106,7 @@ ItemsRequest = (
 DeliveriesRequest = Acknowledge | Requeue | Renew | RenewAll | Retire | CountDone | Join
 
 #: Of the level AHEAD.
-AheadRequest = Prefetch | HandOut | Reserve | EndReservation
+AheadRequest = Prefetch | EndPrefetch
 
 #: Of the level ADMINISTRATION.
 AdministrationRequest = (

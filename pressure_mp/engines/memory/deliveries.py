@@ -126,8 +126,8 @@ def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply
             back.append(delivery.entry)
             state.returned += not request.numbers
     if request.call is None and not request.numbers:
-        back += _prefetched(state, request.owner)
         state.consumers.pop(request.owner, None)
+        back += _prefetched(state, request, caller)
     put_back(state, back)
     return Outcome.DONE
 
@@ -141,10 +141,18 @@ def _is_wanted(number: int, delivery: Delivery, request: Requeue) -> bool:
     )
 
 
-def _prefetched(state: QueueState, owner: str) -> list[Entry]:
-    """Take away the items that an owner's readers have not handed out, and return them."""
-    names = [name for name in state.readers if owner_of(name) == owner]
-    return [entry for name in names for entry in state.readers.pop(name).left]
+def _prefetched(state: QueueState, request: Requeue, caller: Caller) -> list[Entry]:
+    """Take away the items that an owner's readers have not handed out, and return them. A reader
+    can ask for another lease how many count as handed out."""
+    back, handed = [], dict(request.handed)
+    for name in [name for name in state.readers if owner_of(name) == request.owner]:
+        reader = state.readers[name]
+        if reader.until and reader.call:
+            state.consumers[request.owner] = milliseconds() + caller.lease
+        else:
+            del state.readers[name]
+        back += reader.end(reader.call, handed.get(name, 0))
+    return back
 
 
 @for_items.does(Renew)

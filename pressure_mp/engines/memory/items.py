@@ -7,8 +7,9 @@ import itertools
 from ...encoding.large import token_of
 from ..contract.items import (
     Added,
-    HandOut,
-    HandOutReply,
+    EndPrefetch,
+    EndPrefetchReply,
+    HandedOut,
     NextIsLarge,
     NotComparable,
     Prefetch,
@@ -19,13 +20,13 @@ from ..contract.items import (
     Taken,
     TakeReply,
 )
-from ..contract.replies import Closed, Ended, NoItem, NoSpace, Outcome
+from ..contract.replies import Closed, Ended, Late, NoItem, NoSpace, Outcome
 from .clock import milliseconds
-from .dispatch import for_items
+from .dispatch import for_items, for_slots
 from .line import Caller
 from .orders import Entry
 from .returning import put_back
-from .state import Delivery, QueueState, Reader, handle_of, owner_of
+from .state import Delivery, QueueState, Reader, Slot, owner_of
 
 
 @for_items.does(Put)
@@ -61,10 +62,7 @@ def take(state: QueueState, request: Take, caller: Caller) -> TakeReply:
         return _take_for_good(state, request, caller) if refused is None else refused
     if hold.reader:
         limit = min(limit, _fair_share(state, hold.reader, caller))
-    # Items that it prefetched, and is not known to have handed out, may still be requeued.
-    counts = bool(hold.reader) and not (
-        hold.reader in state.readers and state.readers[hold.reader].left
-    )
+    counts = bool(hold.reader) and not state.readers.get(hold.reader, Reader()).call
     if counts:
         state.readers.pop(hold.reader, None)
     refused = refusal(state, request, caller)
@@ -79,7 +77,7 @@ def take(state: QueueState, request: Take, caller: Caller) -> TakeReply:
         state.contents.forget(token)
     if counts:
         until = milliseconds() + caller.lease
-        state.readers[hold.reader] = Reader(hold.call, [], 0, until)
+        state.readers[hold.reader] = Reader(until=until)
     return Taken([entry.item for entry in taken], [entry.number for entry in taken])
 
 
@@ -93,32 +91,67 @@ def _take_for_good(state: QueueState, request: Take, caller: Caller) -> Taken:
 
 @for_items.does(Prefetch)
 def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchReply:
-    """Take items before they are needed; all items of the reader's last call were handed out."""
-    limit = min(request.limit, _fair_share(state, request.reader, caller))
-    state.readers.pop(request.reader, None)
-    refused = refusal(state, request, caller)
-    if refused is not None:
-        return refused
-    if state.is_next_large:
-        return NextIsLarge()
-    removed = state.remove_some(limit, caller.client)
-    taken = _depart(state, removed, owner_of(request.reader), caller)
+    """Take items before they are needed."""
+    name, call, handed, kept, limit, until_ended, *_ = request
+    reader = state.readers.get(name, Reader())
+    if not limit:
+        return _note_handed(reader, request, caller)
+    if call <= reader.call or kept > len(reader.left):
+        return Outcome.LATE
+    left = reader.left[len(reader.left) - kept :]
     until = milliseconds() + caller.lease
-    state.readers[request.reader] = Reader(request.call, taken, 0, until)
+    refused = _prefetch_refusal(state, until_ended, owner_of(name))
+    if refused is not None:
+        if reader.call:
+            state.readers[name] = Reader(call, left, handed, until if kept else 0)
+        return refused
+    removed = state.remove_some(min(limit, _fair_share(state, name, caller)), caller.client)
+    taken = _depart(state, removed, owner_of(name), caller)
+    state.readers[name] = Reader(call, left + taken, handed, until)
     return Taken([entry.item for entry in taken])
 
 
-def end_of_items(state: QueueState, request: Take | Prefetch) -> Closed | Ended | None:
+def _note_handed(reader: Reader, request: Prefetch, caller: Caller) -> Taken | Late:
+    """Note how many items the reader handed out."""
+    number = request.handed - reader.handed
+    if reader.call != request.call or not reader.until or number > len(reader.left):
+        return Outcome.LATE
+    if number > 0:
+        reader.left, reader.handed = reader.left[number:], request.handed
+    reader.until = milliseconds() + caller.lease
+    return Taken([])
+
+
+def _prefetch_refusal(
+    state: QueueState, until_ended: bool, owner: str
+) -> Closed | Ended | NoItem | NextIsLarge | None:
+    """Return the reason why a reader gets no item now; None when it gets one."""
+    if not state.items:
+        return state.end_of_items(until_ended, owner) or NoItem()
+    return NextIsLarge() if state.is_next_large else None
+
+
+@for_slots.does(EndPrefetch)
+def end_prefetch(slot: Slot, request: EndPrefetch, caller: Caller) -> EndPrefetchReply:
+    """Put the items back that the reader does not hand out."""
+    state = slot.state
+    if state is None:
+        return HandedOut(0)
+    reader = state.readers.setdefault(request.reader, Reader())
+    if not reader.call:
+        until = milliseconds() + caller.lease
+        state.consumers.setdefault(owner_of(request.reader), until)
+    put_back(state, reader.end(max(request.call, reader.call), request.handed))
+    return HandedOut(reader.handed)
+
+
+def end_of_items(state: QueueState, request: Take) -> Closed | Ended | None:
     """Return the reason why no item will come any more; None while an item is queued or may
     come."""
-    if isinstance(request, Prefetch):
-        return state.end_of_items(request.until_ended, owner_of(request.reader))
     return state.end_of_items(request.until_ended, request.hold and request.hold.owner)
 
 
-def refusal(
-    state: QueueState, request: Take | Prefetch, caller: Caller
-) -> Closed | Ended | NoItem | None:
+def refusal(state: QueueState, request: Take, caller: Caller) -> Closed | Ended | NoItem | None:
     """Return the reason why the caller gets no item now; None when it gets one."""
     end = end_of_items(state, request)
     if end is not None:
@@ -129,24 +162,18 @@ def refusal(
     if not request.waits or takers.is_next(caller):
         return None
     # Callers are served in the order in which they came. A caller without a place is served too
-    # when there are items for it and for all callers in line.
-    has_enough = len(state.items) >= _limit(request) + takers.count_others(caller)
+    # when there are items for it and for all callers in line. A reader takes at most its share.
+    limit = 1 if request.hold is not None and request.hold.reader else request.limit
+    has_enough = len(state.items) >= limit + takers.count_others(caller)
     return NoItem() if takers.has(caller) or not has_enough else None
-
-
-def _limit(request: Take | Prefetch) -> int:
-    """Return how many items the request may take, whatever others want: a reader takes at most its
-    share."""
-    is_shared = isinstance(request, Prefetch) or (request.hold is not None and request.hold.reader)
-    return 1 if is_shared else request.limit
 
 
 def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:
     """Return how many items one reader may take: a share among the callers that wait or consume."""
     now = milliseconds()
-    active = {handle_of(name) for name, other in state.readers.items() if other.until >= now}
+    active = {name for name, other in state.readers.items() if other.until >= now}
     waiting = state.lines.takers.count_others(caller)
-    return max(len(state.items) // (len(active | {handle_of(reader)}) + waiting), 1)
+    return max(len(state.items) // (len(active | {reader}) + waiting), 1)
 
 
 def _depart(state: QueueState, removed: list[Entry], owner: str, caller: Caller) -> list[Entry]:
@@ -154,18 +181,3 @@ def _depart(state: QueueState, removed: list[Entry], owner: str, caller: Caller)
     until = milliseconds() + caller.lease
     state.consumers[owner] = max(state.consumers.get(owner, 0), until)
     return [entry._replace(number=entry.number or next(state.numbers)) for entry in removed]
-
-
-@for_items.does(HandOut)
-def hand_out(state: QueueState, request: HandOut, caller: Caller) -> HandOutReply:
-    """Note how many items the reader handed out; the others stay, or go back to the front."""
-    reader = state.readers.get(request.reader)
-    if reader is None or reader.call != request.call:
-        return Outcome.LATE
-    if request.ends:
-        del state.readers[request.reader]
-        put_back(state, reader.entries[request.number :])
-    else:
-        reader.handed = max(request.number, reader.handed)
-        reader.until = milliseconds() + caller.lease
-    return Outcome.DONE

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 from weakref import ref
 
-from ..contract.items import Prefetch, Put, Take
+from ..contract.items import Put, Take
 from ..contract.queues import End, Join, RoleHolder, WaitingClient
 from .clock import milliseconds
 
 #: The requests that can wait.
-Wish = Put | Take | Prefetch | Join
+Wish = Put | Take | Join
 
 
 class Caller(Protocol):

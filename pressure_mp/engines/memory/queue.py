@@ -6,8 +6,8 @@ import threading
 from typing import Any
 
 from ..contract.brokers import QueueSummary
-from ..contract.default_replies import default_reply
-from ..contract.items import Prefetch, Put, Take
+from ..contract.default_replies import default_reply, reply_alone
+from ..contract.items import Put, Take
 from ..contract.queues import Join
 from ..contract.replies import NoItem, NoSpace, Outcome, Unfinished
 from ..contract.requests import Request
@@ -17,7 +17,7 @@ from .items import end_of_items
 from .line import Caller, Line, Wish
 from .state import Slot
 
-_WISHES = (Put, Take, Prefetch, Join)
+_WISHES = (Put, Take, Join)
 _NOT_SERVED = (NoSpace, NoItem, Unfinished)
 
 
@@ -37,6 +37,8 @@ class MemoryItems:
         served, or whose request does not wait, gives up its place.
         """
         kind = type(request)
+        if (found := reply_alone(request)) is not None:
+            return found
         with self._lock:
             state = self.slot.state
             if (do := for_items.get(kind)) is not None:
@@ -82,7 +84,7 @@ class MemoryItems:
         match wish:
             case Put():
                 return self.slot.lines.putters
-            case Take() | Prefetch():
+            case Take():
                 return self.slot.lines.takers
             case Join():
                 return self.slot.lines.joiners
@@ -101,7 +103,7 @@ class MemoryItems:
         match wish:
             case Put():
                 return state.closed or (is_next and state.has_space)
-            case Take() | Prefetch():
+            case Take():
                 return bool(end_of_items(state, wish) or (is_next and state.items))
             case Join():
                 return state.unfinished <= 0

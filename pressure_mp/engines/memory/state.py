@@ -27,18 +27,22 @@ class Delivery:
 
 @dataclass
 class Reader:
-    """A handle that prefetches: its last call, the items of that, how many of these it is known to
-    have handed out, and until when it counts as a consumer, in milliseconds."""
+    """A handle that prefetches: its last call, 0 if it made none; the items that it is not known to
+    have handed out, and how many it is known to have handed out in all; and until when it counts as
+    a consumer, in milliseconds, 0 when it has no items, and that call does nothing any more."""
 
-    call: int
-    entries: list[Entry]
-    handed: int
-    until: int
+    call: int = 0
+    left: list[Entry] = field(default_factory=list)
+    handed: int = 0
+    until: int = 0
 
-    @property
-    def left(self) -> list[Entry]:
-        """The items that it is not known to have handed out."""
-        return self.entries[self.handed :]
+    def end(self, call: int, handed: int) -> list[Entry]:
+        """Take away the items that are left when so many were handed out in all, and return
+        them."""
+        number = min(max(handed - self.handed, 0), len(self.left))
+        back = self.left[number:]
+        self.call, self.left, self.handed, self.until = call, [], self.handed + number, 0
+        return back
 
 
 @dataclass
@@ -152,8 +156,3 @@ class Slot:
 def owner_of(reader: str) -> str:
     """Return the process that owns the items that a reader prefetched."""
     return reader.rpartition("#")[0]
-
-
-def handle_of(reader: str) -> str:
-    """Return the common part of the names of one handle's readers."""
-    return reader.removesuffix(".2")

@@ -54,14 +54,18 @@ def _read_take(request: Any, reply: Reply) -> Any:
 
 
 def _ask_prefetch(request: i.Prefetch, discipline: str) -> Asked:
-    reader, call, limit, until_ended, waits = request
-    args = {"reader": reader, "call": call, "limit": limit}
-    return Asked("prefetch", args | flags(until_ended=until_ended, waits=waits))
+    reader, call, handed, kept, limit, until_ended, *_ = request
+    args = {"reader": reader, "call": call, "handed": handed, "kept": kept, "limit": limit}
+    return Asked("prefetch", args | flags(until_ended=until_ended))
 
 
-def _ask_hand_out(request: i.HandOut, discipline: str) -> Asked:
-    args = {"reader": request.reader, "call": request.call, "number": request.number}
-    return Asked("hand_out", args | flags(ends=request.ends, unheard=request.unheard))
+def _ask_end_prefetch(request: i.EndPrefetch, discipline: str) -> Asked:
+    reader, call, handed, _ = request
+    return Asked("end_prefetch", {"reader": reader, "call": call, "handed": handed})
+
+
+def _read_end_prefetch(request: i.EndPrefetch, reply: Reply) -> i.HandedOut:
+    return i.HandedOut(reply.info if reply.status == "number" else 0)
 
 
 def _ask_take_back(request: i.TakeBack, discipline: str) -> Asked:
@@ -76,7 +80,10 @@ def _read_take_back(request: i.TakeBack, reply: Reply) -> Any:
 
 def _ask_requeue(request: i.Requeue, discipline: str) -> Asked:
     args = given(owner=request.owner, seen=request.seen, call=request.call)
-    return Asked("requeue", args | given(numbers=[*request.numbers] or None))
+    return Asked(
+        "requeue",
+        args | given(numbers=[*request.numbers] or None, handed=dict(request.handed) or None),
+    )
 
 
 def _read_renew(request: i.Renew, reply: Reply) -> Any:
@@ -193,7 +200,7 @@ does(i.Put, _ask_put, _read_put)
 does(i.Take, _ask_take, _read_take, takes=True)
 does(i.TakeBack, _ask_take_back, _read_take_back, once=False)
 does(i.Prefetch, _ask_prefetch, _read_take)
-does(i.HandOut, _ask_hand_out, outcome)
+does(i.EndPrefetch, _ask_end_prefetch, _read_end_prefetch)
 does(i.Requeue, _ask_requeue, outcome)
 does(
     i.Renew,

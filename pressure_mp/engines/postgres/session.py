@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from ...exceptions import BrokerUnavailable, NotDurable, PressureError
 from ...identity.client import client_id_bytes, ticket
 from ..blocking_coroutines import finish
-from ..contract.default_replies import default_reply
+from ..contract.default_replies import default_reply, reply_alone
 from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.replies import Later, NoTask
 from ..contract.requests import Request
@@ -139,6 +139,8 @@ class BaseSession(SessionDefaults):
         way = ways.get(type(request))
         if way is None:
             return default_reply(request)
+        if (found := reply_alone(request)) is not None:
+            return found
         asked = way.ask(request, self.binding.discipline)
         durability = self.binding.options.durability
         if durability is not None:
@@ -359,7 +361,7 @@ class BaseSession(SessionDefaults):
 
 
 #: The functions that give or take a place in line.
-_PLACED = frozenset(("put", "take", "take_with_hold", "prefetch", "join", "await", "take_notices"))
+_PLACED = frozenset(("put", "take", "take_with_hold", "join", "await", "take_notices"))
 #: The functions whose effect ``durability`` is for.
 _CONFIRMED = frozenset(("put", "close", "ack", "ack_many"))
 #: The functions that are tried for ``reconnect`` seconds, however short the caller would wait.

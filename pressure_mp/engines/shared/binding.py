@@ -13,12 +13,12 @@ from ..contract.contents import SweepContents
 from ..contract.items import (
     TAKE_ONE,
     Acknowledge,
-    EndReservation,
+    EndPrefetch,
     PeekItems,
+    Prefetch,
     Put,
     Renew,
     Requeue,
-    Reserve,
     Retire,
     SetAside,
     Take,
@@ -286,8 +286,8 @@ class SharedSession:
         if self._binding.problem and kind not in _BESIDE:
             self._binding.check(end)
             items = self._binding.items
-        if items is not None and kind is EndReservation:
-            reply = items.end_reservation(request)
+        if items is not None and kind is EndPrefetch:
+            reply = items.end_prefetch(request)
             if reply is not MOVE:
                 return reply
         if kind is TakeBack and type(request.call) is TakenHere:
@@ -309,7 +309,7 @@ class SharedSession:
                     return meanwhile.reply
         self._is_here = False
         was_moved = items is None or items.state == MOVED
-        if items is not None and kind is Reserve:
+        if items is not None and kind is Prefetch:
             items.ring.readers.discard(request.reader)
         reply = self._at_broker.call(self._binding.signed(request), end)
         changes = _BESIDE.get(kind) or _BEHIND.get(kind)
@@ -386,7 +386,7 @@ class SharedLoopSession:
 _HERE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]] = {
     Put: SharedItems.put,
     Take: SharedItems.take,
-    Reserve: SharedItems.reserve,
+    Prefetch: SharedItems.prefetch,
     CountDone: lambda items, request, session, end: items.count_done(),
     Join: lambda items, request, session, end: items.join(),
     Acknowledge: lambda items, request, session, end: items.acknowledge(request),
@@ -412,7 +412,7 @@ class Meanwhile(NamedTuple):
 _MEANWHILE: dict[type, Meanwhile] = {
     Put: Meanwhile(InUse("producer"), lambda request, end: _at_broker_until(end)),
     Take: Meanwhile(InUse("consumer"), lambda request, end: latest(request.waits, end)),
-    Reserve: Meanwhile(Outcome.SHARED, lambda request, end: end),
+    Prefetch: Meanwhile(Outcome.SHARED, lambda request, end: end),
 }
 
 

@@ -86,7 +86,7 @@ class HeldItems(Items):
 
     def requeue(self, request: Requeue) -> bool:
         """Do a :class:`Requeue`, of items in shared memory; returns whether they are there."""
-        owner, _, call, numbers = request
+        owner, _, call, numbers, _ = request
         return self.ring.taking.run(partial(self._requeue, owner, call, numbers))
 
     def _requeue(self, owner: str, call: int | None = None, numbers: Sequence[int] = ()) -> bool:

@@ -15,11 +15,10 @@ from ...identity.client import client_id_bytes, is_gone
 from ..contract.items import (
     MOST_ITEMS,
     Added,
-    EndReservation,
+    EndPrefetch,
     HandedOut,
+    Prefetch,
     Put,
-    Reserve,
-    Reserved,
     Take,
     Taken,
 )
@@ -190,12 +189,12 @@ class Items:
 
     # Reading ahead
 
-    def reserve(self, request: Reserve, taker: Taker, end: float | None) -> Any:
-        """Do a :class:`Reserve`; reserves nothing of a queue with a bound, for whose space other
-        clients may wait."""
-        return self.ring.taking.run(partial(self._reserve, request))
+    def prefetch(self, request: Prefetch, taker: Taker, end: float | None) -> Any:
+        """Reserve items; none of a queue with a bound, for whose space other clients may wait.
+        Items are taken ahead only at the broker."""
+        return self.ring.taking.run(partial(self._reserve, request)) if request.alone else MOVE
 
-    def _reserve(self, request: Reserve) -> Any:
+    def _reserve(self, request: Prefetch) -> Any:
         ring, (reader, call, handed, kept, limit, *_) = self.ring, request
         if not self.are_here:
             return MOVE if not kept else Outcome.SHARED
@@ -220,17 +219,17 @@ class Items:
             ring.go_on_reading(until)
         elif reading is not None:
             ring.end_reading(handed)
-        return Reserved(items)
+        return Taken(items) if items or not limit else NoItem()
 
-    def end_reservation(self, request: EndReservation) -> Any:
-        """Do an :class:`EndReservation`, also after the items were moved: reservations in shared
-        memory are known only there."""
+    def end_prefetch(self, request: EndPrefetch) -> Any:
+        """End a reservation, also after the items were moved: reservations in shared memory are
+        known only there."""
         if request.reader not in self.ring.readers:
             return MOVE
         return self.ring.taking.run(partial(self._end_reservation, request))
 
-    def _end_reservation(self, request: EndReservation) -> HandedOut:
-        reader, call, handed = request
+    def _end_reservation(self, request: EndPrefetch) -> HandedOut:
+        reader, call, handed, _ = request
         self.ring.ended_calls[reader] = call
         reading = self.ring.reading
         if reading is not None and reading.reader == reader:

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from oracle import clients
+from pressure_mp.engines.contract.items import EndPrefetch, Prefetch, PrefetchReply, Taken
 from pressure_mp.operations.deliveries import Delivery, DeliveryOperations
+
+#: The requests of a reader that reserves items.
+alone, end_alone = partial(Prefetch, alone=True), partial(EndPrefetch, alone=True)
+
+
+@dataclass
+class Ahead:
+    """What a reader has fetched: its last call, how many it handed out in all, and how many it did
+    not."""
+
+    call: int = 0
+    handed: int = 0
+    left: int = 0
+
+    def hand_out(self, number: int) -> None:
+        self.handed += number
+        self.left -= number
 
 
 class Broker(clients.Client):
@@ -19,12 +39,27 @@ class Broker(clients.Client):
         self.operations: DeliveryOperations = DeliveryOperations(name, "fifo")
         self.size = size
         self.calls = 0
+        self.ahead: dict[str, Ahead] = {}
 
-    def fetch(
-        self, reader: str, number: int = 1000, block: bool = False, eof: bool = False
-    ) -> list[bytes] | None:
+    def prefetch(
+        self, reader: str, number: int = 1000, kept: int = 0, eof: bool = False
+    ) -> PrefetchReply:
+        """Hand out all but the last items, and fetch ``number`` behind these."""
+        ahead = self.ahead.setdefault(reader, Ahead())
         self.calls += 1
-        return self.run(self.operations.prefetch(reader, self.calls, number, block, None, eof))
+        ahead.hand_out(ahead.left - kept)
+        ahead.call = self.calls
+        asking = Prefetch(reader, ahead.call, ahead.handed, kept, number, eof)
+        reply: PrefetchReply = self.run(self.operations.prefetch(asking))
+        if isinstance(reply, Taken):
+            ahead.left += len(reply.items)
+        return reply
+
+    def fetch(self, reader: str, number: int = 1000, kept: int = 0) -> list[bytes]:
+        """The items of :meth:`prefetch`."""
+        reply = self.prefetch(reader, number, kept)
+        assert isinstance(reply, Taken), reply
+        return reply.items
 
     def take(self, owner: str, number: int = 1, **more: Any) -> list[Delivery]:
         self.calls += 1
@@ -32,11 +67,22 @@ class Broker(clients.Client):
             self.operations.take_many(owner, self.calls, 0, number, False, None, **more)
         )
 
-    def handed(self, reader: str, call: int, number: int) -> bool:
-        return self.run(self.operations.handed(reader, call, number))
+    def handed(self, reader: str, number: int) -> bool:
+        """Hand out so many more, and tell; whether the reader still has its items."""
+        ahead = self.ahead.setdefault(reader, Ahead())
+        ahead.hand_out(number)
+        telling = Prefetch(reader, ahead.call, ahead.handed, 0, 0)
+        return bool(self.run(self.operations.prefetch(telling)) == Taken([]))
 
-    def put_back(self, reader: str, call: int, number: int) -> bool:
-        return self.run(self.operations.put_back(reader, call, number))
+    def put_back(self, reader: str, number: int = 0, more_calls: int = 0) -> int:
+        """Hand out so many more, and end; how many count in all. The reader made more calls that
+        were not done yet."""
+        ahead = self.ahead.setdefault(reader, Ahead())
+        ahead.hand_out(number)
+        ahead.left = 0
+        ahead.call += more_calls
+        self.calls = max(self.calls, ahead.call)
+        return self.run(self.operations.end_prefetch(EndPrefetch(reader, ahead.call, ahead.handed)))
 
     def requeue(self, owner: str, **which: Any) -> bool:
         return self.run(self.operations.requeue(owner, **which))

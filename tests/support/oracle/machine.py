@@ -13,6 +13,7 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from oracle.delivery_clients import Ahead
 from oracle.replies import plain
 from oracle.steps import Client, Pair, call_once, is_later
 from pressure_mp.encoding import sort_keys
@@ -24,8 +25,8 @@ from pressure_mp.engines.contract.items import (
     Acknowledge,
     Added,
     DropRejected,
+    EndPrefetch,
     GetRejected,
-    HandOut,
     Hold,
     PeekItems,
     PeekPlaced,
@@ -72,9 +73,8 @@ OWNERS = "AB"
 clients = st.integers(0, CLIENTS - 1)
 bounds = st.integers(0, 3)
 owners = st.sampled_from(OWNERS)
-readers = st.sampled_from(["A#1", "A#2", "B#1"])
-#: Whether what is left goes back, and whether nobody heard of it.
-ends = st.sampled_from([(False, False), (True, False), (True, True)])
+READERS = ["A#1", "A#2", "B#1"]
+readers = st.sampled_from(READERS)
 may_be_reader = st.sampled_from(["", "A#1", "B#1"])
 rarely = st.integers(0, 3).map(lambda number: number == 0)
 _DRAWN_KEYS = {
@@ -119,8 +119,7 @@ class Oracle(RuleBasedStateMachine):
         self.got: list[bytes] = []
         #: Owner, the numbers on both, and the item, of those that were taken.
         self.in_flight: list[tuple[str, tuple[int, int], bytes]] = []
-        #: Of each reader, the last call that took items, and how many.
-        self.prefetched: dict[str, tuple[int, int]] = {}
+        self.ahead = {reader: Ahead() for reader in READERS}
 
     # What the rules are made of
 
@@ -171,9 +170,7 @@ class Oracle(RuleBasedStateMachine):
 
     def has_items_for_all(self, pair: Pair) -> bool:
         """Whether it waits for an item, and all who do could have one."""
-        takers = [
-            other for other in self.waiting.values() if isinstance(other.request, Take | Prefetch)
-        ]
+        takers = [other for other in self.waiting.values() if isinstance(other.request, Take)]
         return pair in takers and getattr(self.stats(), "length", 0) >= len(takers)
 
     def new_item(self) -> bytes:
@@ -200,16 +197,6 @@ class Oracle(RuleBasedStateMachine):
             if isinstance(mine, Taken):
                 numbers = zip(mine.numbers, theirs.numbers, strict=True)
                 self.in_flight += zip([owner] * len(mine.items), numbers, mine.items, strict=True)
-
-        return note
-
-    def note_prefetched(self, reader: str, call: int) -> Callable[[Any, Any], None]:
-        """A reader may have prefetched items; what it had before it has no more."""
-
-        def note(mine: Any, theirs: Any) -> None:
-            self.prefetched.pop(reader, None)
-            if isinstance(mine, Taken):
-                self.prefetched[reader] = call, len(mine.items)
 
         return note
 
@@ -285,20 +272,42 @@ class Oracle(RuleBasedStateMachine):
         self.note_deliveries(owner)(*replies)
 
     @precondition(in_fifo)
-    @rule(client=clients, reader=readers, limit=st.integers(1, 4), until_ended=st.booleans())
-    def prefetch_now(self, client: int, reader: str, limit: int, until_ended: bool) -> None:
-        call = self.next_call()
-        replies = self.ask(client, Prefetch(reader, call, limit, until_ended, waits=False))
-        self.note_prefetched(reader, call)(*replies)
-
-    @precondition(lambda self: self.prefetched)
-    @rule(client=clients, part=st.integers(0, 4), ends=ends, data=st.data())
-    def hand_out(
-        self, client: int, part: int, ends: tuple[bool, bool], data: st.DataObject
+    @rule(
+        client=clients,
+        reader=readers,
+        limit=st.integers(1, 4),
+        kept=st.integers(0, 4),
+        strange=rarely,
+        until_ended=st.booleans(),
+    )
+    def prefetch(
+        self, client: int, reader: str, limit: int, kept: int, strange: bool, until_ended: bool
     ) -> None:
-        reader, (call, number) = data.draw(st.sampled_from(sorted(self.prefetched.items())))
-        del self.prefetched[reader]
-        self.ask(client, HandOut(reader, call, min(part, number), *ends))
+        """A reader that is strange says that it keeps what it does not have."""
+        ahead = self.ahead[reader]
+        kept = kept if strange else min(kept, ahead.left)
+        ahead.call = self.next_call()
+        ahead.hand_out(max(ahead.left - kept, 0))
+        asking = Prefetch(reader, ahead.call, ahead.handed, kept, limit, until_ended)
+        reply, _ = self.ask(client, asking)
+        if isinstance(reply, Taken):
+            ahead.left += len(reply.items)
+
+    @precondition(in_fifo)
+    @rule(client=clients, reader=readers, part=st.integers(0, 4), strange=rarely)
+    def tell(self, client: int, reader: str, part: int, strange: bool) -> None:
+        ahead = self.ahead[reader]
+        ahead.hand_out(part if strange else min(part, ahead.left))
+        self.ask(client, Prefetch(reader, ahead.call, ahead.handed, 0, 0))
+
+    @precondition(in_fifo)
+    @rule(client=clients, reader=readers, part=st.integers(0, 4), is_heard=st.booleans())
+    def end_prefetch(self, client: int, reader: str, part: int, is_heard: bool) -> None:
+        ahead = self.ahead[reader]
+        ahead.hand_out(min(part, ahead.left))
+        ahead.call = ahead.call if is_heard else self.next_call()
+        self.ask(client, EndPrefetch(reader, ahead.call, ahead.handed))
+        ahead.left = 0
 
     @precondition(lambda self: self.in_flight)
     @rule(client=clients, owner=owners, own=st.booleans(), data=st.data())
@@ -323,9 +332,11 @@ class Oracle(RuleBasedStateMachine):
         self.ask(client, SetAside(self.got.pop()))
 
     @precondition(in_fifo)
-    @rule(client=clients, owner=owners)
-    def requeue(self, client: int, owner: str) -> None:
-        self.ask(client, Requeue(owner))
+    @rule(client=clients, owner=owners, part=st.integers(0, 2))
+    def requeue(self, client: int, owner: str, part: int = 0) -> None:
+        """Perhaps of readers that are seen to have handed out more than they told."""
+        handed = [(reader, ahead.handed + part) for reader, ahead in self.ahead.items()]
+        self.ask(client, Requeue(owner, handed=handed if part else ()))
 
     @precondition(lambda self: in_fifo(self) and self.calls)
     @rule(client=clients, owner=owners, data=st.data())
@@ -440,7 +451,7 @@ class Oracle(RuleBasedStateMachine):
         self.dropped = False
         self.got.clear()
         self.in_flight.clear()
-        self.prefetched.clear()
+        self.ahead = {reader: Ahead() for reader in READERS}
         for number, pair in sorted(self.waiting.items()):
             self.go_on(number, pair)
         assert not self.waiting
@@ -462,13 +473,6 @@ class Oracle(RuleBasedStateMachine):
     def take_and_wait(self, client: int, owner: str, limit: int, until_ended: bool) -> None:
         hold = Hold(owner, self.next_call(), 2)
         self.begin(client, Take(limit, hold, until_ended), self.note_deliveries(owner))
-
-    @precondition(lambda self: in_fifo(self) and len(self.waiting) < CLIENTS)
-    @rule(client=clients, limit=st.integers(1, 2))
-    def prefetch_and_wait(self, client: int, limit: int) -> None:
-        call = self.next_call()
-        reader = f"A#{call + 2}"  # who has no other call
-        self.begin(client, Prefetch(reader, call, limit), self.note_prefetched(reader, call))
 
     @precondition(lambda self: len(self.waiting) < CLIENTS)
     @rule(client=clients)

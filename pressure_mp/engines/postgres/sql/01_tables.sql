@@ -112,8 +112,9 @@ CREATE TABLE pressure_mp.deliveries (
     PRIMARY KEY (queue, number)
 );
 
--- Handles that prefetch: the last call, the items that it took, and how many of these were handed
--- out.
+-- Handles that prefetch: the last call, 0 if there was none; the items that the handle is not known
+-- to have handed out, and how many it is known to have handed out in all; and until when it counts
+-- as a consumer, 0 when it has no items, and that call does nothing any more.
 CREATE TABLE pressure_mp.readers (
     queue bigint NOT NULL,
     reader text NOT NULL,

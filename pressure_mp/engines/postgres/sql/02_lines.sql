@@ -239,7 +239,7 @@ BEGIN
             WHERE d.queue = q.id AND d.owner <> a_owner AND NOT d.passed)
         OR EXISTS (SELECT FROM pressure_mp.readers r
             WHERE r.queue = q.id AND pressure_mp.owner_of(r.reader) <> a_owner
-                AND cardinality(r.entries) > r.handed)
+                AND cardinality(r.entries) > 0)
     );
 END $$;
 
@@ -247,10 +247,4 @@ END $$;
 CREATE OR REPLACE FUNCTION pressure_mp.owner_of(a_reader text)
 RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT regexp_replace(a_reader, '#[^#]*$', '')
-$$;
-
--- Return the common part of the names of one handle's readers.
-CREATE OR REPLACE FUNCTION pressure_mp.handle_of(a_reader text)
-RETURNS text LANGUAGE sql IMMUTABLE AS $$
-    SELECT regexp_replace(a_reader, '[.]2$', '')
 $$;

@@ -141,10 +141,9 @@ CREATE OR REPLACE FUNCTION pressure_mp.fair_share(q pressure_mp.queues, c pressu
     a_reader text)
 RETURNS bigint LANGUAGE sql VOLATILE AS $$
     SELECT greatest(q.length / (1 + pressure_mp.count_others(c, 'c')
-            + count(DISTINCT pressure_mp.handle_of(r.reader))), 1)
+            + count(*)), 1)
         FROM pressure_mp.readers r
-        WHERE r.queue = q.id AND pressure_mp.handle_of(r.reader) <> pressure_mp.handle_of(a_reader)
-            AND r.until >= pressure_mp.clock()
+        WHERE r.queue = q.id AND r.reader <> a_reader AND r.until >= pressure_mp.clock()
 $$;
 
 -- Remove the next item, and the items that one call may take together with it. An item whose

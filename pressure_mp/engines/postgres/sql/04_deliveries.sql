@@ -85,9 +85,8 @@ DECLARE
 BEGIN
     IF a_reader IS NOT NULL THEN
         most := least(most, pressure_mp.fair_share(q, c, a_reader));
-        -- Items that it prefetched, and is not known to have handed out, may still be requeued.
         counts := NOT EXISTS (SELECT FROM pressure_mp.readers r WHERE r.queue = q.id
-            AND r.reader = a_reader AND cardinality(r.entries) > r.handed);
+            AND r.reader = a_reader AND r.call > 0);
         IF counts THEN
             DELETE FROM pressure_mp.readers r WHERE r.queue = q.id AND r.reader = a_reader;
         END IF;
@@ -108,61 +107,108 @@ BEGIN
     END IF;
     IF counts THEN
         INSERT INTO pressure_mp.readers
-            VALUES (q.id, a_reader, a_call, '{}', 0, pressure_mp.clock() + c.lease);
+            VALUES (q.id, a_reader, 0, '{}', 0, pressure_mp.clock() + c.lease);
     END IF;
     RETURN pressure_mp.told('taken', (SELECT jsonb_agg(e.number) FROM unnest(taken) e),
         pressure_mp.items_of(taken), NULL);
 END $$;
 
+-- Take items before they are needed, behind those that the reader keeps; or note how many it handed
+-- out.
 CREATE OR REPLACE FUNCTION pressure_mp.prefetch(q pressure_mp.queues, c pressure_mp.caller,
     args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_reader text := args->>'reader';
     a_owner text := pressure_mp.owner_of(a_reader);
-    most bigint := least((args->>'limit')::bigint, pressure_mp.fair_share(q, c, a_reader));
+    a_call bigint := (args->>'call')::bigint;
+    a_handed bigint := (args->>'handed')::bigint;
+    kept integer := (args->>'kept')::integer;
+    most bigint := (args->>'limit')::bigint;
+    moment bigint := pressure_mp.clock();
+    r pressure_mp.readers := pressure_mp.find_reader(q.id, a_reader);
     status text;
     taken pressure_mp.items[];
     token text;
 BEGIN
-    DELETE FROM pressure_mp.readers r WHERE r.queue = q.id AND r.reader = a_reader;
+    IF most = 0 THEN
+        IF r.call <> a_call OR r.until = 0 OR a_handed - r.handed > cardinality(r.entries) THEN
+            RETURN pressure_mp.said('late');
+        END IF;
+        UPDATE pressure_mp.readers v SET until = moment + c.lease,
+                handed = greatest(a_handed, v.handed),
+                entries = v.entries[greatest(a_handed - v.handed, 0) + 1:]
+            WHERE v.queue = q.id AND v.reader = a_reader;
+        RETURN pressure_mp.told('taken', NULL, '{}', NULL);
+    END IF;
+    IF a_call <= r.call OR kept > cardinality(r.entries) THEN
+        RETURN pressure_mp.said('late');
+    END IF;
+    r.entries := r.entries[cardinality(r.entries) - kept + 1:];
     status := pressure_mp.refusal(q, c, args, a_owner, 1);
+    IF status IS NULL THEN
+        SELECT i.token INTO token FROM pressure_mp.items i
+            WHERE i.queue = q.id AND (i.rank, i.position) > (q.head_rank, q.head_position)
+            ORDER BY i.rank, i.position LIMIT 1;
+        status := CASE WHEN token <> '' THEN 'next_is_large' END;
+    END IF;
     IF status IS NOT NULL THEN
+        UPDATE pressure_mp.readers v SET call = a_call, entries = r.entries, handed = a_handed,
+                until = CASE WHEN kept > 0 THEN moment + c.lease ELSE 0 END
+            WHERE v.queue = q.id AND v.reader = a_reader AND r.call > 0;
         RETURN pressure_mp.said(status);
     END IF;
-    SELECT i.token INTO token FROM pressure_mp.items i
-        WHERE i.queue = q.id AND (i.rank, i.position) > (q.head_rank, q.head_position)
-        ORDER BY i.rank, i.position LIMIT 1;
-    IF token <> '' THEN
-        RETURN pressure_mp.said('next_is_large');
-    END IF;
+    most := least(most, pressure_mp.fair_share(q, c, a_reader));
     taken := pressure_mp.depart(q, c, pressure_mp.remove_some(q, c, most), a_owner);
-    INSERT INTO pressure_mp.readers VALUES (q.id, a_reader, (args->>'call')::bigint, taken, 0,
-        pressure_mp.clock() + c.lease);
+    INSERT INTO pressure_mp.readers
+        VALUES (q.id, a_reader, a_call, r.entries || taken, a_handed, moment + c.lease)
+        ON CONFLICT (queue, reader) DO UPDATE SET call = excluded.call,
+            entries = excluded.entries, handed = excluded.handed, until = excluded.until;
     RETURN pressure_mp.told('taken', NULL, pressure_mp.items_of(taken), NULL);
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.hand_out(q pressure_mp.queues, c pressure_mp.caller,
+CREATE OR REPLACE FUNCTION pressure_mp.find_reader(a_queue bigint, a_reader text)
+RETURNS pressure_mp.readers LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    r pressure_mp.readers;
+BEGIN
+    SELECT * INTO r FROM pressure_mp.readers v WHERE v.queue = a_queue AND v.reader = a_reader;
+    IF NOT FOUND THEN
+        r := ROW(a_queue, a_reader, 0, '{}', 0, 0);
+    END IF;
+    RETURN r;
+END $$;
+
+-- Note that a reader handed out so many items in all, and has no others any more.
+CREATE OR REPLACE FUNCTION pressure_mp.end_reader(r pressure_mp.readers, a_handed bigint)
+RETURNS pressure_mp.readers LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    r.handed := greatest(r.handed, least(a_handed, r.handed + cardinality(r.entries)));
+    r.entries := '{}';
+    r.until := 0;
+    RETURN r;
+END $$;
+
+-- Requeue the items that a reader does not hand out. A record of its last call stays until its
+-- owner's lease has ended, and its items are requeued.
+CREATE OR REPLACE FUNCTION pressure_mp.end_prefetch(q pressure_mp.queues, c pressure_mp.caller,
     args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    a_number bigint := (args->>'number')::bigint;
-    r pressure_mp.readers;
+    before pressure_mp.readers := pressure_mp.find_reader(q.id, args->>'reader');
+    r pressure_mp.readers := pressure_mp.end_reader(before, (args->>'handed')::bigint);
+    a_owner text := pressure_mp.owner_of(r.reader);
 BEGIN
-    SELECT * INTO r FROM pressure_mp.readers v
-        WHERE v.queue = q.id AND v.reader = args->>'reader';
-    IF NOT FOUND OR r.call <> (args->>'call')::bigint THEN
-        RETURN pressure_mp.said('late');
+    r.call := greatest(r.call, (args->>'call')::bigint);
+    DELETE FROM pressure_mp.readers v WHERE v.queue = q.id AND v.reader = r.reader;
+    INSERT INTO pressure_mp.readers SELECT (r).*;
+    IF before.call = 0 AND NOT EXISTS (SELECT FROM pressure_mp.leases l
+        WHERE l.queue = q.id AND l.role = 'c' AND l.owner = a_owner)
+    THEN
+        PERFORM pressure_mp.set_lease(q.id, 'c', a_owner, pressure_mp.clock() + c.lease);
     END IF;
-    IF args ? 'ends' THEN
-        DELETE FROM pressure_mp.readers v WHERE v.queue = q.id AND v.reader = r.reader;
-        PERFORM pressure_mp.put_back(q, r.entries[a_number + 1:]);
-    ELSE
-        UPDATE pressure_mp.readers v SET handed = greatest(a_number, v.handed),
-                until = pressure_mp.clock() + c.lease
-            WHERE v.queue = q.id AND v.reader = r.reader;
-    END IF;
-    RETURN pressure_mp.said('done');
+    PERFORM pressure_mp.put_back(q, before.entries[r.handed - before.handed + 1:]);
+    RETURN pressure_mp.said('number', to_jsonb(r.handed));
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.acknowledge(q pressure_mp.queues, args jsonb)
@@ -232,7 +278,8 @@ BEGIN
 END $$;
 
 -- Requeue the items that an owner has in flight, or some of them.
-CREATE OR REPLACE FUNCTION pressure_mp.requeue(q pressure_mp.queues, args jsonb)
+CREATE OR REPLACE FUNCTION pressure_mp.requeue(q pressure_mp.queues, c pressure_mp.caller,
+    args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_owner text := args->>'owner';
@@ -240,6 +287,8 @@ DECLARE
     d pressure_mp.deliveries;
     entry pressure_mp.items;
     back pressure_mp.items[] := '{}';
+    before pressure_mp.readers;
+    r pressure_mp.readers;
 BEGIN
     IF args ? 'seen' AND NOT EXISTS (SELECT FROM pressure_mp.leases l WHERE l.queue = q.id
         AND l.role = 'c' AND l.owner = a_owner AND l.until = (args->>'seen')::bigint)
@@ -283,17 +332,20 @@ BEGIN
         PERFORM pressure_mp.count_one(q.id, 'T-R', cardinality(back));
     END IF;
     IF whole THEN
-        FOR entry IN
-            WITH gone AS (
-                DELETE FROM pressure_mp.readers r WHERE r.queue = q.id
-                    AND pressure_mp.owner_of(r.reader) = a_owner RETURNING r.entries, r.handed
-            )
-            SELECT e.* FROM gone g, unnest(g.entries[g.handed + 1:]) e
-        LOOP
-            back := back || entry;
-        END LOOP;
         DELETE FROM pressure_mp.leases l
             WHERE l.queue = q.id AND l.role = 'c' AND l.owner = a_owner;
+        FOR before IN
+            DELETE FROM pressure_mp.readers v WHERE v.queue = q.id
+                AND pressure_mp.owner_of(v.reader) = a_owner RETURNING *
+        LOOP
+            r := pressure_mp.end_reader(before,
+                coalesce((args->'handed'->>before.reader)::bigint, 0));
+            back := back || before.entries[r.handed - before.handed + 1:];
+            -- It can ask for another lease how many items count as handed out.
+            CONTINUE WHEN before.until = 0 OR before.call = 0;
+            INSERT INTO pressure_mp.readers SELECT (r).*;
+            PERFORM pressure_mp.set_lease(q.id, 'c', a_owner, pressure_mp.clock() + c.lease);
+        END LOOP;
     END IF;
     PERFORM pressure_mp.put_back(q, back);
     RETURN pressure_mp.said('done');

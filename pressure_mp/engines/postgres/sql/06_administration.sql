@@ -118,7 +118,7 @@ BEGIN
         'rejected', (SELECT count(*) FROM pressure_mp.rejected r WHERE r.queue = q.id),
         'in_flight', (SELECT count(*) FROM pressure_mp.deliveries d
                 WHERE d.queue = q.id AND NOT d.passed)
-            + (SELECT coalesce(sum(greatest(cardinality(r.entries) - r.handed, 0)), 0)
+            + (SELECT coalesce(sum(cardinality(r.entries)), 0)
                 FROM pressure_mp.readers r WHERE r.queue = q.id)));
 END $$;
 

@@ -145,11 +145,11 @@ BEGIN
     ELSE
         r := pressure_mp.do_items(q, c, a_op, args, a_items, a_keys, a_lane);
     END IF;
-    IF a_op IN ('put', 'take', 'take_with_hold', 'prefetch', 'join') THEN
+    IF a_op IN ('put', 'take', 'take_with_hold', 'join') THEN
         a_line := CASE a_op WHEN 'put' THEN 'p' WHEN 'join' THEN 'j' ELSE 'c' END;
         IF r.status IN ('no_space', 'no_item', 'unfinished') AND args ? 'waits' THEN
             PERFORM pressure_mp.stand(c, a_line, args ? 'until_ended',
-                coalesce(args->>'owner', pressure_mp.owner_of(args->>'reader')), '');
+                args->>'owner', '');
             IF a_line <> 'j' AND (pressure_mp.first_place(a_slot, a_line)).session = a_session THEN
                 UPDATE pressure_mp.queues v
                     SET version = v.version + 1,
@@ -197,8 +197,8 @@ BEGIN
         RETURN pressure_mp.take_with_hold(q, c, args);
     WHEN 'prefetch' THEN
         RETURN pressure_mp.prefetch(q, c, args);
-    WHEN 'hand_out' THEN
-        RETURN pressure_mp.hand_out(q, c, args);
+    WHEN 'end_prefetch' THEN
+        RETURN pressure_mp.end_prefetch(q, c, args);
     WHEN 'acknowledge' THEN
         RETURN pressure_mp.acknowledge(q, args);
     WHEN 'count_done' THEN
@@ -215,7 +215,7 @@ BEGIN
     WHEN 'set_aside' THEN
         RETURN pressure_mp.set_aside(q, args, a_items[1]);
     WHEN 'requeue' THEN
-        RETURN pressure_mp.requeue(q, args);
+        RETURN pressure_mp.requeue(q, c, args);
     WHEN 'renew' THEN
         RETURN pressure_mp.renew(q, c, args);
     WHEN 'retire' THEN

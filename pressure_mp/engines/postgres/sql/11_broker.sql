@@ -14,7 +14,7 @@ RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
         'consumed', q.consumed_messages,
         'in_flight', (SELECT count(*) FROM pressure_mp.deliveries d
                 WHERE d.queue = q.id AND NOT d.passed)
-            + (SELECT coalesce(sum(greatest(cardinality(r.entries) - r.handed, 0)), 0)
+            + (SELECT coalesce(sum(cardinality(r.entries)), 0)
                 FROM pressure_mp.readers r WHERE r.queue = q.id),
         'rejected', (SELECT count(*) FROM pressure_mp.rejected r WHERE r.queue = q.id),
         'putting', (SELECT count(*) FROM pressure_mp.waiting w WHERE w.slot = q.slot

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ....identity.client import client_id, client_id_bytes, process_prefix, ticket
+from ....identity.client import client_id, client_id_bytes, process_prefix
 from ...contract import items
 from ...contract.items import MOST_BYTES, MOST_ITEMS, TAKE_ONE
 from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
@@ -13,7 +13,7 @@ from ..binding import RedisBinding
 from ..caller import Caller
 from ..implementations import does
 from ..keys import FIFO
-from ..one_script import FirstScript, OneScript, PlainRead
+from ..one_script import FirstScript, PlainRead
 from ..packing import pack_command
 from ..role_checks import note_renewal
 from ..roles import finish_check, wake
@@ -22,11 +22,9 @@ from ..statuses import (
     DECLINED,
     DONE,
     EMPTY,
-    FIRST,
     FULL,
     LARGE,
     MISSING,
-    NOW,
     TAKEN,
     UNORDERED,
     Reply,
@@ -148,41 +146,6 @@ def _not_taken(reply: Reply) -> NoItem | InUse | Closed | Ended | Missing:
     return found
 
 
-def _prefetch_now(
-    binding: RedisBinding, request: items.Prefetch
-) -> tuple[str, tuple[Any, ...]] | None:
-    """Use one script for a request that does not wait."""
-    if request.waits:
-        return None
-    own = (client_id_bytes(), ticket(), NOW, FIRST, binding.options.lease)
-    return "prefetch", (*_prefetch_args(request), *own)
-
-
-def _prefetch_args(request: items.Prefetch) -> tuple[Any, ...]:
-    reader, call, limit, until_ended, _ = request
-    return reader, call, min(limit, MOST_ITEMS), MOST_BYTES, int(until_ended)
-
-
-def _prefetched(request: items.Prefetch, reply: Reply) -> items.PrefetchReply | None:
-    return None if reply[0] == BUSY else _read_prefetch(reply)
-
-
-def _read_prefetch(reply: Reply) -> items.PrefetchReply:
-    if reply[0] == DONE:
-        return items.Taken(reply[1])
-    return items.NextIsLarge() if reply[0] == LARGE else _not_taken(reply)
-
-
-async def _prefetch(
-    caller: Caller, request: items.Prefetch, end: float | None, said: Reply | None
-) -> items.PrefetchReply:
-    reply = await turns(caller).call("prefetch", _prefetch_args(request), request.waits, end)
-    return _read_prefetch(reply)
-
-
-does(items.Prefetch)(FirstScript(_prefetch_now, _prefetched, _prefetch))
-
-
 @does(items.TakeBack)
 async def take_back(
     caller: Caller, request: items.TakeBack, end: float | None
@@ -195,63 +158,68 @@ async def take_back(
     return found
 
 
-@does(items.HandOut)
-async def hand_out(caller: Caller, request: items.HandOut, end: float | None) -> items.HandOutReply:
-    reader, call, number, ends, unheard = request
-    if ends:
-        reply = await caller.script("put_back", (reader, call, number, int(unheard)), end)
-    else:
-        lease = caller.binding.options.lease
-        reply = await caller.script("note_handed", (reader, call, number, lease), end)
-    found: items.HandOutReply = outcome(reply)
-    return found
-
-
-def _drain(binding: RedisBinding, request: items.Reserve) -> tuple[str, tuple[Any, ...]] | None:
-    """Use the fast path for a reader that handed out all of its items, and otherwise the full
-    script."""
-    reader, call, handed, kept, limit, whole = request[:6]
+def _begin(binding: RedisBinding, request: items.Prefetch) -> tuple[str, tuple[Any, ...]] | None:
+    """Use the fast path for a reader that reserves, and handed out all of its items; otherwise the
+    full script."""
+    reader, call, handed, kept, limit, until_ended, alone, whole = request[:8]
+    lease = binding.options.lease
+    if not (alone or limit):
+        return "note_handed", (reader, call, handed, lease)
+    number = min(limit, MOST_ITEMS)
+    if not alone:
+        own = (int(until_ended), client_id_bytes(), lease)
+        return "prefetch", (reader, call, handed, kept, number, MOST_BYTES, *own)
     if not (whole and limit) or kept:
         return "reserve", _reserve_args(binding, request)
     if not binding.reserve_bounded.is_open:
         return None
-    own = (client_id_bytes(), process_prefix(), binding.options.lease)
-    return "reserve_bounded", (reader, call, handed, min(limit, MOST_ITEMS), MOST_BYTES, *own)
+    own_ids = (client_id_bytes(), process_prefix(), lease)
+    return "reserve_bounded", (reader, call, handed, number, MOST_BYTES, *own_ids)
 
 
-def _reserve_args(binding: RedisBinding, request: items.Reserve) -> tuple[Any, ...]:
-    reader, call, handed, kept, limit, whole = request[:6]
+def _reserve_args(binding: RedisBinding, request: items.Prefetch) -> tuple[Any, ...]:
+    reader, call, handed, kept, limit, _, _, whole = request[:8]
     own = (process_prefix(), client_id(), binding.options.lease)
     return (reader, call, handed, kept, min(limit, MOST_ITEMS), MOST_BYTES, *own, int(whole))
 
 
-def _reserved(request: items.Reserve, reply: Reply) -> items.ReserveReply | None:
+def _prefetched(request: items.Prefetch, reply: Reply) -> items.PrefetchReply | None:
     if reply[0] == DONE:
-        return items.Reserved(reply[1])
+        return _taken_ahead(request, reply[1] if len(reply) > 1 else [])
     if reply[0] == DECLINED:
         return None
-    found: items.ReserveReply = outcome(reply)
+    if reply[0] == LARGE:
+        return items.NextIsLarge()
+    if reply[0] in (EMPTY, BUSY):
+        return _not_taken(reply)
+    found: items.PrefetchReply = outcome(reply)
     return found
 
 
-async def _reserve(
-    caller: Caller, request: items.Reserve, end: float | None, said: Reply | None
-) -> items.ReserveReply:
+def _taken_ahead(request: items.Prefetch, found: list[bytes]) -> items.Taken | NoItem:
+    return items.Taken(found) if found or not request.limit else NoItem()
+
+
+async def _prefetch(
+    caller: Caller, request: items.Prefetch, end: float | None, said: Reply | None
+) -> items.PrefetchReply:
+    """Reserve items by the full script."""
     binding = caller.binding
-    found = _reserved(request, await caller.script("reserve", _reserve_args(binding, request), end))
+    reply = await caller.script("reserve", _reserve_args(binding, request), end)
+    found = _prefetched(request, reply)
     assert found is not None  # it is never declined
     if said is not None:
         binding.reserve_bounded.close()
     else:
-        binding.reserve_bounded.note(type(found) is items.Reserved)
+        binding.reserve_bounded.note(reply[0] == DONE)
     return found
 
 
-def _read_plainly(binding: RedisBinding, request: items.Reserve) -> PlainRead | None:
+def _read_plainly(binding: RedisBinding, request: items.Prefetch) -> PlainRead | None:
     """Read the next items of a reader that goes on by a plain command: items that a script returns
     take twice the server's time."""
-    reader, call, handed, kept, limit, whole, out, size = request
-    if whole or not (limit and out and size) or not binding.reserve_unbounded.is_due():
+    reader, call, handed, kept, limit, _, alone, whole, out, size = request
+    if not alone or whole or not (limit and out and size) or not binding.reserve_unbounded.is_due():
         return None
     seen = out + kept
     last = seen + max(1, min(limit, MOST_ITEMS, MOST_BYTES * out // size))
@@ -263,8 +231,8 @@ def _read_plainly(binding: RedisBinding, request: items.Reserve) -> PlainRead | 
 
 
 def _read_on(
-    binding: RedisBinding, request: items.Reserve, found: Any, reply: Reply
-) -> items.Reserved | None:
+    binding: RedisBinding, request: items.Prefetch, found: Any, reply: Reply
+) -> items.Taken | NoItem | None:
     """Return the items that were read, oldest first. They do not count if the script declined, nor
     if none was read and items have come since."""
     if reply[0] != DONE or type(found) is not list:
@@ -273,19 +241,23 @@ def _read_on(
     if not found and reply[1] != b"0":
         return None
     found.reverse()
-    return items.Reserved(found)
+    return _taken_ahead(request, found)
 
 
-does(items.Reserve)(FirstScript(_drain, _reserved, _reserve, _read_plainly, _read_on))
+does(items.Prefetch)(FirstScript(_begin, _prefetched, _prefetch, _read_plainly, _read_on))
 
 
-def _end_args(binding: RedisBinding, request: items.EndReservation) -> tuple[Any, ...]:
-    return (*request, "reader", client_id())
-
-
-does(items.EndReservation)(
-    OneScript("end_reservation", _end_args, lambda request, reply: items.HandedOut(int(reply[1])))
-)
+@does(items.EndPrefetch)
+async def end_prefetch(
+    caller: Caller, request: items.EndPrefetch, end: float | None
+) -> items.EndPrefetchReply:
+    reader, call, handed, alone = request
+    args: tuple[Any, ...] = (reader, call, handed)
+    if alone:
+        reply = await caller.script("end_reservation", (*args, "reader", client_id()), end)
+    else:
+        reply = await caller.script("end_prefetch", (*args, caller.binding.options.lease), end)
+    return items.HandedOut(int(reply[1]))
 
 
 @does(items.Acknowledge)
@@ -358,10 +330,12 @@ async def peek_placed(
 
 @does(items.Requeue)
 async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> items.RequeueReply:
-    owner, seen, call, numbers = request
+    owner, seen, call, numbers, handed = request
     which = ("" if seen is None else seen, "" if call is None else call)
-    args = (owner, *which, len(numbers), *numbers)
-    found: items.RequeueReply = outcome(await caller.script("requeue", args, end))
+    args: list[Any] = [owner, *which, caller.binding.options.lease, len(numbers), *numbers]
+    for pair in handed:
+        args += pair
+    found: items.RequeueReply = outcome(await caller.script("requeue", tuple(args), end))
     return found
 
 

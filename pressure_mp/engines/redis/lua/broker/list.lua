@@ -34,8 +34,7 @@ end
 local function ahead(readers)
   local number, records = 0, told(redis.pcall('HGETALL', readers)) or {}
   for i = 2, #records, 2 do
-    local fetched, handed = string.match(records[i], '^%d+ %d+ (%d+) (%d+) %d+$')
-    if fetched then number = number + fetched - handed end
+    number = number + (string.match(records[i], '^%d+ %d+ %d+ (%d+) [01]') or 0)
   end
   return number
 end

@@ -44,7 +44,7 @@ if length > out then
   items, sizes = read_oldest(data, 0, tonumber(ARGV[4]), tonumber(ARGV[5]), KEYS[10])
 end
 redis.call('HDEL', readers, reader)
-redis.call('HSET', readers, reader, write_reader(0, #items > 0 and call - 1 or call, handed, handed, 0))
+redis.call('HSET', readers, reader, write_reader(0, #items > 0 and call - 1 or call, handed, 0))
 if last ~= client then redis.call('SET', KEYS[3], client) end
 if #items > 0 then
   hold(state, free, nil, holder, reader, client, '', tonumber(ARGV[8]))

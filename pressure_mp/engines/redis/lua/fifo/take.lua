@@ -6,15 +6,14 @@
 --   limit   deliveries after which an item is set aside, 0 for no limit
 --   number  how many items at most
 --   size    after how many bytes to stop
---   reader  a handle that fetches ahead, and so takes at most its share; else empty
+--   reader  a handle that takes at most its share, and counts as a consumer for a lease; else empty
 --   eof     1: the end is also when every producer that registered has ended and no other process has an item in flight
 --   mode    wait | try | now
 -- replies: done seqs items | empty item | busy consumer state | closed | ended | missing
 -- uses: role line bound count chunks batch consume deliveries delivering incarnation
 -- once: yes
 -- full: yes
--- Items that the reader fetched with `prefetch`, and is not known to have handed out, stay as they are: they may still
--- be requeued. After `empty` in mode wait the caller has the consumer role and waits for an item with it.
+-- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local owner, reader, client, ticket, mode, turn = ARGV[1], ARGV[6], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 local lease = tonumber(ARGV[12])
 local data, waiting = KEYS[1], KEYS[11]
@@ -32,8 +31,9 @@ local over = length == 0 and end_of_stream(KEYS[3], ARGV[7], KEYS[12])
 if over == 'ended' and are_elsewhere(records, readers, owner) then over = nil end
 local most = reader == '' and tonumber(ARGV[4]) or 1
 local refused = refusal(state, bound, length, over, mode, most, waiting, held)
-if refused and reader ~= '' and not has_left(redis.call('HGET', readers, reader)) then
-  redis.call('HDEL', readers, reader)
+if refused and reader ~= '' then
+  local _, prefetched = read_reader(redis.call('HGET', readers, reader))
+  if prefetched == 0 then redis.call('HDEL', readers, reader) end
 end
 if refused then
   local caller = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease, conn = ARGV[13]}
@@ -70,8 +70,9 @@ for i, item in ipairs(items) do
   redis.call('HSET', records, seq, record)
 end
 renew_presence(presence, owner, there_until, now, lease)
-if reader ~= '' and not has_left(record) then
-  redis.call('HSET', readers, reader, write_reader(now + lease, tonumber(ARGV[2]), 0, 0, 0))
+if reader ~= '' then
+  local _, prefetched = read_reader(record)
+  if prefetched == 0 then redis.call('HSET', readers, reader, write_reader(now + lease, 0, 0, 0)) end
 end
 give_back(state, free, granted, holder)
 return {'done', named, items}

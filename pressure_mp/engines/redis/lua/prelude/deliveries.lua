@@ -17,70 +17,109 @@ local function read_returned(record, item)
   if item and digest == redis.sha1hex(item) then return tonumber(seq), tonumber(deliveries) end
 end
 
--- A reader is a handle that fetches items ahead; its process owns these items. Its record: until when it counts as a
--- consumer, its last call, how many items that fetched, how many of these it is known to have handed out, and how many
--- are kept apart.
+-- A reader is a handle that prefetches items; its process owns these items. Its record: until when it counts as a
+-- consumer, its last call, how many items it is known to have handed out in all, how many items are left, whether that
+-- call fetched the last batch (1) or nothing (0), and the batches, the oldest first: the slot of each, its items, and how
+-- many of these are kept apart. The items that are left are the last ones of the batches. When the first number is 0,
+-- nothing is left, and that call, or one before it, does nothing when it comes.
 local function read_reader(record)
-  local till, call, fetched, handed, apart = string.match(record or '', '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
-  return tonumber(till) or 0, tonumber(call) or 0, tonumber(fetched) or 0, tonumber(handed) or 0, tonumber(apart) or 0
+  local till, call, handed, left, fetched, batches =
+    string.match(record or '', '^(%d+) (%d+) (%d+) (%d+) ([01])(.*)$')
+  return tonumber(till) or 0, tonumber(call) or 0, tonumber(handed) or 0, tonumber(left) or 0, fetched == '1', batches or ''
 end
 
-local function write_reader(till, call, fetched, handed, apart)
-  return string.format('%d %d %d %d %d', till, call, fetched, handed, apart)
+local function write_reader(till, call, handed, left, fetched, batches)
+  local record = string.format('%d %d %d %d %d', till, call, handed, left, fetched and 1 or 0)
+  for _, batch in ipairs(batches or {}) do
+    record = string.format('%s %d:%d:%d', record, batch.slot, batch.number, batch.apart)
+  end
+  return record
+end
+
+-- Return the batches with the last `left` items, and those before them, of which no item is left.
+local function read_batches(text, left)
+  local all = {}
+  for slot, number, apart in string.gmatch(text, ' (%d+):(%d+):(%d+)') do
+    all[#all + 1] = {slot = tonumber(slot), number = tonumber(number), apart = tonumber(apart)}
+  end
+  local first = #all + 1
+  while left > 0 and first > 1 do
+    first = first - 1
+    left = left - all[first].number
+  end
+  return {unpack(all, first)}, {unpack(all, 1, first - 1)}
 end
 
 -- Whether items are left that a reader fetched, and is not known to have handed out.
 local function has_left(record)
-  local _, _, fetched, handed = read_reader(record)
-  return fetched > handed
+  local _, _, _, left = read_reader(record)
+  return left > 0
+end
+
+-- Return how many items count as handed out: as many as the reader had, of those that were handed out since it told.
+local function count_handed(handed, told, left)
+  return math.max(told, math.min(handed, told + left))
 end
 
 local function owner_of(reader)
-  return string.match(reader, '^(.+)#%d+')
-end
-
--- Return the common part of the names of one handle's readers.
-local function handle_of(reader)
-  return string.match(reader, '^.+#%d+') or reader
+  return string.match(reader, '^(.+)#%d+$')
 end
 
 -- From this average of bytes on, each item is kept apart, in a field of its own: packing them would take longer than
 -- all the rest.
 local LARGER = 700
 
-local function fields_apart(reader, number)
+local function field_of(reader, slot)
+  return string.format('%s:%d', reader, slot)
+end
+
+local function fields_apart(field, number)
   local fields = {}
-  for i = 1, number do fields[i] = string.format('%s:%d', reader, i) end
+  for i = 1, number do fields[i] = string.format('%s:%d', field, i) end
   return fields
 end
 
--- Keep the items that a reader fetched, of `size` bytes, with their numbers or the first number, and how often each was
--- delivered before, if any was. Returns how many are kept apart.
-local function keep_fetched(fetched, reader, items, size, seqs, deliveries)
-  if size < LARGER * #items then
-    redis.call('HSET', fetched, reader, cmsgpack.pack({items, seqs, deliveries}))
-    return 0
-  end
-  local fields = {reader, cmsgpack.pack({{}, seqs, deliveries})}
-  for i, field in ipairs(fields_apart(reader, #items)) do
-    fields[2 * i + 1], fields[2 * i + 2] = field, items[i]
-  end
-  redis.call('HSET', fetched, unpack(fields))
-  return #items
+-- Return the first slot that none of the batches is in.
+local function free_slot(batches)
+  local taken, slot = {}, 0
+  for _, batch in ipairs(batches) do taken[batch.slot] = true end
+  while taken[slot] do slot = slot + 1 end
+  return slot
 end
 
-local function read_fetched(fetched, reader, apart)
-  local ok, found = pcall(cmsgpack.unpack, redis.call('HGET', fetched, reader) or '')
+-- Keep a batch of items that a reader fetched, of `size` bytes, in a slot, with their numbers or the first number, and
+-- how often each was delivered before, if any was. Returns the batch.
+local function keep_fetched(fetched, reader, slot, items, size, seqs, deliveries)
+  local field, batch = field_of(reader, slot), {slot = slot, number = #items, apart = 0}
+  if size < LARGER * #items then
+    redis.call('HSET', fetched, field, cmsgpack.pack({items, seqs, deliveries}))
+    return batch
+  end
+  local fields = {field, cmsgpack.pack({{}, seqs, deliveries})}
+  for i, apart in ipairs(fields_apart(field, #items)) do
+    fields[2 * i + 1], fields[2 * i + 2] = apart, items[i]
+  end
+  redis.call('HSET', fetched, unpack(fields))
+  batch.apart = #items
+  return batch
+end
+
+local function read_fetched(fetched, reader, batch)
+  local field = field_of(reader, batch.slot)
+  local ok, found = pcall(cmsgpack.unpack, redis.call('HGET', fetched, field) or '')
   if not ok or type(found) ~= 'table' or type(found[1]) ~= 'table' then return {}, 0 end
   local items, seqs, deliveries = found[1], found[2], found[3]
   if type(seqs) ~= 'number' and type(deliveries) ~= 'table' then return {}, 0 end
-  if apart > 0 then items = redis.call('HMGET', fetched, unpack(fields_apart(reader, apart))) end
+  if batch.apart > 0 then items = redis.call('HMGET', fetched, unpack(fields_apart(field, batch.apart))) end
   for i = 1, #items do
     if not items[i] then return {}, 0 end
   end
   return items, seqs, deliveries
 end
 
-local function drop_fetched(fetched, reader, apart)
-  redis.call('HDEL', fetched, reader, unpack(fields_apart(reader, apart)))
+local function drop_fetched(fetched, reader, batches)
+  for _, batch in ipairs(batches) do
+    local field = field_of(reader, batch.slot)
+    redis.call('HDEL', fetched, field, unpack(fields_apart(field, batch.apart)))
+  end
 end

@@ -18,13 +18,11 @@ end
 -- one. `held` is the holder of the consumer role. The second value is the reader's own record.
 local function fair_share(length, readers, reader, waiting, held, now)
   local consumers, all, record = 1, redis.call('HGETALL', readers), nil
-  local counted = {[handle_of(reader)] = true}
   for i = 1, #all, 2 do
-    local handle = handle_of(all[i])
     if all[i] == reader then
       record = all[i + 1]
-    elseif not counted[handle] and read_reader(all[i + 1]) >= now then
-      consumers, counted[handle] = consumers + 1, true
+    elseif read_reader(all[i + 1]) >= now then
+      consumers = consumers + 1
     end
   end
   consumers = consumers + count_waiting('consumer', waiting, held, now)

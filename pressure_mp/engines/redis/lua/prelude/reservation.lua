@@ -55,5 +55,5 @@ end
 -- handed out. A full server refuses no write after the first one.
 local function note_call(readers, reader, call, number)
   redis.call('HDEL', readers, reader)
-  redis.call('HSET', readers, reader, write_reader(0, call, number, number, 0))
+  redis.call('HSET', readers, reader, write_reader(0, call, number, 0))
 end

@@ -7,14 +7,22 @@ local function check_types(lists, hashes, numbers)
   for _, key in ipairs(numbers) do redis.call('GET', key) end
 end
 
--- Return the items that a reader fetched and has not handed out, as {number, deliveries, item, size}.
-local function not_handed(fetched, reader, apart, handed)
+-- Take away what a reader fetched. Returns the last `left` items, as {number, deliveries, item, size}.
+local function take_away(fetched, reader, batches, left)
   local back = {}
-  local items, seqs, deliveries = read_fetched(fetched, reader, apart)
-  for i = handed + 1, #items do
-    local seq = type(seqs) == 'table' and seqs[i] or seqs + i - 1
-    back[#back + 1] = {seq, deliveries and deliveries[i] or 0, items[i], #items[i]}
+  local kept, gone = read_batches(batches, left)
+  for _, batch in ipairs(kept) do left = left - batch.number end
+  local skipped = -left
+  for _, batch in ipairs(kept) do
+    local items, seqs, deliveries = read_fetched(fetched, reader, batch)
+    for i = skipped + 1, #items do
+      local seq = type(seqs) == 'table' and seqs[i] or seqs + i - 1
+      back[#back + 1] = {seq, deliveries and deliveries[i] or 0, items[i], #items[i]}
+    end
+    skipped = 0
   end
+  drop_fetched(fetched, reader, gone)
+  drop_fetched(fetched, reader, kept)
   return back
 end
 

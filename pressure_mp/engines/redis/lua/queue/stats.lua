@@ -10,8 +10,8 @@ if not read_bound(KEYS[1]) then return {'missing'} end
 if ARGV[1] == '0' and is_read(KEYS[14], KEYS[2]) then return {'reserved'} end
 local ahead, all = 0, redis.call('HGETALL', KEYS[13])
 for i = 2, #all, 2 do
-  local _, _, fetched, handed = read_reader(all[i])
-  ahead = ahead + fetched - handed
+  local _, _, _, left = read_reader(all[i])
+  ahead = ahead + left
 end
 return {
   'done', bound, size(KEYS[2]), redis.call('EXISTS', KEYS[3]),

@@ -1,5 +1,5 @@
-"""Reads ahead, unasked, for the threads of the only process that gets from an anonymous queue: as
-long as it is the only one, and no more than it hands out in a moment."""
+"""Read ahead for the threads of one process: unasked, as long as no other process gets from the
+queue, and no more items than it hands out in a moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import repeat
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .. import events, interrupts, lifecycle
 from ..background import at_exit
@@ -18,7 +18,7 @@ from ..drivers import ending
 from ..effects import Operation, T
 from ..encoding.signing import Checked
 from ..encoding.unsigned_items import Private
-from ..engines.contract.items import Reserve, Reserved, ReserveReply
+from ..engines.contract.items import Prefetch, PrefetchReply, Taken
 from ..engines.contract.replies import NoItem
 from ..engines.contract.session import ONE_TRY, Session
 from ..exceptions import BrokerUnavailable, PressureError
@@ -26,28 +26,35 @@ from ..identity.client import reader
 from ..identity.hand_outs import HandOuts
 from .direct import DirectGet, buffers
 from .due_thread import DueThread
-from .pace import WATCH, may_watch
-from .window import RETRY, Taken, Window
+from .pace import WATCH, Pace, StatedPace, may_watch
+from .window import RETRY, TakenOut, Window
 
 if TYPE_CHECKING:
     from ..background.presence import Presence, Run
     from ..handles.objects import ObjectAttachment
+    from ..in_flight import InFlight
 
 #: Seconds to wait for another thread's request to the broker, and then again.
 _MOMENT = 0.01
 #: Seconds between two looks at whether another thread decodes an item.
 _PAUSE = 0.002
 
-_NOTHING = object()
+NOTHING = object()
 
-#: An item, and what was checked of it; None when it could not be.
-Item = tuple[bytes, Checked | None]
+
+class _Unchecked(Exception):
+    """The item was not checked: it is decoded with care."""
+
+
+#: An item, and what was checked of it, None when it could not be; and its number in flight, 0 if
+#: it is done when it is handed out.
+Item = tuple[bytes, Checked | None, int]
 
 #: An item that was set aside.
-_REJECTED: Taken[Item] = ((b"", None), -1, -1)
+_REJECTED: TakenOut[Item] = ((b"", None, 0), -1, -1)
 
 
-class Reserving(DirectGet):
+class ReadAhead(DirectGet):
     """Hands out the items of a :class:`~.window.Window`. The thread that gets an item decodes it.
 
     Nothing here waits for an item: when there is none, the handle gets one at the broker. Reserved
@@ -57,18 +64,26 @@ class Reserving(DirectGet):
     While the items of one request are handed out, the next request is already made.
     """
 
-    def __init__(self) -> None:
+    #: Whether the items are reserved; else they are in flight.
+    alone: ClassVar[bool] = True
+
+    def __init__(self, queue: ObjectAttachment) -> None:
+        self._eof = queue.eof
         self.reset()
         _all.add(self)
         buffers.add(self)
 
+    def _make_pace(self) -> Pace | StatedPace:
+        return Pace()
+
     def reset(self) -> None:
-        self.window: Window[Item] = Window()
+        self.window: Window[Item] = Window(self._make_pace(), self.alone, self._eof)
         self._in_hand = 0  # the number of items that are being decoded
         self._loads: Callable[[Any], Any] = _loads_nothing
         self._lock = threading.RLock()  # which tells who has it; no thread has it twice
         self._asked: Session | None = None  # has sent a request whose reply is still to be read
         self._hand_outs: HandOuts | None = None
+        self._in_flight: InFlight | None = None  # of a queue whose items stay in flight
         self._presence: Presence | None = None
         self._due_thread = DueThread()
 
@@ -83,7 +98,7 @@ class Reserving(DirectGet):
         window = self.window
         if window.ahead and not window.left:
             item = self._hand_out(queue)
-            if item is not _NOTHING:
+            if item is not NOTHING:
                 return item
         return self._get_next(queue, block, deadline(block, timeout))
 
@@ -112,18 +127,18 @@ class Reserving(DirectGet):
             queue.settle(end)
             if window.left:
                 item = self._hand_out(queue, True)
-                if item is not _NOTHING:
+                if item is not NOTHING:
                     return item
             if not self._make_ready(queue, end, block):
                 return queue.get(block, seconds_left(end))
             if monotonic() < window.until:
                 item = self._hand_out(queue)
-                if item is not _NOTHING:
+                if item is not NOTHING:
                     return item
 
     def _hand_out(self, queue: ObjectAttachment, is_left: bool = False) -> Any:
         """Take the next item out and decode it; with ``is_left`` the next one that an interrupted
-        call left. Returns _NOTHING if there is none. This does not call :meth:`Window.take`: behind
+        call left. Returns NOTHING if there is none. This does not call :meth:`Window.take`: behind
         a call the item could be lost to a signal handler."""
         window = self.window
         pops: Iterator[Any] = map(window.left.pop, repeat(0)) if is_left else window.pops
@@ -139,19 +154,23 @@ class Reserving(DirectGet):
                     window.place = window.cell[0] = place + 1
                 if (is_left or monotonic() >= window.until) and not self._counts(queue, place):
                     self._in_hand -= 1
-                    return _NOTHING  # others have it
+                    return NOTHING  # others have it
                 try:
+                    if item[1] is None:
+                        raise _Unchecked
                     decoded = self._loads(item[1])
                 except Exception as error:
                     found = [(item, place, told)]
                     decoded = self._decode_with_care(queue, found, error)
-                if events.listeners:
-                    queue.operations.tell_received([item[0]])
+                if self._in_flight is not None:
+                    self._in_flight.add(item[2])
+                if events.listeners and found is None:
+                    self._tell(queue, item)
                 self._in_hand -= 1
                 return decoded
         except BaseException as error:
             if taken is None and isinstance(error, IndexError):
-                return _NOTHING
+                return NOTHING
             if taken is not None:
                 interrupts.abandoned += [(self, found or [(item, place, told)])]
                 self._in_hand -= 1
@@ -160,8 +179,8 @@ class Reserving(DirectGet):
         raise AssertionError("a deque is empty, or it is not")
 
     def _counts(self, queue: ObjectAttachment, place: int) -> bool:
-        """End the reservation; return whether the item at a place, which was taken out too late,
-        counts as handed out."""
+        """End the prefetch; return whether the item at a place counts as handed out, though it was
+        taken out too late."""
         for held in interrupts.attempts(self._lock, more=_MOMENT):
             if held:
                 try:
@@ -172,29 +191,37 @@ class Reserving(DirectGet):
                     self._lock.release()
         raise AssertionError("attempts end only with the lock")
 
-    @staticmethod
     def _decode_with_care(
-        queue: ObjectAttachment, found: list[Taken[Item]], error: Exception
+        self, queue: ObjectAttachment, found: list[TakenOut[Item]], error: Exception
     ) -> Any:
         """Decode an item that was not decoded at once, or set it aside."""
         if interrupts.is_from_outside(error):
             raise error
-        item, checked = found[0][0]
-        if checked is item:  # nothing was to be checked
-            item = Private(item)
         try:
-            return queue.codec.decode(item)
+            return self._accept(queue, found[0][0])
         except PressureError:
-            queue.run_at_once(queue.operations.reject(item))
             found[0] = _REJECTED
             raise
 
-    def _give_up(self, found: list[Taken[Item]]) -> None:
+    def _tell(self, queue: ObjectAttachment, item: Item) -> None:
+        """Tell listeners of an item that is handed out."""
+        queue.operations.tell_received([item[0]])
+
+    def _accept(self, queue: ObjectAttachment, found: Item) -> Any:
+        """Decode an item, and tell listeners of it; set it aside if that fails."""
+        item, checked, _ = found
+        if checked is item:  # nothing was to be checked
+            item = Private(item)
+        return queue.run_at_once(queue.operations.accept(item))
+
+    def _give_up(self, found: list[TakenOut[Item]]) -> None:
         """Make the item of an interrupted call the next one again. If another one was handed out
         since, or the broker was told of it, it stays with this handle."""
         window = self.window
         while found:
             item, place, told = found[-1]
+            if self._in_flight is not None and item[2]:
+                self._in_flight.discard(item[2])
             if found[-1] is _REJECTED:
                 del found[-1]
             elif told == window.told and window.place == place + 1:
@@ -211,24 +238,23 @@ class Reserving(DirectGet):
 
     def _make_ready(self, queue: ObjectAttachment, end: float | None, waits: bool) -> bool:
         """Have items here, if any are to be read ahead; with ``waits``, wait a moment when a queue
-        with a bound has none. Else nothing is reserved, unless another thread still makes its
+        with a bound has none. Else nothing is prefetched, unless another thread still makes its
         request at ``end``. Returns whether there are items."""
         window = self.window
         number = 1 if lifecycle.is_ending() else window.pace.next_number(window.place)
         if number == 1 and not window.holds:
             return False  # nothing is here, nor asked for
-        run = partial(_try_once, queue)
         if interrupts.is_held(self._lock):
             # A signal handler, or a finalizer, in the midst of this.
-            self._try_to_end(run)
+            self._try_to_end(partial(_try_once, queue))
             return False
         if number > 1:
             self._prepare(queue)
         for held in interrupts.attempts(self._lock, more=_MOMENT):
             if held:
                 try:
-                    watches = waits and queue.had_bound and may_watch(end)
-                    return self._read_ahead(queue, number, run, watches)
+                    watches = waits and self._sees_bound(queue) and may_watch(end)
+                    return self._read_ahead(queue, number, watches)
                 finally:
                     self._lock.release()
             if end is not None and monotonic() >= end:
@@ -241,15 +267,20 @@ class Reserving(DirectGet):
         if self._hand_outs is not None:
             return
         lifecycle.begin_use()
-        name, self._presence = reader(), queue.here
+        name, self._presence = self._make_name(queue), queue.here
         hand_outs, window = HandOuts(name), self.window
         if self._hand_outs is None:  # else another thread was faster
             window.reader, window.cell, self._hand_outs = name, hand_outs.cell, hand_outs
 
-    def _read_ahead(
-        self, queue: ObjectAttachment, number: int, run: Run[Any], watches: bool
-    ) -> bool:
-        window, now = self.window, monotonic()
+    def _make_name(self, queue: ObjectAttachment) -> str:
+        return reader()
+
+    def _sees_bound(self, queue: ObjectAttachment) -> bool:
+        """Whether items that are here take the space of others."""
+        return queue.had_bound
+
+    def _read_ahead(self, queue: ObjectAttachment, number: int, watches: bool) -> bool:
+        window, now, run = self.window, monotonic(), partial(self._run, queue)
         if window.is_ready(now):
             return True  # another thread was faster
         if window.begin_second_half(now):
@@ -265,22 +296,31 @@ class Reserving(DirectGet):
             if self._asked is None:
                 self._ask(queue, number)
             reply = self._hear(queue, run)
-            if watches and not window.last.kept and reply == Reserved([]):
+            if watches and not window.last.kept and isinstance(reply, NoItem):
                 self._ask_ahead(queue, number, NoItem())
                 reply = self._hear(queue, run)
             if self._feed(queue, reply):
-                if window.wants_more(number):
-                    self._ask_ahead(queue, number)
+                if more := window.next_ahead(number):
+                    self._ask_ahead(queue, more)
                 return True
             self._end(run)
-        except BrokerUnavailable:  # to get one tries for longer
-            pass
-        return False
+        except BrokerUnavailable:
+            if not self.alone:  # the broker may keep the next items for this reader
+                raise
+        return False  # to get one tries for longer
 
-    def _ask(self, queue: ObjectAttachment, number: int) -> Reserve:
-        request = self.window.next_request(number, queue.had_bound)
-        self._due_thread.see_to(self.window, self._come_due)
+    def _run(self, queue: ObjectAttachment, operation: Operation[T]) -> T:
+        """Run an operation of a get."""
+        return _try_once(queue, operation)
+
+    def _ask(self, queue: ObjectAttachment, number: int) -> Prefetch:
+        request = self.window.next_request(number, self._sees_bound(queue))
+        self._see_to_end()
         return request
+
+    def _see_to_end(self) -> None:
+        """See to it that the prefetch ends, or is renewed, in time."""
+        self._due_thread.see_to(self.window, self._come_due)
 
     def _ask_ahead(self, queue: ObjectAttachment, number: int, later: NoItem | None = None) -> None:
         """Send the request for the items behind those that are here, which are handed out
@@ -289,23 +329,26 @@ class Reserving(DirectGet):
         self._asked = session
         session.send_ahead(request, later, WATCH)
 
-    def _hear(self, queue: ObjectAttachment, run: Run[Any]) -> ReserveReply:
-        """Make the last request, or read its reply if it was sent ahead."""
+    def _hear(
+        self, queue: ObjectAttachment, run: Run[Any], end: float | None = None
+    ) -> PrefetchReply:
+        """Make the last request, or read its reply if it was sent ahead, until ``end``."""
         asked, self._asked = self._asked, None
-        asking = queue.operations.reserve(*self.window.last)
+        asking = queue.operations.prefetch(self.window.last)
         if asked is None:
-            reply: ReserveReply = run(asking)
+            reply: PrefetchReply = run(asking)
         else:
-            reply = queue.run_on(asked, ending(asking, ONE_TRY))
+            limit = ONE_TRY if self.alone else end
+            reply = queue.run_on(asked, asking if limit is None else ending(asking, limit))
         return reply
 
-    def _feed(self, queue: ObjectAttachment, reply: ReserveReply) -> bool:
-        items = reply.items if isinstance(reply, Reserved) else []
-        ready = list(zip(items, _check(queue, items), strict=False))
+    def _feed(self, queue: ObjectAttachment, reply: PrefetchReply) -> bool:
+        items, numbers = reply if isinstance(reply, Taken) else ([], ())
+        ready = list(zip(items, _check(queue, items), numbers or repeat(0), strict=False))
         self._loads = queue.codec.loads
         return self.window.feed(reply, ready, queue.options.lease)
 
-    # Ending the reservation
+    # Ending the prefetch
 
     def before_look(self, queue: ObjectAttachment) -> None:
         if self.window.holds:
@@ -336,8 +379,9 @@ class Reserving(DirectGet):
             self._hand_outs.end()
 
     def _try_to_end(self, run: Run[Any], patience: float = 0.0, renews: bool = False) -> None:
-        """End the reservation, ``patience`` seconds later if another thread decodes an item, which
-        may yet come back; or then renew it. What fails now is tried again by a thread."""
+        """End the prefetch, ``patience`` seconds later if another thread decodes an item, which may
+        yet come back; or with ``renews`` renew it, if it goes on. What fails now is tried again by
+        a thread."""
         if interrupts.is_held(self._lock):  # as in _make_ready
             patience = -1.0
         for held in interrupts.attempts(self._lock, patience):
@@ -346,8 +390,8 @@ class Reserving(DirectGet):
                     end = monotonic() + patience
                     while self._others_decode and monotonic() < end:
                         sleep(_PAUSE)
-                    if renews and self._others_decode:
-                        run(self.window.renew())
+                    if renews and self._goes_on:
+                        run(self._renewing())
                     else:
                         self._end(run)
                 except PressureError:
@@ -363,7 +407,20 @@ class Reserving(DirectGet):
         if self._asked is not None:  # whether it was done or not
             self._asked.interrupted()
             self._asked = None
-        run(window.end())
+        run(self._ending())
+
+    def _ending(self) -> Operation[Any]:
+        """Tell the broker that nothing here is handed out any more."""
+        return self.window.end()
+
+    def _renewing(self) -> Operation[Any]:
+        """Have the broker keep the items."""
+        return self.window.renew()
+
+    @property
+    def _goes_on(self) -> bool:
+        """Whether a prefetch that is due does not end yet."""
+        return self._others_decode
 
     @property
     def _others_decode(self) -> bool:
@@ -394,12 +451,12 @@ def _check(queue: ObjectAttachment, items: list[bytes]) -> Sequence[Checked | No
         return [None] * len(items)
 
 
-_all: weakref.WeakSet[Reserving] = weakref.WeakSet()
+_all: weakref.WeakSet[ReadAhead] = weakref.WeakSet()
 
 
 def _end() -> None:
-    for reserving in list(_all):
-        reserving.leave()
+    for reading in list(_all):
+        reading.leave()
 
 
 lifecycle.register("give back what is read ahead", _end)

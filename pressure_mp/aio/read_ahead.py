@@ -1,7 +1,7 @@
-"""Reads ahead, unasked, for one event loop of the only process that gets from an anonymous queue.
+"""Read ahead, unasked, for one event loop of the only process that gets from an anonymous queue.
 
 It drives a :class:`~pressure_mp.buffering.window.Window`, as
-:mod:`pressure_mp.buffering.reserving` does for threads. Nothing here waits for an item. Between
+:mod:`pressure_mp.buffering.read_ahead` does for threads. Nothing here waits for an item. Between
 taking an item out and handing it out nothing suspends, so none is handed out to a cancelled task.
 """
 
@@ -15,10 +15,11 @@ from typing import Any
 
 from .. import lifecycle
 from ..background import at_exit
+from ..buffering.pace import Pace
 from ..buffering.window import RETRY, Window
 from ..drivers import ending
 from ..effects import Operation
-from ..engines.contract.items import Reserved
+from ..engines.contract.items import Taken
 from ..engines.contract.session import ONE_TRY
 from ..exceptions import BrokerUnavailable, PressureError
 from ..handles.objects import ObjectAttachment
@@ -44,14 +45,14 @@ class DirectGet:
         """Give up the reservation, so that any consumer can take the items."""
 
 
-class Reserving(DirectGet):
+class ReadAhead(DirectGet):
     """Hands out the items that are reserved for one handle in one event loop."""
 
     def __init__(self, run: Run, queue: ObjectAttachment) -> None:
         """``run`` runs an operation on the queue, which is open when :meth:`next` is called."""
         self._run = run
         self._queue = queue
-        self.window: Window[bytes] = Window()
+        self.window: Window[bytes] = Window(Pace(), alone=True)
         self.take = self.window.take  # type: ignore[method-assign]
         self._lock = asyncio.Lock()
         self._hand_outs: HandOuts | None = None
@@ -90,8 +91,8 @@ class Reserving(DirectGet):
         self._prepare()
         request = self.window.next_request(number)
         self._plan_end()
-        reply = await self._once(self._queue.operations.reserve(*request))
-        items = reply.items if isinstance(reply, Reserved) else []
+        reply = await self._once(self._queue.operations.prefetch(request))
+        items = reply.items if isinstance(reply, Taken) else []
         return self.window.feed(reply, items, self._queue.options.lease)
 
     def _prepare(self) -> None:
@@ -154,12 +155,12 @@ class Reserving(DirectGet):
             self._hand_outs.end()
 
 
-_all: weakref.WeakSet[Reserving] = weakref.WeakSet()
+_all: weakref.WeakSet[ReadAhead] = weakref.WeakSet()
 
 
 def _end() -> None:
-    for reserving in list(_all):
-        reserving.leave()
+    for reading in list(_all):
+        reading.leave()
 
 
 lifecycle.register("forget what event loops read ahead", _all.clear)

@@ -1,0 +1,239 @@
+"""Read ahead as many items as the program said, with ``prefetch=N``. They are in flight until they
+are handed out, or until ``task_done()``."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from .. import interrupts
+from ..caller_warnings import warn_caller
+from ..effects import Operation, T
+from ..engines.contract.items import PrefetchReply, Taken
+from ..engines.contract.replies import NoItem
+from ..exceptions import (
+    Empty,
+    PressureError,
+    QueueDoesNotExistError,
+    RejectedItemWarning,
+    ShutDown,
+)
+from ..handles.attachment import inheritable
+from ..identity.processes import incarnation
+from ..in_flight import Claim
+from .pace import StatedPace
+from .read_ahead import NOTHING, Item, ReadAhead
+from .window import OPEN
+
+if TYPE_CHECKING:
+    from ..background.presence import Presence, Run
+    from ..handles.objects import ObjectAttachment
+
+_readers = itertools.count(1)
+
+
+class Prefetching(ReadAhead):
+    """Prefetches up to ``prefetch=N`` items, when none is left."""
+
+    alone: ClassVar[bool] = False
+
+    def __init__(self, queue: ObjectAttachment) -> None:
+        self._size = queue.buffering.gets
+        self._queue = weakref.ref(queue)
+        super().__init__(queue)
+
+    def _make_pace(self) -> StatedPace:
+        return StatedPace(self._size)
+
+    def _make_name(self, queue: ObjectAttachment) -> str:
+        return f"{incarnation()}#{next(_readers)}"
+
+    def __len__(self) -> int:
+        return len(self.window.ahead) + len(self.window.left)
+
+    # Getting
+
+    def get_many(
+        self,
+        queue: ObjectAttachment,
+        number: int,
+        block: bool,
+        timeout: float | None,
+        look: Callable[[], None] | None = None,
+    ) -> list[Any]:
+        """Get the next item, and then the items that are here, up to ``number`` in all; then call
+        ``look``."""
+        found: list[Any] = []
+        try:
+            found += (self.get(queue, block, timeout),)
+            self._add_more(queue, found, number)
+            if look is not None:
+                look()
+            return found
+        except BaseException:
+            queue.kept += found  # no call: they are this handle's next items
+            inheritable.add(queue)  # a child has others
+            raise
+
+    def _add_more(self, queue: ObjectAttachment, found: list[Any], number: int) -> None:
+        """Add items that are here, up to ``number`` in all."""
+        try:
+            while len(found) < number and not self.window.left:
+                item = self._hand_out(queue)
+                if item is NOTHING:
+                    return
+                found += (item,)
+        except PressureError as error:
+            warn_caller(str(error), RejectedItemWarning)
+
+    def forward(self, queue: ObjectAttachment, write: Callable[[list[bytes]], int]) -> bool:
+        """Give all items that are here to ``write``, which returns how many of the first ones are
+        done: these are handed out, the others stay. Prefetches when there is none. For one thread.
+        Returns False if there is no item, or the next one cannot be prefetched."""
+        window = self.window
+        queue.check_open()
+        if not (window.is_ready(monotonic()) or self._make_ready(queue, None, False)):
+            return False
+        window.hand_out(write([item for item, _, _ in window.ahead]))
+        return True
+
+    # Reading
+
+    def _sees_bound(self, queue: ObjectAttachment) -> bool:
+        return False
+
+    def _prepare(self, queue: ObjectAttachment) -> None:
+        queue.codec.prepare()  # nothing is taken out that this handle has no key for
+        super()._prepare(queue)
+
+    def _run(self, queue: ObjectAttachment, operation: Operation[T]) -> T:
+        return queue.run_at_once(operation)
+
+    def _see_to_end(self) -> None:
+        if self._presence is not None:
+            self._presence.watch(self)
+
+    def before_look(self, queue: ObjectAttachment) -> None:
+        """Hear the reply to what was asked for: its items are counted beside the broker's."""
+        self._listen(queue, self.patience)
+
+    def _listen(self, queue: ObjectAttachment, patience: float, end: float | None = None) -> None:
+        """Read the reply to a request that was sent ahead, if there is one; until ``end`` on the
+        monotonic clock. Waits ``patience`` seconds for another thread."""
+        if self._asked is None or interrupts.is_held(self._lock):
+            return  # or a signal handler came in the midst of this
+        for held in interrupts.attempts(self._lock, patience):
+            if held:
+                try:
+                    if self._asked is not None:
+                        self._feed(queue, self._hear(queue, queue.run_at_once, end))
+                finally:
+                    self._lock.release()
+
+    def before_put(self, queue: ObjectAttachment) -> None:
+        """Do nothing: prefetched items have no space in the queue."""
+
+    # What the presence of this process asks
+
+    @property
+    def holds(self) -> bool:
+        """Whether the broker keeps any items for this reader."""
+        return self.window.holds
+
+    def look(self, presence: Presence) -> None:
+        """Tell the broker what was handed out; or put back what is here, if no get will ask for it.
+        Called now and then."""
+        if self._others_decode or interrupts.abandoned:
+            return  # their items may yet come back: the next look tells of them
+        queue = self._queue()
+        if queue is not None:
+            try:
+                self._listen(queue, 0.0, monotonic() + presence.lease.patience)
+            except PressureError:
+                pass  # below, the prefetch ends
+        self._try_to_end(presence.lease.run_now, renews=True)
+
+    @property
+    def _goes_on(self) -> bool:
+        queue, window = self._queue(), self.window
+        is_used = queue is not None and not queue.is_closed
+        return is_used and window.state is OPEN and window.until > 0 and bool(window.ahead)
+
+
+class HoldingPrefetch(Prefetching):
+    """Prefetches from a JoinableQueue, whose items stay in flight until ``task_done()``."""
+
+    def reset(self) -> None:
+        super().reset()
+        self._pending: Claim | None = None  # of a take whose items are not yet in the window
+
+    def _prepare(self, queue: ObjectAttachment) -> None:
+        super()._prepare(queue)
+        assert self._presence is not None
+        self._in_flight = self._presence.in_flight
+
+    def _ask_ahead(self, queue: ObjectAttachment, number: int, later: NoItem | None = None) -> None:
+        """Ask for nothing before it is needed: it would be in flight for this process."""
+
+    def _hear(
+        self, queue: ObjectAttachment, run: Run[Any], end: float | None = None
+    ) -> PrefetchReply:
+        presence, last = self._presence, self.window.last
+        assert presence is not None
+        self._pending = claim = Claim()
+        try:
+            deliveries = presence.take_ahead(
+                run, last.limit, False, None, last.until_ended, last.reader, claim
+            )
+        except (Empty, ShutDown, QueueDoesNotExistError):
+            self._pending = None
+            return NoItem()
+        numbers = [delivery.seq for delivery in deliveries]
+        presence.in_flight.came(numbers)
+        return Taken([delivery.item for delivery in deliveries], numbers)
+
+    def _feed(self, queue: ObjectAttachment, reply: PrefetchReply) -> bool:
+        is_fed = super()._feed(queue, reply)
+        if is_fed:  # no call: from here on the window has the items
+            self._pending = None
+        return is_fed
+
+    def _tell(self, queue: ObjectAttachment, item: Item) -> None:
+        queue.operations.tell_received([item[0]], 0, [item[2]], self._presence)
+
+    def _accept(self, queue: ObjectAttachment, found: Item) -> Any:
+        item, _, number = found
+        presence = self._presence
+        assert presence is not None
+        presence.in_flight.add(number)
+        try:
+            return queue.run_at_once(queue.operations.accept(item, number, presence))
+        finally:
+            presence.in_flight.discard(number)
+
+    def _ending(self) -> Operation[None]:
+        presence = self._presence
+        assert presence is not None
+        window = self.window
+        window.stop()
+        if self._pending is not None and self._pending.call:
+            yield from presence.lease.disown(self._pending)
+        self._pending = None
+        numbers = [number for _, _, number in reversed(window.back)]
+        if numbers:
+            yield from presence.operations.requeue(incarnation(), seqs=numbers)
+        window.forget()
+
+    def _renewing(self) -> Operation[None]:
+        """Have the broker keep the items; or, when others may have them, put back what they do not
+        have."""
+        window, presence, began = self.window, self._presence, monotonic()
+        assert presence is not None
+        if began >= window.until:
+            yield from self._ending()
+            return
+        yield from presence.operations.renew(*presence.renewal())
+        window.until = began + window.lasting
