@@ -222,6 +222,8 @@ class HoldingPrefetch(Prefetching):
         if self._pending is not None and self._pending.call:
             yield from presence.lease.disown(self._pending)
         self._pending = None
+        left, window.left = window.left, []
+        window.back += [item for item, _, _ in reversed(left)]
         numbers = [number for _, _, number in reversed(window.back)]
         if numbers:
             yield from presence.operations.requeue(incarnation(), seqs=numbers)
