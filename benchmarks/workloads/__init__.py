@@ -9,7 +9,7 @@ from ..peers import PEERS
 from .base import Workload, size
 from .latency import HandOff, PingPong
 from .operations import DeepQueue, Operations, Unpickling
-from .programs import Checksums
+from .programs import Checksums, Program
 from .transfer import Transfer
 
 #: Those whose gets wait for the puts of other processes.
@@ -52,8 +52,9 @@ class Scale:
     members: tuple[int, ...]
     #: Items in the deep queue.
     depth: int
-    #: Files that the README's program reads.
+    #: Files that the README's program reads, and items of the other programs.
     files: int
+    items: int
 
 
 FULL = Scale(
@@ -64,6 +65,7 @@ FULL = Scale(
     members=(1, 4, 16, 64, 256),
     depth=10_000_000,
     files=3000,
+    items=10_000,
 )
 QUICK = Scale(
     seconds=0.03,
@@ -73,6 +75,7 @@ QUICK = Scale(
     members=(1, 8),
     depth=1_000_000,
     files=100,
+    items=200,
 )
 
 
@@ -133,8 +136,10 @@ def sections(scale: Scale) -> list[Section]:
         ),
         Section(
             "Work",
-            "Workers that sleep for 1 ms an item, and the README's program, which computes the "
-            "checksums of files of 1000 bytes, from its start to its end.",
+            "Workers that sleep for 1 ms an item; and whole programs, from their start to their "
+            "end: the README's, which computes the checksums of files of 1000 bytes; two spawned "
+            "workers that end at a sentinel; four processes that log into a QueueListener; and two "
+            "workers with a JoinableQueue of jobs each and one of results.",
             (
                 *(
                     Transfer(
@@ -148,6 +153,9 @@ def sections(scale: Scale) -> list[Section]:
                     for number in WORKERS
                 ),
                 Checksums("program", "the README's program", IMPORTED, files=scale.files),
+                Program("sentinels", "two workers, sentinels", IMPORTED, items=scale.items),
+                Program("log_listener", "logging, 4 processes", IMPORTED, items=scale.items),
+                Program("job_queues", "a queue of jobs each", IMPORTED, items=scale.items),
             ),
         ),
         Section(
