@@ -250,7 +250,8 @@ class OurTasks(Peer):
 
 
 class OurWorker(OurTasks):
-    """``put``; and ``take(ack=)`` of the task before, as ``TaskQueue.run`` does."""
+    """``put``; and ``take(ack=)`` of the task before, as one worker of
+    ``TaskQueue.run`` does."""
 
     title = "pressure_mp, tasks, as its workers do"
 

@@ -122,7 +122,7 @@ class ByHand(OfPeer):
 
 class Tasks(OfPeer):
     """``TaskQueue(name)``: ``put``; and ``take(ack=)`` of the task before, as ``TaskQueue.run``
-    does."""
+    with one worker does."""
 
     title = "TaskQueue(name)"
 

@@ -15,6 +15,7 @@ from ..operations.task_producing import PutOptions
 from ..operations.task_results import TaskEvent
 from ..sync.tasks.inbox import TaskInbox
 from ..sync.tasks.producer import put_options
+from ..sync.tasks.taker import all_usable
 from ..sync.tasks.task import Task
 from ..sync.tasks.task_queue import TaskQueue
 
@@ -80,7 +81,7 @@ class CallQueue(TaskQueue[bytes]):
     def take_several(self, most: int, tube: str | None) -> list[Task[bytes]]:
         """Take the calls that are ready, ``most`` at most; a call that was delivered before comes
         alone. Raises what a take without waiting does."""
-        return self._take(list, most, 0.0, None, tube, "release", None, retries_alone=True)
+        return self._take(all_usable, most, 0.0, None, tube, "release", None, retries_alone=True)
 
     def put_calls(self, ids: Sequence[str], payloads: Sequence[bytes], options: PutOptions) -> None:
         """Put calls. Raises what a put does."""

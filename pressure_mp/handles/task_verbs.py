@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..caller_warnings import warn_caller
+from ..drivers import noting
 from ..effects import AnyOperation, T
 from ..encoding.task_values import check_tube, milliseconds
 from ..engines.contract.task_records import TaskRecord
 from ..events import Destination
-from ..exceptions import RejectedItemWarning
+from ..exceptions import PressureError
 from ..in_flight import Claim
 from ..operations.task_queue import DecodedTask
 from ..operations.task_taking import Delivery
@@ -36,6 +36,7 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
 
     # As the handles of each world have them.
     _run: Callable[..., Any]
+    _acknowledge: Callable[..., Any]
     _then: Callable[..., Any]
     #: Runs an operation that takes tasks, which go back if the call is interrupted.
     _claim: Callable[..., Any]
@@ -62,7 +63,7 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
 
     def _take(
         self,
-        then: Callable[[list[AnyTask]], T],
+        then: Callable[[list[AnyTask], PressureError | None], T],
         number: int,
         timeout: float | None,
         ttr: float | None,
@@ -71,26 +72,46 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
         backoff: Backoff | None,
         ack: AnyTask | None = None,
         retries_alone: bool = False,
+        apart: bool = False,
+        note: Callable[[bool], None] | None = None,
     ) -> T:
-        """Take up to ``number`` tasks, and return what ``then`` makes of them."""
+        """Take up to ``number`` tasks, and return what ``then`` makes of them, and of the error of
+        tasks that could not be decoded. Tell ``note`` when this begins to wait, and when it
+        stops."""
         self._at.check_open()
         check_on_error(on_error, backoff)
         own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
-        how = number, check_tube(tube), own_ttr, timeout, ack, retries_alone
+        how = number, check_tube(tube), own_ttr, timeout, ack, retries_alone, apart
 
         def take(claim: Claim) -> AnyOperation[Delivery[AnyTask]]:
-            return self._at.operations.take(self._task, self._at.here, claim.begin(), *how)
+            taking = self._at.operations.take(self._task, self._at.here, claim.begin(), *how)
+            return taking if note is None else noting(taking, note)
 
         def hand_out(found: Delivery[AnyTask]) -> T:
             tasks, problem = found
             for task in tasks:
                 task.on_error, task.backoff = on_error, backoff
-            if problem is not None:
-                warn_caller(str(problem), RejectedItemWarning)
-            return then(tasks)
+            return then(tasks, problem)
 
         taken: T = self._claim(take, hand_out, ack is not None)
         return taken
+
+    def _take_for_run(
+        self,
+        number: int,
+        done: AnyTask | None,
+        timeout: float | None,
+        note: Callable[[bool], None] | None,
+        **options: Any,
+    ) -> Any:
+        """Take up to ``number`` tasks for a run, after acknowledging ``done``. Returns them, with
+        the error of tasks that could not be decoded. ``options`` are those of a handler."""
+        return self._take(_both, number, timeout, ack=done, apart=True, note=note, **options)
+
+    def _acknowledge_for_run(self, done: list[AnyTask]) -> Any:
+        """Acknowledge tasks. Returns the errors of the tasks that cannot be acknowledged, by their
+        place."""
+        return self._acknowledge(self._at.acking(done))
 
     def _settle(self, verb: str, task: TaskOrId, *options: Any) -> AnyTask:
         """Settle a task that was taken."""
@@ -111,3 +132,7 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
         changing = self._at.operations.change(verb, id_of(task), *to, **options)
         changed: AnyTask = self._then(self._run(changing), become)
         return changed
+
+
+def _both(tasks: list[T], problem: PressureError | None) -> Delivery[T]:
+    return tasks, problem

@@ -15,7 +15,7 @@ from ..encoding.task_values import (
 )
 from ..engines import registry
 from ..engines.contract.task_records import HeldTask, TaskSettings
-from ..exceptions import ArgumentError
+from ..exceptions import ArgumentError, PressureError
 from ..operations.task_settling import Subject
 from ..operations.task_stats import TaskStats
 from ..operations.tasks import TaskOperations
@@ -77,14 +77,20 @@ class TaskAttachment(Attachment):
         id = encode_id(task)
         return id, self.here.call_of(id)
 
-    def acking_many(self, given: Sequence[TaskOrId]) -> Operation[None]:
-        """Acknowledge tasks. The error of the first that cannot be says how many were."""
+    def acking(self, given: Sequence[TaskOrId]) -> Operation[dict[int, PressureError]]:
+        """Acknowledge tasks. Returns the errors of the tasks that cannot be acknowledged, by their
+        place."""
         helds = [self.held(task) for task in given]
         problems = yield from self.operations.ack_many(helds, self.here, results_of(given))
         processed = self.settings.processed
         for place, task in enumerate(given):
             if place not in problems and isinstance(task, BaseTask):
                 task.become_record(task.record.into(processed))
+        return problems
+
+    def acking_many(self, given: Sequence[TaskOrId]) -> Operation[None]:
+        """Acknowledge tasks. The error of the first that cannot be says how many were."""
+        problems = yield from self.acking(given)
         if problems:
             left = sorted(problems)
             first = problems[left[0]]

@@ -81,6 +81,7 @@ class TaskTaking(TaskResultStorage):
         timeout: float | None,
         done: TaskToAcknowledge | None = None,
         retries_alone: bool = False,
+        apart: bool = False,
     ) -> Operation[Delivery[T]]:
         """Take the next tasks, up to ``limit`` and to what one call may take. Waits for one,
         without limit or for ``timeout`` seconds.
@@ -97,7 +98,8 @@ class TaskTaking(TaskResultStorage):
         since = events.now()
         said = self._say(done)
         before = None if done is None else Acknowledged(done.id_bytes, done.record, told(said))
-        request = TakeTasks(incarnation(), call, limit, tube, ttr, before, waits, retries_alone)
+        how = waits, retries_alone, apart
+        request = TakeTasks(incarnation(), call, limit, tube, ttr, before, *how)
         try:
             while True:
                 if request.ack is not None and isinstance(said, Large):

@@ -370,11 +370,11 @@ class Late(TaskQueue):
         super().__init__(*args, **options)
         self.taken, self.go_on = threading.Event(), threading.Event()
 
-    def take(self, *args, **options):
-        task = super().take(*args, **options)
+    def _take_for_run(self, *args, **options):
+        taken = super()._take_for_run(*args, **options)
         self.taken.set()
         self.go_on.wait(LIMIT)
-        return task
+        return taken
 
 
 def test_a_task_that_comes_after_the_end_of_a_run_is_not_begun(url, name):

@@ -84,8 +84,8 @@ ROOMS = {
     ),
     "sync.tasks": (
         "authentication caller_warnings deadlines drivers effects encoding engines.contract "
-        "exceptions handles hidden identity in_flight interrupts numeric operations states sync "
-        "events"
+        "exceptions exhaustive handles hidden identity in_flight interrupts numeric operations "
+        "states sync events"
     ),
     "executor": (
         "authentication drivers effects encoding engines.contract exceptions handles hidden "

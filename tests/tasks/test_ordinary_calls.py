@@ -245,7 +245,7 @@ def test_nothing_stays_of_what_a_waiter_was_woken_with(server, name):
 def test_a_worker_makes_one_call_for_each_task_that_is_ready(server, name, monkeypatch):
     queue = TaskQueue(name, url=server.url)
     queue.put_many("ab")
-    queue.take(ack=queue.take()).ack()  # the server has the scripts from now on
+    queue.ack_many([queue.take(ack=queue.take())])  # the server has the scripts from now on
     queue.put_many(range(20))
     calls, stop = Exchanges(monkeypatch, queue), threading.Event()
 
@@ -254,8 +254,8 @@ def test_a_worker_makes_one_call_for_each_task_that_is_ready(server, name, monke
             stop.set()
 
     queue.run(handle, stop=stop)
-    made = [op for op in calls.ops if op in ("take", "next", "ack", "ack_one")]
-    assert made == ["take", *["next"] * 19, "ack_one"]
+    made = [op for op in calls.ops if op in ("take", "next", "ack", "ack_one", "ack_many")]
+    assert made == ["take", *["next"] * 19, "ack_many"]
     assert queue.stats().transitions == {"X-R": 22, "R-T": 22, "T-X": 22}
     queue.delete()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...exceptions import ArgumentError, ArgumentTypeError
 from ...sync.handles import attachment_of
-from ...sync.tasks import worker_pool as sync
+from ...sync.tasks import jobs as sync
 from ...sync.tasks.task import Task as TaskOfThreads
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
 from .task import Task

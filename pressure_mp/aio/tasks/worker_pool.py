@@ -6,18 +6,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ...exceptions import Empty, EncodingError, PressureError, ShutDown, TaskError
-from ...handles.base_task import Backoff
+from ...operations.task_taking import Delivery
 from ...states import TAKEN
+from ...sync.tasks.dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
 from ...sync.tasks.overdue import Work
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
-from ...sync.tasks.worker_pool import UNFINISHED, is_of_a_buried_task, say_late, say_unsaid
+from ...sync.tasks.worker_pool import (
+    UNFINISHED,
+    is_of_a_buried_task,
+    say_buried,
+    say_late,
+    say_unsaid,
+)
 from .handlers import Job, handle
 from .signals import heard_by
 from .task import Task
@@ -30,42 +37,33 @@ _CLEANING = 5.0
 _log = logging.getLogger("pressure_mp")
 
 
-class Source(Protocol):
-    """Where tasks come from."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def sync(self) -> QueueOfThreads[Any]: ...
-
-    async def take(
-        self,
-        timeout: float | None = None,
-        *,
-        ttr: float | None,
-        tube: str | None,
-        on_error: Literal["release", "bury"],
-        backoff: Backoff | None,
-        ack: Task[Any] | None = None,
-    ) -> Task[Any]: ...
-
-
 class WorkerPool:
     """The workers of one run."""
 
     def __init__(
-        self, source: Source, jobs: Sequence[Job], grace: float | None, stop: asyncio.Event | None
+        self,
+        queue: QueueOfThreads[Any],
+        take: Callable[..., Coroutine[Any, Any, Delivery[Task[Any]]]],
+        acknowledge: Callable[..., Coroutine[Any, Any, dict[int, PressureError]]],
+        takes_at_a_time: int,
+        jobs: Sequence[Job],
+        grace: float | None,
+        stop: asyncio.Event | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._source = source
+        self._queue = queue
+        self._name = queue.name
+        self._take_tasks = take
+        self._acknowledge_tasks = acknowledge
+        self._takes_at_a_time = takes_at_a_time
         self._jobs = jobs
         self._grace = grace
         self._stop = stop
-        self._threads = Threads(f"{source.name} worker")
+        self._threads = Threads(f"{queue.name} worker")
         self._workers: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[Any]] = set()  # takes, that may wait for long
         self._handling: set[asyncio.Task[Any]] = set()  # handlers at work
+        self._bells: list[asyncio.Event] = []
         self._timers: list[asyncio.TimerHandle] = []
         self._is_ending = False
         self._is_over = False  # the run waits for the handlers no longer
@@ -78,11 +76,7 @@ class WorkerPool:
         heeding = asyncio.ensure_future(self._heed(self._stop)) if self._stop else None
         try:
             with heard_by(self._hear):
-                self._workers = {
-                    asyncio.ensure_future(self._work(job))
-                    for job in self._jobs
-                    for _ in range(job.concurrency)
-                }
+                self._workers = {one for job in self._jobs for one in self._workers_of(job)}
                 cancelled = await self._outlast_workers()
         finally:
             if heeding is not None:
@@ -94,6 +88,14 @@ class WorkerPool:
             raise cancelled
         if self._error is not None:
             raise self._error
+
+    def _workers_of(self, job: Job) -> Iterator[asyncio.Task[None]]:
+        """Begin the workers of a handler, which share a book."""
+        book: Dispatch[Task[Any]] = Dispatch(job.concurrency, self._takes_at_a_time)
+        for _ in range(job.concurrency):
+            bell = asyncio.Event()
+            self._bells.append(bell)
+            yield asyncio.ensure_future(self._work(job, book, bell))
 
     async def _outlast_workers(self) -> asyncio.CancelledError | None:
         """Wait until all workers have ended. A cancellation of the run meanwhile tells it to
@@ -115,7 +117,7 @@ class WorkerPool:
 
     def _hear(self, number: int) -> None:
         if not self._is_ending:
-            _log.info("signal %d: %r takes no more tasks", number, self._source.name)
+            _log.info("signal %d: %r takes no more tasks", number, self._name)
         self._tell()
 
     def _tell(self) -> None:
@@ -132,6 +134,8 @@ class WorkerPool:
         self._is_ending = True
         for taking in self._waiting:
             taking.cancel()
+        for bell in self._bells:
+            bell.set()
         if self._grace is not None:
             self._timers.append(self._loop.call_later(self._grace, self._give_up))
 
@@ -155,37 +159,73 @@ class WorkerPool:
 
     # Workers
 
-    async def _work(self, job: Job) -> None:
-        """Take and process tasks. One round trip acknowledges a task and takes the next."""
-        done: Task[Any] | None = None
+    async def _work(self, job: Job, book: Dispatch[Task[Any]], bell: asyncio.Event) -> None:
+        """Do the steps of one worker, until the run ends."""
+        wake, done = bell.set, list[Task[Any]]()
         try:
-            while not self._is_ending:
-                task = await self._take(job, done)
-                done = await self._process(job, task) if task is not None else None
-            if done is not None:
-                try:
-                    await self._settle(done.ack())
-                except EncodingError as error:
-                    await self._bury(done, error)
-                done = None
-        except ShutDown:
-            pass
+            while (step := book.next(wake, self._is_ending)) is not Rest.END:
+                match step:
+                    case Begin():
+                        is_done = await self._process(job, step.task)
+                        book.finished(step.task) if is_done else book.drop()
+                    case Take():
+                        done = step.done
+                        await self._take(job, book, step, wake)
+                    case Acknowledge():
+                        done = step.done
+                        await self._acknowledge(done)
+                        book.acknowledged(len(done))
+                    case _:
+                        await self._rest(bell)
+                done = []
+                del step  # the task is not kept while this worker waits
         except BaseException as error:
             if not isinstance(error, asyncio.CancelledError):  # as at the end of asyncio.run()
                 self._error = self._error or error
             self._end()
-        if done is not None:  # it was not acknowledged: what its handler put may not be there
-            await self._give_back(done)
+        await self._give_back_all(done)
 
-    async def _take(self, job: Job, done: Task[Any] | None) -> Task[Any] | None:
-        """Take the next task. None if it could not be decoded, if this process no longer had the
-        task that is ``done``, and if there is none before the end."""
+    async def _rest(self, bell: asyncio.Event) -> None:
+        """Wait to be woken."""
         try:
-            if done is not None:
+            await bell.wait()
+        except asyncio.CancelledError:
+            self._end()
+        bell.clear()
+
+    async def _take(
+        self, job: Job, book: Dispatch[Task[Any]], step: Take[Task[Any]], wake: Wake
+    ) -> None:
+        """Acknowledge what is done, and take the next tasks. One round trip acknowledges one task,
+        and takes the tasks that are ready."""
+        done, tasks = step.done, list[Task[Any]]()
+        try:
+            if len(done) == 1:
                 # What acknowledges is not cancelled, so that it is known what came of it.
                 with suppress(Empty):
-                    return await self._source.take(0, **_options(job), ack=done)
-            return None if self._is_ending else await self._wait_for_task(job)
+                    tasks = await self._take_after(job, step.number, done[0], 0, None)
+            elif done:
+                await self._settle_all(done)
+            if not tasks and step.waits and not self._is_ending:
+                tasks = await self._wait_for_tasks(job, step.number, book.waits)
+        except ShutDown:  # of this queue; or of another one, into which a handler had put
+            await self._give_back_all(done)
+            book.shut(step, wake)
+        else:
+            book.took(step, tasks)
+
+    async def _take_after(
+        self,
+        job: Job,
+        number: int,
+        done: Task[Any] | None,
+        timeout: float | None,
+        note: Callable[[bool], None] | None,
+    ) -> list[Task[Any]]:
+        """Take tasks after acknowledging one; none, if this process no longer had that one."""
+        try:
+            taking = self._take_tasks(number, done, timeout, note, **job.taking)
+            tasks, problem = await taking
         except TaskError as error:
             say_late(error)
         except EncodingError as error:
@@ -194,30 +234,53 @@ class WorkerPool:
         except PressureError as error:
             if not is_of_a_buried_task(error):
                 raise
-            _log.exception("a task of %r was buried", self._source.name)
-        return None
+            say_buried(self._name, error)
+        else:
+            if problem is not None:
+                say_buried(self._name, problem)
+            return tasks
+        return []
 
-    async def _wait_for_task(self, job: Job) -> Task[Any] | None:
-        taking = asyncio.ensure_future(self._source.take(**_options(job)))
+    async def _wait_for_tasks(
+        self, job: Job, number: int, note: Callable[[bool], None]
+    ) -> list[Task[Any]]:
+        taking = asyncio.ensure_future(self._take_after(job, number, None, None, note))
         self._waiting.add(taking)
         try:
             return await taking
         except asyncio.CancelledError:
             self._end()
             if taking.cancelled() or taking.exception() is not None:
-                return None
-            return taking.result()  # this worker was cancelled when it had come
+                return []
+            return taking.result()  # this worker was cancelled when they had come
         finally:
             self._waiting.discard(taking)
 
-    async def _process(self, job: Job, task: Task[Any]) -> Task[Any] | None:
-        """Run the handler; returns the task when it is to be acknowledged."""
+    async def _acknowledge(self, done: list[Task[Any]]) -> None:
+        try:
+            await self._settle_all(done)
+        except ShutDown:
+            await self._give_back_all(done)
+
+    async def _settle_all(self, done: list[Task[Any]]) -> None:
+        """Acknowledge tasks, in one call."""
+        problems = await to_its_end(self._acknowledge_tasks(done), LAST_SECONDS)
+        for place, error in problems.items():
+            if isinstance(error, TaskError):
+                say_late(error)
+            elif isinstance(error, EncodingError):
+                await self._bury(done[place], error)
+            else:
+                raise error
+
+    async def _process(self, job: Job, task: Task[Any]) -> bool:
+        """Run the handler; returns whether the task is to be acknowledged."""
         if self._is_ending:
             await self._settle(task.release())
-            return None
+            return False
         handling = asyncio.ensure_future(self._handle(job, task))
         self._handling.add(handling)
-        self._look_at(Work(self._source.name, task), handling)
+        self._look_at(Work(self._name, task), handling)
         try:
             await self._outlast(handling)
         finally:
@@ -227,9 +290,9 @@ class WorkerPool:
         else:
             error = asyncio.CancelledError() if handling.cancelled() else handling.result()
         if error is None:
-            return None if task.is_settled else task
+            return not task.is_settled
         await self._fail(task, error)
-        return None
+        return False
 
     def _look_at(self, work: Work[Task[Any]], handling: asyncio.Task[Any]) -> None:
         """Look when the task's ttr is over, and again where it was extended meanwhile."""
@@ -242,7 +305,7 @@ class WorkerPool:
     async def _handle(self, job: Job, task: Task[Any]) -> BaseException | None:
         """Run the handler; returns what it raised: raised here, some would end the loop."""
         try:
-            await handle(job, task, self._source.sync, self._threads)
+            await handle(job, task, self._queue, self._threads)
         except BaseException as error:
             return error
         return None
@@ -263,7 +326,7 @@ class WorkerPool:
             return
         _log.error(
             "task %r of %r failed, delivery %d",
-            *(task.id, self._source.name, task.deliveries),
+            *(task.id, self._name, task.deliveries),
             exc_info=error,
         )
         if task.state == TAKEN:
@@ -280,7 +343,7 @@ class WorkerPool:
         """Release what was not finished. What its handler says of it from now on is refused."""
         if task.state != TAKEN:
             return
-        _log.warning("task %r of %r is given back: %s", task.id, self._source.name, UNFINISHED)
+        _log.warning("task %r of %r is given back: %s", task.id, self._name, UNFINISHED)
         try:
             await to_its_end(task.release(error=UNFINISHED), LAST_SECONDS)
         except TaskError:
@@ -288,9 +351,14 @@ class WorkerPool:
         except PressureError:
             _log.exception("task %r could not be released", task.id)
 
+    async def _give_back_all(self, done: list[Task[Any]]) -> None:
+        """Release tasks that were not acknowledged: what their handlers put may not be there."""
+        for task in done:
+            await self._give_back(task)
+
     async def _bury(self, done: Task[Any], error: EncodingError) -> None:
         """Bury a task whose result cannot be encoded, now or later."""
-        say_unsaid(done.id, self._source.name, error)
+        say_unsaid(done.id, self._name, error)
         await self._settle(done.bury(error=error))
 
     async def _settle(self, settling: Coroutine[Any, Any, None]) -> None:
@@ -298,7 +366,3 @@ class WorkerPool:
             await to_its_end(settling, LAST_SECONDS)
         except TaskError as error:
             say_late(error)
-
-
-def _options(job: Job) -> dict[str, Any]:
-    return {"ttr": job.ttr, "tube": job.tube, "on_error": job.on_error, "backoff": job.backoff}

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from ...handles.base_task import Backoff, Data
 from ...sync.tasks import workers as sync
-from ...sync.tasks.worker_pool import check_grace, choose
+from ...sync.tasks.jobs import check_grace, choose
 from ...sync.tasks.workers import DEFAULT_GRACE
 from ..awaited import as_in
 from .handle import TaskHandle
@@ -91,5 +91,6 @@ class TaskWorkers(TaskHandle[Data]):
         check_grace(grace)
         self._at.check_open()
         await self.open()
-        source: Any = self
-        await WorkerPool(source, jobs, grace, stop).run()
+        takes = self._at.address.capabilities.takes_at_a_time
+        ways = self._take_for_run, self._acknowledge_for_run, takes
+        await WorkerPool(self.sync, *ways, jobs, grace, stop).run()

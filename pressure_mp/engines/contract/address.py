@@ -23,6 +23,9 @@ class Capabilities(NamedTuple):
     #: A put can return before the server's disk has it, although the server waits for its disk by
     #: default.
     relaxed: bool = False
+    #: The number of takes that the workers of one run make at a time. More are faster where a call
+    #: is cheap; one for all workers is faster where a call costs much, however much it takes.
+    takes_at_a_time: int = 1
     #: The levels of the contract that the engine has.
     levels: frozenset[Level] = EVERY_LEVEL
 

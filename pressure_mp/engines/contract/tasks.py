@@ -126,7 +126,8 @@ class TakeTasks(NamedTuple):
     acknowledged first, as by :class:`AckTask`, or the reply is the reason why it is not. ``waits``:
     as in :class:`~.items.Put`; a queue that is shut down still serves its ready tasks, and the
     session waits for ready tasks that are not yet in line. With ``retries_alone`` a task that was
-    delivered before is taken alone.
+    delivered before is taken alone. ``apart``: each task will be settled by itself, not together
+    with the others of this take.
     """
 
     owner: str
@@ -137,6 +138,7 @@ class TakeTasks(NamedTuple):
     ack: Acknowledged | None = None
     waits: bool = True
     retries_alone: bool = False
+    apart: bool = False
 
 
 class TakenTasks(NamedTuple):

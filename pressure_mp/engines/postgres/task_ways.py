@@ -99,7 +99,7 @@ def _read_put(request: Any, reply: Reply) -> Any:
 
 
 def _ask_take(request: t.TakeTasks, discipline: str) -> Asked:
-    owner, call, limit, tube, ttr, ack, waits, retries_alone = request
+    owner, call, limit, tube, ttr, ack, waits, retries_alone, _ = request
     args = {"owner": owner, "call": call, "limit": limit} | given(ttr=ttr)
     args |= flags(waits=waits, retries_alone=retries_alone)
     parts = [encode(tube)]

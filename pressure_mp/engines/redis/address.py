@@ -35,7 +35,7 @@ _TLS_OPTIONS = (
 _OWN_OPTIONS = ("db", "username", "password", "allow_eviction")
 _SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
 
-_CAPABILITIES = Capabilities(persistent=True, durable=True)
+_CAPABILITIES = Capabilities(persistent=True, durable=True, takes_at_a_time=8)
 
 
 class RedisAddress(NamedTuple):

@@ -140,14 +140,14 @@ def or_none(number: int | None) -> int | bytes:
 def take_args(
     binding: RedisBinding, request: TakeTasks, waiter: TaskWaiter | None
 ) -> tuple[Any, ...]:
-    owner, call, limit, tube, ttr, _, waits, retries_alone = request
+    owner, call, limit, tube, ttr, _, waits, retries_alone, apart = request
     ticket, entry, turn = b"", b"", b"first"
     if waiter is not None and tube:
         ticket = waiter.ticket.encode()
     if waiter is not None and waiter.passes_on:
         entry, turn = waiter.entry, b"again"
     size = owner.encode(), call, min(limit, MOST_ITEMS), MOST_BYTES, or_none(ttr), tube.encode()
-    how = WAIT if waits else NOW, turn, binding.options.lease, int(retries_alone)
+    how = WAIT if waits else NOW, turn, binding.options.lease, int(retries_alone), int(apart)
     return (*size, ticket, entry, *how)
 
 

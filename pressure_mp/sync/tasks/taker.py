@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from ... import states
+from ...caller_warnings import warn_caller
 from ...encoding.task_values import check_priority, check_times, check_tube, milliseconds
-from ...exceptions import ArgumentError, ArgumentTypeError
+from ...exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
 from ...handles.base_task import Backoff, BaseTask, Data, TaskOrId
 from ...handles.task_verbs import AnyTask
 from ...handles.tasks import results_of
@@ -76,7 +77,7 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         """
         max_tasks = integer("max_tasks", max_tasks, 1)
         limit = self._at.seconds(timeout)
-        return self._take(_all, max_tasks, limit, ttr, tube, on_error, backoff)
+        return self._take(all_usable, max_tasks, limit, ttr, tube, on_error, backoff)
 
     def ack(
         self,
@@ -231,11 +232,14 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         return self._settle("touch", touched, update, more)
 
 
-def _first(tasks: list[AnyTask]) -> AnyTask:
-    return tasks[0]
+def _first(tasks: list[AnyTask], problem: PressureError | None) -> AnyTask:
+    return tasks[0]  # there is no problem if there is one
 
 
-def _all(tasks: list[AnyTask]) -> list[AnyTask]:
+def all_usable(tasks: list[AnyTask], problem: PressureError | None) -> list[AnyTask]:
+    """The tasks that a take returns; it warns of those that could not be decoded."""
+    if problem is not None:
+        warn_caller(str(problem), RejectedItemWarning)
     return tasks
 
 

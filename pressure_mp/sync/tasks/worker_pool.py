@@ -9,29 +9,27 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Protocol, TypeVar
+from functools import partial
+from typing import Any
 
 from ... import interrupts
 from ...drivers import waits_end_when
 from ...effects import WaitEnded
 from ...exceptions import (
-    ArgumentError,
-    ArgumentTypeError,
     DecodingError,
+    Empty,
     EncodingError,
     PressureError,
     ShutDown,
     TaskError,
 )
-from ...handles.base_task import Backoff, check_on_error
-from ...numeric import integer
+from ...exhaustive import assert_never
+from ...operations.task_taking import Delivery
 from ...states import TAKEN
+from .dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
+from .jobs import Handler, Job
 from .overdue import Work
 from .task import Task
-
-#: Runs on a task. Its value is the task's result, if the result is to be kept.
-Handler = Callable[[Any], object]
 
 #: Seconds between two looks at the event that stops a run.
 _LOOK = 0.5
@@ -42,72 +40,44 @@ UNFINISHED = "its worker ended before it was finished"
 _log = logging.getLogger("pressure_mp")
 
 
-@dataclass(frozen=True)
-class Job:
-    """A handler, and how its threads take tasks."""
-
-    handler: Handler
-    concurrency: int = 1
-    tube: str | None = None
-    ttr: float | None = None
-    on_error: Literal["release", "bury"] = "release"
-    backoff: Backoff | None = None
-
-    def __post_init__(self) -> None:
-        if not callable(self.handler):
-            raise ArgumentTypeError(
-                f"a handler is called with a task; {type(self.handler).__name__} cannot be called"
-            )
-        integer("concurrency", self.concurrency, 1)
-        check_on_error(self.on_error, self.backoff)
-
-
-class Source(Protocol):
-    """Where tasks come from."""
-
-    @property
-    def name(self) -> str: ...
-
-    def take(
-        self,
-        *,
-        ttr: float | None,
-        tube: str | None,
-        on_error: Literal["release", "bury"],
-        backoff: Backoff | None,
-        ack: Task[Any] | None,
-    ) -> Task[Any]: ...
+#: Acknowledges tasks; returns the errors of those that cannot be acknowledged, by their place.
+Acknowledging = Callable[[list[Task[Any]]], dict[int, PressureError]]
 
 
 class WorkerPool:
     """The threads of one run."""
 
     def __init__(
-        self, source: Source, jobs: Sequence[Job], grace: float | None, stop: threading.Event
+        self,
+        name: str,
+        take: Callable[..., Delivery[Task[Any]]],
+        acknowledge: Acknowledging,
+        takes_at_a_time: int,
+        jobs: Sequence[Job],
+        grace: float | None,
+        stop: threading.Event,
     ) -> None:
-        self._source = source
+        self._name = name
+        self._take_tasks = take
+        self._acknowledge_tasks = acknowledge
+        self._takes_at_a_time = takes_at_a_time
         self._jobs = jobs
         self._grace = grace
         self._stop = stop
         self._ending = threading.Event()
         self._is_told = False  # to end, by a signal
-        self._is_over = False  # the run waits for the tasks in hand no longer
         # Of the threads that ended (None), and signals. A signal's handler may put into it, even
         # while the thread that it interrupts gets from it.
         self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
-        self._in_hand: dict[int, Work[Task[Any]]] = {}  # by thread
+        self._handled: dict[int, Work[Task[Any]]] = {}  # by thread
+        self._lock = threading.Lock()  # of all books; the run itself never waits for it
+        self._bells: list[queue.SimpleQueue[None]] = []
         self._until_the_end = waits_end_when(self._is_ending)
         self._error: BaseException | None = None
 
     def run(self) -> None:
         """Work until stopped; raises what ended a thread."""
-        threads = [
-            threading.Thread(
-                target=self._work, args=(job,), name=f"{self._source.name} worker", daemon=True
-            )
-            for job in self._jobs
-            for _ in range(job.concurrency)
-        ]
+        threads = [thread for job in self._jobs for thread in self._threads_of(job)]
         with self._signals():
             try:
                 for thread in threads:
@@ -116,16 +86,36 @@ class WorkerPool:
                 self._give_back()
             except BaseException:  # the run no longer waits for the threads: they finish and end
                 self._is_told = True
+                self._ring()
                 raise
         if self._error is not None:
             raise self._error
 
+    def _threads_of(self, job: Job) -> Iterator[threading.Thread]:
+        """Make the threads of a handler, which share a book."""
+        book: Dispatch[Task[Any]] = Dispatch(job.concurrency, self._takes_at_a_time)
+        for _ in range(job.concurrency):
+            bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+            self._bells.append(bell)
+            args = job, book, bell
+            yield threading.Thread(
+                target=self._work, args=args, name=f"{self._name} worker", daemon=True
+            )
+
+    def _ring(self) -> None:
+        """Wake all threads that wait for a step."""
+        for bell in self._bells:
+            bell.put(None)
+
     def _wait_for_threads(self, working: int) -> None:
         """Wait until all threads have ended, or the tasks in hand have no more time."""
-        deadline = None
+        deadline, has_rung = None, False
         while working and (deadline is None or time.monotonic() < deadline):
-            for work in list(self._in_hand.values()):
+            for work in list(self._handled.values()):
                 work.look()
+            if self._is_ending() and not has_rung:
+                has_rung = True
+                self._ring()
             try:
                 news = self._news.get(timeout=_until_look(deadline))
             except queue.Empty:
@@ -137,7 +127,7 @@ class WorkerPool:
                     return
                 else:
                     self._ending.set()
-                    _log.info("signal %d: %r takes no more tasks", news, self._source.name)
+                    _log.info("signal %d: %r takes no more tasks", news, self._name)
             if deadline is None and self._grace is not None and self._is_ending():
                 deadline = time.monotonic() + self._grace
 
@@ -145,12 +135,15 @@ class WorkerPool:
         return self._is_told or self._ending.is_set() or self._stop.is_set()
 
     def _give_back(self) -> None:
-        """Release the tasks in hand. Their handlers go on; their next call for the task fails."""
-        self._is_over = True
-        for task in [work.task for work in self._in_hand.values()]:
-            if task.state != TAKEN:  # it was acknowledged, and its thread waits for the next one
+        """Release the tasks whose handlers go on: their next call for the task fails."""
+        self._release([work.task for work in self._handled.values()])
+
+    def _release(self, tasks: list[Task[Any]]) -> None:
+        """Release the tasks that this process has and does not finish."""
+        for task in tasks:
+            if task.state != TAKEN:
                 continue
-            _log.warning("task %r of %r is given back: %s", task.id, self._source.name, UNFINISHED)
+            _log.warning("task %r of %r is given back: %s", task.id, self._name, UNFINISHED)
             try:
                 task.release(error=UNFINISHED)
             except TaskError:
@@ -177,79 +170,126 @@ class WorkerPool:
         self._is_told = True  # an Event may not be set here: it has a lock
         self._news.put(number)
 
-    def _work(self, job: Job) -> None:
-        """Take and process tasks. One round trip acknowledges a task and takes the next."""
-        done = None
+    def _work(self, job: Job, book: Dispatch[Task[Any]], bell: queue.SimpleQueue[None]) -> None:
+        """Do the steps of one thread, until the run ends."""
+        wake = partial(bell.put, None)
         try:
-            while not self._is_ending():
-                task = self._take(job, done)
-                done = self._process(task, job.handler) if task is not None else None
-            if done is not None:
-                self._finish(done)
-        except (WaitEnded, ShutDown):
-            pass
+            while True:
+                with self._lock:
+                    step = book.next(wake, self._is_ending())
+                match step:
+                    case Begin():
+                        is_done = self._process(step.task, job.handler)
+                        with self._lock:
+                            book.finished(step.task) if is_done else book.drop()
+                        del step  # the task is not kept while this thread waits
+                    case Take():
+                        self._take(job, book, step, wake)
+                    case Acknowledge():
+                        self._acknowledge(book, step)
+                    case Rest.WAIT:
+                        bell.get()
+                    case Rest.END:
+                        return
+                    case _:
+                        assert_never(step)
         except BaseException as error:
             self._error = self._error or error
             self._ending.set()
         finally:
             self._news.put(None)
 
-    def _take(self, job: Job, done: Task[Any] | None) -> Task[Any] | None:
-        """Take the next task. None if it could not be decoded, or if this process no longer had
-        the task that is ``done``."""
-        me = threading.get_ident()
+    def _take(self, job: Job, book: Dispatch[Task[Any]], step: Take[Task[Any]], wake: Wake) -> None:
+        """Acknowledge what is done, and take the next tasks. One round trip does both for one task;
+        for several, there are two."""
+        done, tasks = step.done, []
+
+        def note(is_waiting: bool) -> None:
+            with self._lock:
+                book.waits(is_waiting)
+
+        try:
+            if len(done) > 1:
+                self._settle(done)
+            last = done[0] if len(done) == 1 else None
+            tasks = self._take_after(job, step, last, note)
+        except (WaitEnded, Empty):
+            pass
+        except ShutDown:  # of this queue; or of another one, into which a handler had put
+            self._release(done)
+            with self._lock:
+                book.shut(step, wake)
+            return
+        with self._lock:
+            book.took(step, tasks)
+
+    def _take_after(
+        self,
+        job: Job,
+        step: Take[Task[Any]],
+        done: Task[Any] | None,
+        note: Callable[[bool], None],
+    ) -> list[Task[Any]]:
+        """Take tasks after acknowledging one; none, if this process no longer had that one."""
         try:
             with self._until_the_end:
-                return self._source.take(
-                    ttr=job.ttr, tube=job.tube, on_error=job.on_error, backoff=job.backoff, ack=done
-                )
+                how = (None, note) if step.waits else (0, None)
+                tasks, problem = self._take_tasks(step.number, done, *how, **job.taking)
         except TaskError as error:
             say_late(error)
-            del self._in_hand[me]
         except EncodingError as error:
             assert done is not None
             self._bury(done, error)  # or it was no longer ours
-            del self._in_hand[me]
-            done = None
         except PressureError as error:
             if not is_of_a_buried_task(error):
                 raise
-            _log.exception("a task of %r was buried", self._source.name)
-        finally:
-            if done is not None and done.state != TAKEN:
-                del self._in_hand[me]
-        return None
+            say_buried(self._name, error)
+        else:
+            if problem is not None:
+                say_buried(self._name, problem)
+            return tasks
+        return []
 
-    def _finish(self, done: Task[Any]) -> None:
-        """Acknowledge the last task."""
+    def _acknowledge(self, book: Dispatch[Task[Any]], step: Acknowledge[Task[Any]]) -> None:
         try:
-            done.ack()
-        except TaskError as error:
-            say_late(error)
-        except EncodingError as error:
-            self._bury(done, error)
+            self._settle(step.done)
+        except ShutDown:
+            self._release(step.done)
+        finally:
+            with self._lock:
+                book.acknowledged(len(step.done))
+
+    def _settle(self, done: list[Task[Any]]) -> None:
+        """Acknowledge tasks, in one call."""
+        for place, error in self._acknowledge_tasks(done).items():
+            if isinstance(error, TaskError):
+                say_late(error)
+            elif isinstance(error, EncodingError):
+                self._bury(done[place], error)
+            else:
+                raise error
 
     def _bury(self, done: Task[Any], error: EncodingError) -> None:
         """Bury a task whose result cannot be encoded, now or later."""
-        say_unsaid(done.id, self._source.name, error)
+        say_unsaid(done.id, self._name, error)
         try:
             done.bury(error=error)
         except TaskError as late:
             say_late(late)
 
-    def _process(self, task: Task[Any], handler: Handler) -> Task[Any] | None:
-        """Run the handler; returns the task when it is to be acknowledged, in hand until then."""
-        me = threading.get_ident()
-        self._in_hand[me] = Work(self._source.name, task)
+    def _process(self, task: Task[Any], handler: Handler) -> bool:
+        """Run the handler; returns whether the task is to be acknowledged."""
+        me, is_done = threading.get_ident(), False
+        self._handled[me] = Work(self._name, task)
         try:
-            if self._is_over:
+            if self._is_ending():
                 task.release()
-            elif self._handle(task, handler):
-                return task
+            else:
+                is_done = self._handle(task, handler)
         except TaskError as error:
             say_late(error)
-        del self._in_hand[me]
-        return None
+        del self._handled[me]
+        return is_done
 
     def _handle(self, task: Task[Any], handler: Handler) -> bool:
         """Run the handler, and say what became of the task if that failed; returns whether it is to
@@ -259,7 +299,7 @@ class WorkerPool:
                 task.have_returned(handler(task))
         except BaseException as error:
             _log.exception(
-                "task %r of %r failed, delivery %d", task.id, self._source.name, task.deliveries
+                "task %r of %r failed, delivery %d", task.id, self._name, task.deliveries
             )
             if task.state == TAKEN:
                 task.fail(error)
@@ -280,37 +320,16 @@ def _set_handlers(handlers: dict[signal.Signals, Any]) -> None:
         signal.signal(number, handler)
 
 
-AnyJob = TypeVar("AnyJob", bound=Job)
-
-
-def choose(
-    kind: type[AnyJob],
-    handler: Handler | None,
-    options: tuple[Any, ...],
-    registered: Sequence[AnyJob],
-) -> Sequence[AnyJob]:
-    """The jobs of a run: the handler that it was given, with these options, else those that were
-    registered, which have their own. Raises ArgumentError, ArgumentTypeError."""
-    if handler is not None:
-        return [kind(handler, *options)]
-    if options != tuple(field.default for field in fields(kind)[1:]):
-        raise ArgumentError("these options are a handler's: give them to worker()")
-    if not registered:
-        raise ArgumentError("there is no handler: give one, or register it with worker()")
-    return registered
-
-
-def check_grace(grace: float | None) -> None:
-    """Raises ArgumentError."""
-    if grace is not None and not grace >= 0:
-        raise ArgumentError(f"grace is 0 or more seconds, or None; not {grace!r}")
-
-
 def is_of_a_buried_task(error: PressureError) -> bool:
     """Whether a take raised it for a task that cannot be used."""
     from ...authentication import AuthenticationError
 
     return isinstance(error, (AuthenticationError, DecodingError))
+
+
+def say_buried(queue: str, error: PressureError) -> None:
+    """Log that a task was buried since it cannot be decoded."""
+    _log.error("a task of %r was buried", queue, exc_info=error)
 
 
 def say_late(error: TaskError) -> None:

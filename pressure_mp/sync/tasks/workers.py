@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
 from ...handles.base_task import Backoff, Data
+from .jobs import Job, check_grace, choose
 from .taker import TaskTaker
 from .task import Task
-from .worker_pool import Job, WorkerPool, check_grace, choose
+from .worker_pool import WorkerPool
 
 Result = TypeVar("Result")
 
@@ -64,6 +65,9 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
 
         Without a handler: run all handlers that :meth:`worker` registered, with their options.
 
+        One call takes tasks for all threads that have none, and one acknowledges all that are done.
+        The run never has more tasks than threads.
+
         A task is acknowledged when its handler returns, unless the handler has acknowledged,
         released or buried it. The value that the handler returns is the task's result, if the task
         was put with ``result_ttl`` or an inbox; if the value cannot be encoded, the task is buried.
@@ -97,4 +101,6 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
         self._at.check_open()
-        WorkerPool(self, jobs, grace, stop or threading.Event()).run()
+        takes = self._at.address.capabilities.takes_at_a_time
+        ways = self._take_for_run, self._acknowledge_for_run, takes
+        WorkerPool(self.name, *ways, jobs, grace, stop or threading.Event()).run()

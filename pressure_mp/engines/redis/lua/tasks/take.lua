@@ -1,6 +1,6 @@
 -- take: take the next tasks, of one tube or of all.
 -- keys: presence woken
--- args: owner call limit size ttr tube ticket entry mode turn lease alone
+-- args: owner call limit size ttr tube ticket entry mode turn lease alone apart
 --   owner  the process that has the tasks then
 --   call   the owner's number of this take
 --   limit  how many tasks at most
@@ -11,6 +11,7 @@
 --   turn   first | again: whether it waited before
 --   lease  milliseconds of the owner's lease from now on
 --   alone  1: a task that was delivered before is taken alone
+--   apart  1: the tasks will be settled one by one, so they are no bundle
 -- replies: done bells task... | empty bells next entry | closed bells | missing
 -- uses: storage notices take_one take_first changes groups transitions ready
 -- once: yes
@@ -21,7 +22,7 @@ local LOOKS = 10 -- among tasks that are due to be removed
 local MOST = 100 -- tasks of a bundle
 local SOME = 16 -- data that is read at a time: few calls, and little that is read in vain
 if not settings then return {'missing'} end
-local owner, call, limit, size, ttr, tube, ticket, entry, mode, turn, lease, alone = unpack(ARGV, 1, 12)
+local owner, call, limit, size, ttr, tube, ticket, entry, mode, turn, lease, alone, apart = unpack(ARGV, 1, 13)
 local presence, woken = KEYS[1], KEYS[2]
 call, limit, size = tonumber(call), tonumber(limit), tonumber(size)
 local ends = lifetime(ttr ~= '' and tonumber(ttr) or settings.ttr)
@@ -109,10 +110,10 @@ local function take_from_group(kind)
   note(set, meta, 'seq', string.format('%d', settings.seq))
 end
 
--- Take the tasks, in bundles if they are several and none has a key. Adds id, record and data of each to `tasks`.
+-- Take the tasks, in bundles if they are several, none has a key, and they are not to be apart. Adds id, record and data of each to `tasks`.
 local function take_chosen(chosen, data, tasks)
   local start, number, ids, set_to = taken_prefix(owner, call), #data, chosen.ids, {}
-  local single, stamped = number == 1 or chosen.have_keys, nil
+  local single, stamped = number == 1 or chosen.have_keys or apart == '1', nil
   for i = 1, number do
     local id, place, kind = ids[i], chosen.places[i], chosen.kinds[i]
     if single or i % MOST == 1 then

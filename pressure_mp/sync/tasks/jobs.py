@@ -1,0 +1,66 @@
+"""The handlers of a run, and how their workers take tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, TypeVar
+
+from ...exceptions import ArgumentError, ArgumentTypeError
+from ...handles.base_task import Backoff, check_on_error
+from ...numeric import integer
+
+#: Runs on a task. Its value is the task's result, if the result is to be kept.
+Handler = Callable[[Any], object]
+
+
+@dataclass(frozen=True)
+class Job:
+    """A handler, and how its threads take tasks."""
+
+    handler: Handler
+    concurrency: int = 1
+    tube: str | None = None
+    ttr: float | None = None
+    on_error: Literal["release", "bury"] = "release"
+    backoff: Backoff | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.handler):
+            raise ArgumentTypeError(
+                f"a handler is called with a task; {type(self.handler).__name__} cannot be called"
+            )
+        integer("concurrency", self.concurrency, 1)
+        check_on_error(self.on_error, self.backoff)
+
+    @property
+    def taking(self) -> dict[str, Any]:
+        """The options of its takes."""
+        options = ("ttr", "tube", "on_error", "backoff")
+        return {option: getattr(self, option) for option in options}
+
+
+AnyJob = TypeVar("AnyJob", bound=Job)
+
+
+def choose(
+    kind: type[AnyJob],
+    handler: Handler | None,
+    options: tuple[Any, ...],
+    registered: Sequence[AnyJob],
+) -> Sequence[AnyJob]:
+    """The jobs of a run: the handler that it was given, with these options, else those that were
+    registered, which have their own. Raises ArgumentError, ArgumentTypeError."""
+    if handler is not None:
+        return [kind(handler, *options)]
+    if options != tuple(field.default for field in fields(kind)[1:]):
+        raise ArgumentError("these options are a handler's: give them to worker()")
+    if not registered:
+        raise ArgumentError("there is no handler: give one, or register it with worker()")
+    return registered
+
+
+def check_grace(grace: float | None) -> None:
+    """Raises ArgumentError."""
+    if grace is not None and not grace >= 0:
+        raise ArgumentError(f"grace is 0 or more seconds, or None; not {grace!r}")
