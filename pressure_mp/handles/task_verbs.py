@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..drivers import noting
 from ..effects import AnyOperation, T
 from ..encoding.task_values import check_tube, milliseconds
 from ..engines.contract.task_records import TaskRecord
@@ -81,11 +80,10 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
         self._at.check_open()
         check_on_error(on_error, backoff)
         own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
-        how = number, check_tube(tube), own_ttr, timeout, ack, retries_alone, apart
+        how = number, check_tube(tube), own_ttr, timeout, ack, retries_alone, apart, note
 
         def take(claim: Claim) -> AnyOperation[Delivery[AnyTask]]:
-            taking = self._at.operations.take(self._task, self._at.here, claim.begin(), *how)
-            return taking if note is None else noting(taking, note)
+            return self._at.operations.take(self._task, self._at.here, claim.begin(), *how)
 
         def hand_out(found: Delivery[AnyTask]) -> T:
             tasks, problem = found

@@ -82,6 +82,7 @@ class TaskTaking(TaskResultStorage):
         done: TaskToAcknowledge | None = None,
         retries_alone: bool = False,
         apart: bool = False,
+        note: Callable[[bool], None] | None = None,
     ) -> Operation[Delivery[T]]:
         """Take the next tasks, up to ``limit`` and to what one call may take. Waits for one,
         without limit or for ``timeout`` seconds.
@@ -90,7 +91,8 @@ class TaskTaking(TaskResultStorage):
         record and data. A task that cannot be decoded is buried; its error is raised if there was
         no other task. Raises Empty when the time is up, and ShutDown. ``done`` is a task to
         acknowledge first, with its result; then EncodingError too. With ``retries_alone`` a task
-        that was delivered before is taken alone.
+        that was delivered before is taken alone. ``note`` is told when this begins to wait, and
+        when it stops.
         """
         self.codec.prepare()  # without a key nothing is taken
         waits = timeout is None or timeout > 0
@@ -107,7 +109,7 @@ class TaskTaking(TaskResultStorage):
                     request = request._replace(ack=request.ack._replace(result=stored))
                 reply: TakeTasksReply = yield until(request, end)
                 if not isinstance(reply, TakenTasks):
-                    request = yield from self._wait(reply, request, here, end, timeout)
+                    request = yield from self._wait(reply, request, here, end, timeout, note)
                     continue
                 _note(reply, here, call, self.settings.ttr if ttr is None else ttr, done)
                 if events.listeners and done is not None:
@@ -124,7 +126,7 @@ class TaskTaking(TaskResultStorage):
                     return tasks, None
                 request, done = request._replace(ack=None), None
                 if reply.later is not None:
-                    request = yield from self._wait(reply.later, request, here, end, timeout)
+                    request = yield from self._wait(reply.later, request, here, end, timeout, note)
         except (BrokerError, BrokerUnavailable):
             here.doubt(call)
             raise
@@ -155,6 +157,7 @@ class TaskTaking(TaskResultStorage):
         here: Taker,
         end: float | None,
         timeout: float | None,
+        note: Callable[[bool], None] | None,
     ) -> Operation[TakeTasks]:
         """Wait until there may be a task; return the request to make then."""
         match reply:
@@ -166,10 +169,15 @@ class TaskTaking(TaskResultStorage):
                         raise self._empty(request.tube, timeout) if is_late else WaitEnded
                     if is_late:
                         return request._replace(waits=False)
+                    if note is not None:
+                        note(True)
                     try:
                         yield Wait(reply, left)
                     except WaitEnded:  # the last call takes only tasks that are there now
                         return request._replace(waits=False)
+                    finally:
+                        if note is not None:
+                            note(False)
                 return request
             case Outcome.LOST:
                 return request  # it is stored again

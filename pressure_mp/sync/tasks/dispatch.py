@@ -26,14 +26,14 @@ AnyTask = TypeVar("AnyTask", bound=BaseTask[Any])
 Wake = Callable[[], None]
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Begin(Generic[AnyTask]):
     """Run the handler on a task; then call ``finished`` or ``drop``."""
 
     task: AnyTask
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Take(Generic[AnyTask]):
     """Acknowledge the tasks that are done; then take up to ``number`` tasks. If this ``waits`` for
     one, call ``waits`` when the wait begins and when it ends. Call ``took`` or ``shut`` in the
@@ -44,7 +44,7 @@ class Take(Generic[AnyTask]):
     waits: bool
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Acknowledge(Generic[AnyTask]):
     """Acknowledge the tasks that are done; then call ``acknowledged``."""
 

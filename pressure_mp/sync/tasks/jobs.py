@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from ...exceptions import ArgumentError, ArgumentTypeError
@@ -33,7 +34,7 @@ class Job:
         integer("concurrency", self.concurrency, 1)
         check_on_error(self.on_error, self.backoff)
 
-    @property
+    @cached_property
     def taking(self) -> dict[str, Any]:
         """The options of its takes."""
         options = ("ttr", "tube", "on_error", "backoff")
