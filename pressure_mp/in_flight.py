@@ -39,7 +39,7 @@ class Claim:
     def __init__(self, mark: object = None) -> None:
         self.mark = mark
         self.call = 0
-        self.seqs: list[int] = []
+        self.seqs: Sequence[int] = ()
 
     def begin(self) -> int:
         """Return a number for the call, which this process never uses again."""
@@ -123,9 +123,13 @@ class InFlight:
             )
 
     def add(self, seq: int, mark: object = None) -> None:
-        """Note that the caller got an item."""
+        """Note that the caller got an item. If an item is in flight here under its number, that was
+        taken away meanwhile."""
         mark = mark or _thread.mark
         with self._lock:
+            for theirs in list(self._owners.values()):
+                if seq in theirs:
+                    self._take_away(theirs, seq)
             mine = self._owners.get(mark)
             if mine is None:
                 mine = self._owners[mark] = OrderedDict()
@@ -137,8 +141,9 @@ class InFlight:
         if self._owners:
             with self._lock:
                 for theirs in list(self._owners.values()):
-                    for seq in theirs.keys() & seqs:
-                        self._take_away(theirs, seq)
+                    if theirs:
+                        for seq in theirs.keys() & seqs:
+                            self._take_away(theirs, seq)
 
     @staticmethod
     def _take_away(theirs: OrderedDict[int, ItemInFlight], seq: int) -> None:
@@ -220,22 +225,20 @@ class InFlight:
     def _first(some: OrderedDict[int, ItemInFlight] | None, mark: object) -> ItemInFlight | None:
         """Return the first item that is neither done nor asked about; forget the done items before
         it."""
-        if some is None:
-            return None
-        done = []
-
-        def is_free(held: ItemInFlight) -> bool:
-            if held.is_done:
-                done.append(held.seq)
-                return False
-            if held.transaction is not None and not held.transaction.is_over:
-                return False
-            return held.asker is None or held.asker is mark
-
-        found = _next_of(some, is_free)
-        for seq in done:
-            some.pop(seq, None)
-        return found
+        while some:
+            try:
+                for held in some.values():
+                    if held.is_done:
+                        break
+                    is_settled = held.transaction is None or held.transaction.is_over
+                    if is_settled and (held.asker is None or held.asker is mark):
+                        return held
+                else:
+                    return None
+            except RuntimeError:  # a signal handler got an item meanwhile, or one is done
+                continue
+            some.pop(held.seq, None)
+        return None
 
 
 def _next_of(

@@ -78,6 +78,8 @@ class Lease:
         self._matters = engine.address.capabilities.persistent
         #: Milliseconds.
         self._length = 0
+        #: Seconds from one look to the next.
+        self.interval = 0.0
         #: The options of the calls at the process's end; in a look each call has its own.
         self._options: Options | None = None
         self.looked = 0.0
@@ -95,11 +97,7 @@ class Lease:
         """Note the lease of a handle, in milliseconds. The longest of this process's handles
         counts."""
         self._length = max(self._length, length)
-
-    @property
-    def interval(self) -> float:
-        """Seconds from one look to the next."""
-        return min(self._length / 3000, lease_thread.LOOK)
+        self.interval = min(self._length / 3000, lease_thread.LOOK)
 
     @property
     def share(self) -> float:

@@ -74,6 +74,10 @@ class Presence:
 
     # What was taken
 
+    def keep(self) -> None:
+        """Have the lease of the items in flight renewed."""
+        self.lease.keep()
+
     def drop(self, claim: Claim) -> None:
         for seq in claim.seqs:
             self.in_flight.discard(seq)

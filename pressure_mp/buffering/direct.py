@@ -94,7 +94,8 @@ class DirectGet:
 
     def get(self, queue: ObjectAttachment, block: bool, timeout: float | None) -> Any:
         """Get an item, as ``Queue.get``."""
-        queue.check_open()
+        if queue.is_closed:
+            queue.check_open()
         if unsent.senders:
             timeout = time_left(queue, bool(block), timeout)
         return queue.get(bool(block), timeout)

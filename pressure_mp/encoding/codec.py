@@ -185,9 +185,6 @@ class Codec(Generic[Item]):
         return self._serializer.loads  # no pickle begins like a signed item or a manifest
 
     def _decode_small(self, item: bytes) -> Item:
-        if type(item) is Private and self._divides:
-            found: Item = self._serializer.loads(item)  # as above
-            return found
         if is_manifest(item):
             raise ValueError("its content is elsewhere")
         return self.decode(item)

@@ -246,7 +246,7 @@ class Attachment:
     def flushed_session(self) -> Session:
         """Do the same, and raise the error of a put that failed."""
         self.flush_all()
-        return self.session()
+        return (self.binding or self.attach()).session()
 
     def flush_all(self) -> None:
         """Wait until the broker has all items that this process put. Raises the error of a put that

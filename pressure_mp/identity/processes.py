@@ -119,7 +119,8 @@ def start() -> str:
 def incarnation() -> str:
     """Return a name of this process that no other had or will have: its user id, and 8 random hex
     digits."""
-    return _drawn_once("incarnation", lambda: f"{user()}/{os.urandom(4).hex()}")
+    found = _once.get("incarnation")
+    return found or _drawn_once("incarnation", lambda: f"{user()}/{os.urandom(4).hex()}")
 
 
 def state(id: str) -> State:

@@ -87,6 +87,9 @@ class DeliveryOperations(ItemOperations):
         already acknowledged it: then nothing is counted. Raises TaskDoneError.
         """
         reply: AcknowledgeReply = yield Acknowledge(owner, seq)
+        return self._counted(reply)
+
+    def _counted(self, reply: AcknowledgeReply) -> Done | Late | Passed:
         found = self._found(reply)
         if found is Outcome.EXCESS:
             raise self._excess()

@@ -12,7 +12,7 @@ from ..effects import MORE, AnyOperation, Ask, Keep, Operation
 from ..encoding.codec import Codec
 from ..encoding.large import is_manifest
 from ..encoding.unsigned_items import Private, Privates
-from ..engines.contract.items import Taken, TakeReply
+from ..engines.contract.items import Acknowledge, AcknowledgeReply, Hold, Take, Taken, TakeReply
 from ..engines.contract.replies import Done, Late, Outcome, Passed
 from ..events import Destination, Message
 from ..exceptions import PressureError, TaskDoneError
@@ -24,6 +24,8 @@ from .large import fetch, sweep
 from .waiting import served_after
 
 T = TypeVar("T")
+
+_new = tuple.__new__
 
 #: Objects that were got; and the first error, if some could not be used and are set aside.
 Received = tuple[list[Any], "PressureError | None"]
@@ -37,6 +39,9 @@ class Consumer(AbstractContextManager[None], Protocol):
     def in_flight(self) -> InFlight:
         """The items that this process has in flight."""
 
+    def keep(self) -> None:
+        """Have the lease of the items in flight renewed."""
+
 
 class Producers(Protocol):
     """This process as a producer."""
@@ -46,6 +51,10 @@ class Producers(Protocol):
 
     def add_producer(self, handle: object) -> None:
         """Note that the broker knows that this process puts through a handle."""
+
+
+def _not_late(reply: AcknowledgeReply) -> bool:
+    return False if reply is Outcome.DONE else MORE
 
 
 class ObjectOperations(DeliveryOperations):
@@ -151,13 +160,15 @@ class ObjectOperations(DeliveryOperations):
     @cached_property
     def _decode_first(self) -> Callable[[TakeReply], Any]:
         self.codec.prepare()  # without a key nothing is taken out
-        decode = self.codec.quick_decode
+        decode, divides = self.codec.quick_decode, self.codec.divides
+        loads = self.codec.loads
 
         def decode_first(reply: TakeReply) -> Any:
             if type(reply) is not Taken:
                 return MORE
+            item = reply.items[0]
             try:
-                return decode(reply.items[0])
+                return loads(item) if divides and type(item) is Private else decode(item)
             except Exception as error:  # `rest` sets the item aside
                 if is_from_outside(error):
                     raise
@@ -183,6 +194,36 @@ class ObjectOperations(DeliveryOperations):
 
     # Taking, until it is acknowledged
 
+    def take_object(self, here: Consumer, claim: Claim, limit: int) -> AnyOperation[Any]:
+        """Take and decode an item, which is in flight as with ``take_objects``; wait for one
+        without limit."""
+        decode = self._decode_first
+        hold = _new(Hold, (incarnation(), claim.begin(), limit, ""))
+
+        def note_and_decode(reply: TakeReply) -> Any:
+            if type(reply) is not Taken:
+                return MORE
+            claim.seqs = reply.numbers
+            here.in_flight.add(reply.numbers[0], claim.mark)
+            here.keep()
+            return decode(reply)
+
+        return Ask(
+            _new(Take, (1, hold, False, True)), None, note_and_decode, self._take_object_on, here
+        )
+
+    def _take_object_on(self, ask: Ask[Any], reply: TakeReply) -> Operation[Any]:
+        here: Consumer = ask.how
+        if type(reply) is not Taken:
+            with here:
+                reply = yield from served_after(reply, ask.request, ask.end)
+            if type(reply) is not Taken:
+                raise (yield from self._not_got(reply, True, None))
+            found = ask.read(reply)
+            if found is not MORE:
+                return found
+        return (yield from self.accept(reply.items[0], reply.numbers[0], here))
+
     def take_objects(
         self,
         here: Consumer,
@@ -203,7 +244,6 @@ class ObjectOperations(DeliveryOperations):
                 incarnation(), call, limit, number, block, timeout, eof
             )
         claim.seqs = [delivery.seq for delivery in deliveries]
-        here.in_flight.came(claim.seqs)
         for seq in claim.seqs:
             here.in_flight.add(seq, claim.mark)
         items = [delivery.item for delivery in deliveries]
@@ -211,7 +251,7 @@ class ObjectOperations(DeliveryOperations):
             items = Privates(items)
         return (yield from self._accept_all(items, claim.seqs, here, since))
 
-    def acknowledge_next(self, here: Consumer, asking: Asking) -> Operation[bool]:
+    def acknowledge_next(self, here: Consumer, asking: Asking) -> AnyOperation[bool]:
         """Acknowledge the caller's oldest item, else this process's, else the queue's.
 
         Returns whether it came too late: the item was taken away meanwhile, and nothing is counted.
@@ -219,11 +259,36 @@ class ObjectOperations(DeliveryOperations):
         done in a step behind which nothing can be interrupted: if it is interrupted before, it
         repeats this with the same item.
         """
+        if events.listeners:
+            return self._acknowledging(here, asking)
+        asking.held, *asked = here.in_flight.ask(asking.mark)
+        if asking.held is None or asking.held.was_taken_away:
+            return self._acknowledging(here, asking, asked)
+        request = _new(Acknowledge, (incarnation(), asking.held.seq))
+        return Ask(request, None, _not_late, self._acknowledge_on, (here, asking, asked))
+
+    def _acknowledge_on(self, ask: Ask[bool], reply: AcknowledgeReply) -> Operation[bool]:
+        here, asking, asked = ask.how
+        return self._acknowledging(here, asking, asked, reply)
+
+    def _acknowledging(
+        self,
+        here: Consumer,
+        asking: Asking,
+        asked: Sequence[bool] = (),
+        reply: AcknowledgeReply | None = None,
+    ) -> Operation[bool]:
+        """Acknowledge until a reply is for the item of this call. It was ``asked`` about one, and
+        may have had a first ``reply``."""
         since = events.now()
         while True:
-            asking.held, before, has_newer = here.in_flight.ask(asking.mark)
-            held = asking.held
-            reply = yield from self._acknowledge_held(held)
+            if not asked:
+                asking.held, *asked = here.in_flight.ask(asking.mark)
+            (before, has_newer), asked, held = asked, (), asking.held
+            if reply is None:
+                reply = yield from self._acknowledge_held(held)
+            else:
+                reply = self._counted(reply)
             # When it is late, a call that was interrupted did it: the caller repeats that call,
             # unless it has got another item meanwhile. Or a transaction did it, and this call is
             # for another item.
@@ -233,6 +298,7 @@ class ObjectOperations(DeliveryOperations):
                     one = Message({} if held is None else held.headers)
                     events.settled(self.destination, "task_done", [one], since)
                 return reply is Outcome.LATE and not before
+            reply = None
             if held is not None:
                 held.is_done = True
 

@@ -213,7 +213,8 @@ class JoinableQueue(Queue[Item]):
             self._acknowledge_in(connection, asking)
             return
         try:
-            if self._acknowledge(queue.operations.acknowledge_next(queue.here, asking)):
+            session = queue.flushed_session()
+            if queue.run_on(session, queue.operations.acknowledge_next(queue.here, asking)):
                 warnings.warn(late_task_done(queue.name), stacklevel=2)
         except BaseException as error:
             queue.note_end(asking, error)

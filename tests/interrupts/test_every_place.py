@@ -327,9 +327,10 @@ class Joined(Consumed):
         assert (stats.unfinished, stats.in_flight) == (0, 0)
 
 
+@pytest.mark.parametrize("is_named", [True, False])
 @pytest.mark.parametrize("error", [Interrupted, Alarm])
-def test_get_of_a_joinable_queue(server, name, sweep, error):
-    with JoinableQueue(0, name, url=server.url) as q:
+def test_get_of_a_joinable_queue(server, name, sweep, error, is_named):
+    with JoinableQueue(0, name if is_named else None, url=server.url) as q:
         joined = Joined(q)
         sweep(q.get, joined.check, prepare=joined.prepare, every=5, error=error)
 
@@ -340,9 +341,10 @@ def test_get_many_of_a_joinable_queue(server, name, sweep):
         sweep(lambda: q.get_many(2), joined.check, prepare=joined.prepare, every=7)
 
 
-def test_task_done(server, name, sweep):
+@pytest.mark.parametrize("is_named", [True, False])
+def test_task_done(server, name, sweep, is_named):
     """Whether it was done is not known; to say it again counts once, and so does the next one."""
-    with JoinableQueue(0, name, url=server.url) as q:
+    with JoinableQueue(0, name if is_named else None, url=server.url) as q:
 
         def prepare():
             q.put_many(THREE)

@@ -127,7 +127,8 @@ RING = {
     "_cells": MADE,
     "_table": MADE,
     "_numbers": MADE,
-    "_free_entry": MADE,  # where to look first
+    "_next_entry": MADE,  # where to look first, as in the next
+    "_indexes": MADE,
     "looked": MADE,
     "stopped": MADE,
     "_frees": MADE,  # of a thread: no in a child

@@ -11,7 +11,6 @@ from ...exceptions import BrokerError, BrokerUnavailable
 from ...off_loop import off_loop
 from ..contract.contents import SweepContents
 from ..contract.items import (
-    TAKE_ONE,
     Acknowledge,
     EndPrefetch,
     PeekItems,
@@ -276,13 +275,12 @@ class SharedSession:
         return None if self._below is None else self._below.taken
 
     def call(self, request: Any, end: float | None = None) -> Any:
-        items = self._binding.items
-        if request is TAKE_ONE and items is not None:
-            taken = items.take_one(self)
-            if taken is not None:
+        items, kind = self._binding.items, type(request)
+        if items is not None and kind in _AT_ONCE:
+            reply = _AT_ONCE[kind](items, request, self, end)
+            if reply is not MOVE:
                 self._is_here = True
-                return taken
-        kind = type(request)
+                return reply
         if self._binding.problem and kind not in _BESIDE:
             self._binding.check(end)
             items = self._binding.items
@@ -382,14 +380,19 @@ class SharedLoopSession:
         await self._below.end()
 
 
+#: The functions that do most of the most frequent requests, and are tried first.
+_AT_ONCE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]] = {
+    Put: SharedItems.put,
+    Take: SharedItems.take_at_once,
+    Acknowledge: SharedItems.acknowledge,
+}
+
 #: The functions that do requests in shared memory, as long as the items are there.
 _HERE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]] = {
-    Put: SharedItems.put,
     Take: SharedItems.take,
     Prefetch: SharedItems.prefetch,
     CountDone: lambda items, request, session, end: items.count_done(),
     Join: lambda items, request, session, end: items.join(),
-    Acknowledge: lambda items, request, session, end: items.acknowledge(request),
     Requeue: lambda items, request, session, end: _requeue(items, request, session, end),
     SetAside: lambda items, request, session, end: _set_aside_held(items, request),
     SetBound: lambda items, request, session, end: items.set_bound(request),

@@ -32,8 +32,6 @@ from .ring import Taker
 
 T = TypeVar("T")
 
-_new = tuple.__new__
-
 #: The reply to a request that can only be done when the items are at the broker.
 MOVE: Any = object()
 #: Seconds for which a call waits for the end of another reader's reservation before it checks
@@ -69,6 +67,10 @@ class Items:
         if sort_keys or overfill or has_content:
             return MOVE
         ring = self.ring
+        if ring.refuses:
+            return MOVE if ring.state != HERE else Outcome.CLOSED
+        if ring.is_full and items:
+            return NoSpace(ring.length)
         added = ring.putting.run(partial(self._append, items), latest(waits, end))
         if added is BUSY:
             return InUse("producer")
@@ -83,10 +85,8 @@ class Items:
 
     def _append(self, items: Any) -> Any:
         ring = self.ring
-        if ring.state != HERE:
-            return MOVE
-        if ring.is_closed:
-            return Outcome.CLOSED
+        if ring.refuses:
+            return MOVE if ring.state != HERE else Outcome.CLOSED
         added = ring.append(items)
         if added > 0:
             ring.note_putter(client_id_bytes())
@@ -96,7 +96,7 @@ class Items:
         """Add an item, if the items are in shared memory, no other thread puts, and there is
         space."""
         ring = self.ring
-        if ring.state != HERE:
+        if ring.is_full:
             return False
         added = ring.putting.run(partial(self._append, (item,)), time.monotonic() + _MOMENT)
         if added != 1:
@@ -142,22 +142,6 @@ class Items:
             return False
         self.ring.note_taker(client_id_bytes())
         return True
-
-    def take_one(self, taker: Taker) -> Taken | None:
-        """Do a :class:`Take` of one item, in less time; None when there is no item, or the lock is
-        in use."""
-        ring = self.ring
-        if not ring.is_free:
-            return None
-        took = ring.taking.run(partial(self._take_free, taker), time.monotonic() + _MOMENT)
-        if took is not True:
-            return None
-        if ring.bound:
-            ring.tell_space(1)
-        return _new(Taken, (self._trusted(taker.taken_here), ()))
-
-    def _take_free(self, taker: Taker) -> bool:
-        return self.ring.is_free and self._take_now(1, taker)
 
     @staticmethod
     def _trusted(items: list[bytes]) -> list[bytes]:

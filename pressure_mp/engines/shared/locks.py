@@ -31,6 +31,8 @@ _NOT_OURS = (errno.EBADF, errno.EINVAL)
 #: The file position of each kept descriptor: larger than that of any other descriptor, and smaller
 #: than the numbers of all kept descriptors that were opened before.
 _places = itertools.count(1 << 40, -8)
+#: The first argument of each call that acquires a lock.
+_BLOCKING = itertools.repeat(True)
 
 
 class LockFile:
@@ -137,9 +139,9 @@ class FileLock:
 
     def run(self, body: Callable[[], T], end: float | None = None) -> T:
         """Run ``body`` with the lock, and return its result; or BUSY, when others have the lock at
-        ``end`` on the monotonic clock. Tries once at least."""
-        seconds = -1.0 if end is None else max(end - time.monotonic(), 0.0)
-        for held in interrupts.attempts(self._threads, seconds):
+        ``end`` on the monotonic clock. Tries once at least; 0.0 is once only."""
+        seconds = -1.0 if end is None else max(end - time.monotonic(), 0.0) if end else 0.0
+        for held in map(self._threads.acquire, _BLOCKING, (seconds,)):
             if held:
                 try:
                     return body() if self._is_held else self._run_alone(body, end)
@@ -149,26 +151,25 @@ class FileLock:
         return busy
 
     def _run_alone(self, body: Callable[[], T], end: float | None) -> T:
-        tries = 0
         try:
-            while not self._acquire():
-                if end is not None and time.monotonic() >= end:
-                    busy: T = BUSY
-                    return busy
-                _pause(tries)
-                tries += 1
-            return body()
+            return body() if self._acquire() or self._acquire_until(end) else BUSY
         finally:
             self._is_held = False
             self._releases += 1
-            self._release()
+            try:
+                fcntl.fcntl(self._fd, fcntl.F_SETLK, self._unlock)
+            except OSError as error:
+                if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
+                    raise  # otherwise the closing of the descriptor has released it
 
-    def _release(self) -> None:
-        try:
-            fcntl.fcntl(self._fd, fcntl.F_SETLK, self._unlock)
-        except OSError as error:
-            if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
-                raise  # otherwise the closing of the descriptor has released it
+    def _acquire_until(self, end: float | None) -> bool:
+        for tries in itertools.count():
+            if end is not None and time.monotonic() >= end:
+                return False
+            _pause(tries)
+            if self._acquire():
+                return True
+        raise AssertionError("it counts without end")
 
     def _acquire(self) -> bool:
         releases = self._releases

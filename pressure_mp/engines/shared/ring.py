@@ -37,12 +37,16 @@ from .header import (
     BOUND,
     BYTES_IN,
     BYTES_OUT,
+    CLOSED,
     COUNT,
     FREED,
     HEAD,
+    HERE,
     PAGE,
     PLACE,
+    RETURNED,
     SIGNED,
+    STATE,
     TAIL,
     TAKER,
     TOP,
@@ -96,6 +100,18 @@ class Records(Header):
         super().after_fork()
         self._frees = False
 
+    @property
+    def is_full(self) -> bool:
+        """Whether a put would find no space just now, for sure."""
+        cells = self._cells
+        head, bound = cells[HEAD] >> 28, cells[BOUND]
+        return 0 < bound <= (cells[TAIL] >> 28) - head & COUNT
+
+    @property
+    def refuses(self) -> bool:
+        """Whether no item can be put into the ring any more."""
+        return self._cells[STATE] != HERE or self._cells[CLOSED] > 0
+
     # Putting, with the lock for puts
 
     def append(self, items: Sequence[bytes]) -> int:
@@ -107,7 +123,8 @@ class Records(Header):
             tail, head = cells[TAIL], cells[HEAD]
             number = len(items)
             if bound:
-                number = min(number, bound - ((tail >> 28) - (head >> 28) & COUNT) - self.returned)
+                queued = ((tail >> 28) - (head >> 28) & COUNT) + (cells[RETURNED] and self.returned)
+                number = min(number, bound - queued)
                 if number <= 0:
                     return 0
             blob, size = _encode(items[:number])
@@ -197,11 +214,16 @@ class Records(Header):
             cells[HEAD] = begins << 28 | place
             cells[TAKER] = self.process
             taker.taken_here = items
-            if not 0 <= place - cells[FREED] <= MOST_TAKEN:
-                self._free_taken()
-            if place > _NEAR and cells[TAIL] >> 28 == begins:
-                self.putting.run(self._rewind, 0.0)
+            self._tidy(place)
             return True
+
+    def _tidy(self, place: int) -> None:
+        """Make room after items before this position were taken for good."""
+        cells = self._cells
+        if not 0 <= place - cells[FREED] <= MOST_TAKEN:
+            self._free_taken()
+        if place > _NEAR and cells[TAIL] >> 28 == cells[HEAD] >> 28:
+            self.putting.run(self._rewind, 0.0)
 
     def _rewind(self) -> None:
         """Let an empty ring begin at its beginning again, so that it stays small; with both
@@ -332,10 +354,7 @@ class Records(Header):
             if cells[HEAD] == head:
                 cells[BYTES_OUT] += size
                 cells[HEAD] = (first & COUNT) << 28 | place
-                if not 0 <= place - cells[FREED] <= MOST_TAKEN:
-                    self._free_taken()
-                if place > _NEAR and cells[TAIL] >> 28 == first & COUNT:
-                    self.putting.run(self._rewind, 0.0)
+                self._tidy(place)
                 return
 
 
