@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .. import interrupts
+from .. import events, interrupts
 from ..caller_warnings import warn_caller
 from ..effects import Operation, T
 from ..engines.contract.items import PrefetchReply, Taken
@@ -25,7 +26,7 @@ from ..handles.attachment import inheritable
 from ..identity.processes import incarnation
 from ..in_flight import Claim
 from .pace import StatedPace
-from .read_ahead import NOTHING, Item, ReadAhead
+from .read_ahead import DECODED, NOTHING, Item, ReadAhead
 from .window import OPEN
 
 if TYPE_CHECKING:
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from ..handles.objects import ObjectAttachment
 
 _readers = itertools.count(1)
+#: Larger items, in bytes, are decoded one by one: that takes half the time, as their memory is used
+#: again.
+_SMALL = 1000
 
 
 class Prefetching(ReadAhead):
@@ -45,6 +49,10 @@ class Prefetching(ReadAhead):
         self._queue = weakref.ref(queue)
         super().__init__(queue)
 
+    def reset(self) -> None:
+        super().reset()
+        self._are_decoded = False  # all items that are here
+
     def _make_pace(self) -> StatedPace:
         return StatedPace(self._size)
 
@@ -55,6 +63,28 @@ class Prefetching(ReadAhead):
         return len(self.window.ahead) + len(self.window.left)
 
     # Getting
+
+    def get(self, queue: ObjectAttachment, block: bool, timeout: float | None) -> Any:
+        """Hand out a decoded item in less time than :meth:`ReadAhead.get`, which does the rest."""
+        window, item = self.window, None
+        if self._are_decoded and not (window.left or interrupts.abandoned or events.listeners):
+            told = window.told
+            try:
+                for item in window.pops:
+                    place = window.place
+                    window.place = window.cell[0] = place + 1
+                    if item[2] == DECODED and monotonic() < window.until:
+                        return item[1]
+                    window.left += ((item, place, told),)  # too late, or another thread's reply
+                    break
+            except BaseException as error:
+                if item is not None:
+                    interrupts.abandoned += [(self, [(item, place, told)])]
+                    interrupts.settle()
+                    raise
+                if not isinstance(error, IndexError):
+                    raise
+        return super().get(queue, block, timeout)
 
     def get_many(
         self,
@@ -101,6 +131,21 @@ class Prefetching(ReadAhead):
         return True
 
     # Reading
+
+    def _make_items(
+        self, queue: ObjectAttachment, items: list[bytes], numbers: Sequence[int]
+    ) -> list[Item]:
+        """Decode small items together, unless one of them cannot be decoded."""
+        try:
+            if sum(map(len, items)) <= _SMALL * len(items):
+                decoded = queue.codec.decode_many(items)
+                self._are_decoded |= not self.window.ahead
+                return list(zip(items, decoded, repeat(DECODED), strict=False))
+        except Exception as error:
+            if interrupts.is_from_outside(error):
+                raise
+        self._are_decoded = False
+        return super()._make_items(queue, items, numbers)
 
     def _sees_bound(self, queue: ObjectAttachment) -> bool:
         return False
@@ -164,7 +209,8 @@ class Prefetching(ReadAhead):
 
 
 class HoldingPrefetch(Prefetching):
-    """Prefetches from a JoinableQueue, whose items stay in flight until ``task_done()``."""
+    """Prefetches from a JoinableQueue, whose items stay in flight until ``task_done()``. The thread
+    that gets an item decodes it."""
 
     def reset(self) -> None:
         super().reset()
@@ -200,6 +246,11 @@ class HoldingPrefetch(Prefetching):
         if is_fed:  # no call: from here on the window has the items
             self._pending = None
         return is_fed
+
+    def _make_items(
+        self, queue: ObjectAttachment, items: list[bytes], numbers: Sequence[int]
+    ) -> list[Item]:
+        return ReadAhead._make_items(self, queue, items, numbers)
 
     def _tell(self, queue: ObjectAttachment, item: Item) -> None:
         queue.operations.tell_received([item[0]], 0, [item[2]], self._presence)

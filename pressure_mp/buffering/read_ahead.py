@@ -46,9 +46,12 @@ class _Unchecked(Exception):
     """The item was not checked: it is decoded with care."""
 
 
-#: An item, and what was checked of it, None when it could not be; and its number in flight, 0 if
-#: it is done when it is handed out.
-Item = tuple[bytes, Checked | None, int]
+#: The number of an item that was decoded when it came, and of one that is done when it is handed
+#: out; any other number is that of an item in flight.
+DECODED, DONE = -1, 0
+
+#: An item; what was checked of it, None when it could not be, or the decoded object; its number.
+Item = tuple[bytes, Checked | Any | None, int]
 
 #: An item that was set aside.
 _REJECTED: TakenOut[Item] = ((b"", None, 0), -1, -1)
@@ -156,9 +159,12 @@ class ReadAhead(DirectGet):
                     self._in_hand -= 1
                     return NOTHING  # others have it
                 try:
-                    if item[1] is None:
+                    if item[2] == DECODED:
+                        decoded = item[1]
+                    elif item[1] is None:
                         raise _Unchecked
-                    decoded = self._loads(item[1])
+                    else:
+                        decoded = self._loads(item[1])
                 except Exception as error:
                     found = [(item, place, told)]
                     decoded = self._decode_with_care(queue, found, error)
@@ -220,7 +226,7 @@ class ReadAhead(DirectGet):
         window = self.window
         while found:
             item, place, told = found[-1]
-            if self._in_flight is not None and item[2]:
+            if self._in_flight is not None and item[2] > 0:
                 self._in_flight.discard(item[2])
             if found[-1] is _REJECTED:
                 del found[-1]
@@ -344,9 +350,14 @@ class ReadAhead(DirectGet):
 
     def _feed(self, queue: ObjectAttachment, reply: PrefetchReply) -> bool:
         items, numbers = reply if isinstance(reply, Taken) else ([], ())
-        ready = list(zip(items, _check(queue, items), numbers or repeat(0), strict=False))
+        ready = self._make_items(queue, items, numbers)
         self._loads = queue.codec.loads
         return self.window.feed(reply, ready, queue.options.lease)
+
+    def _make_items(
+        self, queue: ObjectAttachment, items: list[bytes], numbers: Sequence[int]
+    ) -> list[Item]:
+        return list(zip(items, _check(queue, items), numbers or repeat(DONE), strict=False))
 
     # Ending the prefetch
 

@@ -51,13 +51,13 @@ def test_addresses_of_different_engines_or_prefixes_differ():
     assert len(found) == 2 * len({SHOWN[url] for url in urls})
 
 
-SERVER = Capabilities(persistent=True, durable=True)
+SERVER = Capabilities(persistent=True, durable=True, takes_at_a_time=8)
 CAPABILITIES = {
     "rediss://host": SERVER,
     "unix:///place": SERVER,
     "redis+sentinel://a,b:1/main/3": SERVER,
     "rediss+cluster://a,b:1": SERVER,
-    "postgresql://host/db": SERVER._replace(relaxed=True),
+    "postgresql://host/db": SERVER._replace(relaxed=True, takes_at_a_time=1),
     "embedded://": SERVER._replace(starts=True, private=True),
     "embedded:///a%20directory": SERVER._replace(starts=True),
     "memory://a/name": Capabilities(persistent=False, durable=False, private=True),
