@@ -127,9 +127,7 @@ class InFlight:
         taken away meanwhile."""
         mark = mark or _thread.mark
         with self._lock:
-            for theirs in list(self._owners.values()):
-                if seq in theirs:
-                    self._take_away(theirs, seq)
+            self._take_away_all((seq,))
             mine = self._owners.get(mark)
             if mine is None:
                 mine = self._owners[mark] = OrderedDict()
@@ -140,10 +138,13 @@ class InFlight:
         item that is in flight here under one of these numbers was taken away meanwhile."""
         if self._owners:
             with self._lock:
-                for theirs in list(self._owners.values()):
-                    if theirs:
-                        for seq in theirs.keys() & seqs:
-                            self._take_away(theirs, seq)
+                self._take_away_all(seqs)
+
+    def _take_away_all(self, seqs: Iterable[int]) -> None:
+        for theirs in list(self._owners.values()):
+            if theirs:
+                for seq in theirs.keys() & seqs:
+                    self._take_away(theirs, seq)
 
     @staticmethod
     def _take_away(theirs: OrderedDict[int, ItemInFlight], seq: int) -> None:
