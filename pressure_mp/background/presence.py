@@ -19,7 +19,7 @@ from ..exceptions import PressureError, QueueDoesNotExistError
 from ..identity import hand_outs
 from ..identity.processes import incarnation
 from ..in_flight import Claim, InFlight
-from ..operations.deliveries import Delivery, DeliveryOperations
+from ..operations.deliveries import DeliveryOperations
 from . import lease_thread
 from .lease import Lease, find
 
@@ -98,24 +98,6 @@ class Presence:
         self._undone.discard(taken)
 
     # Prefetching
-
-    def take_ahead(
-        self,
-        run: Run[list[Delivery]],
-        number: int,
-        block: bool,
-        timeout: float | None,
-        eof: bool,
-        reader: str,
-        claim: Claim,
-    ) -> list[Delivery]:
-        """Take items for a reader, which hands them out later. The caller gives up the ``claim`` if
-        they never reach it."""
-        taking = self.operations.take_many(
-            incarnation(), claim.begin(), 0, number, block, timeout, eof, reader
-        )
-        with self:
-            return run(taking)
 
     def watch(self, reader: Reader) -> None:
         """Have looks tell the broker what a reader hands out."""

@@ -4,17 +4,20 @@ are handed out, or until ``task_done()``."""
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import repeat
 from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .. import events, interrupts
+from .. import events, interrupts, lifecycle
 from ..caller_warnings import warn_caller
+from ..deadlines import seconds_left
+from ..drivers import noting
 from ..effects import Operation, T
 from ..engines.contract.items import PrefetchReply, Taken
-from ..engines.contract.replies import NoItem
 from ..exceptions import (
     Empty,
     PressureError,
@@ -26,11 +29,11 @@ from ..handles.attachment import inheritable
 from ..identity.processes import incarnation
 from ..in_flight import Claim
 from .pace import StatedPace
-from .read_ahead import DECODED, NOTHING, Item, ReadAhead
+from .read_ahead import DECODED, MOMENT, NOTHING, Item, ReadAhead
 from .window import OPEN
 
 if TYPE_CHECKING:
-    from ..background.presence import Presence, Run
+    from ..background.presence import Presence
     from ..handles.objects import ObjectAttachment
 
 _readers = itertools.count(1)
@@ -40,7 +43,12 @@ _SMALL = 1000
 
 
 class Prefetching(ReadAhead):
-    """Prefetches up to ``prefetch=N`` items, when none is left."""
+    """Prefetches up to ``prefetch=N`` items, when none is left.
+
+    When there is none to prefetch, one thread waits for an item at the broker, and has the lock
+    meanwhile: so no other thread prefetches items that would be older than this item, or that no
+    thread gets while this thread waits. A get that cannot wait takes one item meanwhile.
+    """
 
     alone: ClassVar[bool] = False
 
@@ -52,6 +60,8 @@ class Prefetching(ReadAhead):
     def reset(self) -> None:
         super().reset()
         self._are_decoded = False  # all items that are here
+        self._waits = False  # the thread that has the lock waits for an item
+        self._passing = threading.Lock()  # it does not go on while another thread takes an item
 
     def _make_pace(self) -> StatedPace:
         return StatedPace(self._size)
@@ -125,12 +135,71 @@ class Prefetching(ReadAhead):
         Returns False if there is no item, or the next one cannot be prefetched."""
         window = self.window
         queue.check_open()
-        if not (window.is_ready(monotonic()) or self._make_ready(queue, None, False)):
+        if not (window.is_ready(monotonic()) or self._prefetch(queue)):
             return False
         window.hand_out(write([item for item, _, _ in window.ahead]))
         return True
 
     # Reading
+
+    def _prefetch(self, queue: ObjectAttachment) -> bool:
+        """Prefetch; returns whether there are items."""
+        self._prepare(queue)
+        for held in interrupts.attempts(self._lock, more=MOMENT):
+            if held:
+                try:
+                    return self._read_ahead(queue, self._next_number, False)
+                finally:
+                    self._lock.release()
+        raise AssertionError("attempts end only with the lock")
+
+    def _make_ready(self, queue: ObjectAttachment, end: float | None, waits: bool) -> bool:
+        """Prefetch; or receive an item, which may take until ``end``, and raises what a get
+        raises."""
+        if lifecycle.is_ending() or interrupts.is_held(self._lock):
+            return super()._make_ready(queue, end, waits)
+        self._prepare(queue)
+        first = () if not waits else (-1.0 if end is None else max(end - monotonic(), 0.0),)
+        for held in interrupts.attempts(self._lock, *first, more=MOMENT):
+            if held:
+                try:
+                    queue.check_open()
+                    if self.window.left or self._read_ahead(queue, self._next_number, False):
+                        return True
+                    return self._receive(queue, end, waits)
+                finally:
+                    self._lock.release()
+            if self._waits and self._pass(queue):
+                return True
+        raise AssertionError("attempts end only with the lock")
+
+    def _pass(self, queue: ObjectAttachment) -> bool:
+        """Take an item while another thread waits for one, if it still does. Raises Empty."""
+        with self._passing:
+            if self._waits:
+                self._take_one(queue)
+                return True
+        return False
+
+    def _note(self, waits: bool) -> None:
+        # What another thread takes meanwhile is older than what is prefetched after the wait.
+        with self._passing:
+            self._waits = waits
+
+    @property
+    def _next_number(self) -> int:
+        return self.window.pace.next_number(self.window.place)
+
+    def _receive(self, queue: ObjectAttachment, end: float | None, waits: bool) -> bool:
+        """Take one item at the broker; waits for it, and raises, as a get. It comes first."""
+        found = queue.get_noted(waits, seconds_left(end), self._note)
+        self.window.left += (((b"", found, DECODED), -1, -1),)  # no call: this handle has it
+        return True
+
+    def _take_one(self, queue: ObjectAttachment) -> None:
+        """Take one item at the broker, if there is one. It comes first."""
+        found = queue.get(False, None)
+        self.window.left += (((b"", found, DECODED), -1, -1),)
 
     def _make_items(
         self, queue: ObjectAttachment, items: list[bytes], numbers: Sequence[int]
@@ -221,25 +290,47 @@ class HoldingPrefetch(Prefetching):
         assert self._presence is not None
         self._in_flight = self._presence.in_flight
 
-    def _ask_ahead(self, queue: ObjectAttachment, number: int, later: NoItem | None = None) -> None:
-        """Ask for nothing before it is needed: it would be in flight for this process."""
+    def _read_ahead(self, queue: ObjectAttachment, number: int, watches: bool) -> bool:
+        """Prefetch nothing before a get waits for it: it would be in flight for this process."""
+        return self.window.is_ready(monotonic())
 
-    def _hear(
-        self, queue: ObjectAttachment, run: Run[Any], end: float | None = None
-    ) -> PrefetchReply:
-        presence, last = self._presence, self.window.last
+    def _receive(self, queue: ObjectAttachment, end: float | None, waits: bool) -> bool:
+        """Take items at the broker; waits for the first of them, and raises, as a get."""
+        self._end(partial(self._run, queue))
+        window, presence, request = self.window, self._presence, self._ask(queue, self._size)
         assert presence is not None
         self._pending = claim = Claim()
+        taking = presence.operations.take_many(
+            *(incarnation(), claim.begin(), 0, self._size, waits, seconds_left(end), queue.eof),
+            reader=request.reader,
+        )
         try:
-            deliveries = presence.take_ahead(
-                run, last.limit, False, None, last.until_ended, last.reader, claim
-            )
+            with presence:
+                deliveries = queue.run_at_once(noting(taking, self._note), queue.while_open)
         except (Empty, ShutDown, QueueDoesNotExistError):
             self._pending = None
-            return NoItem()
+            window.forget()
+            raise
         numbers = [delivery.seq for delivery in deliveries]
         presence.in_flight.came(numbers)
-        return Taken([delivery.item for delivery in deliveries], numbers)
+        return self._feed(queue, Taken([delivery.item for delivery in deliveries], numbers))
+
+    def _take_one(self, queue: ObjectAttachment) -> None:
+        presence, claim = self._presence, Claim()
+        assert presence is not None
+        taking = presence.operations.take_many(
+            incarnation(), claim.begin(), 0, 1, False, None, queue.eof
+        )
+        try:
+            (one,) = queue.run_at_once(taking)
+            presence.in_flight.came((one.seq,))
+            self.window.left += (((one.item, None, one.seq), -1, -1),)
+        except (Empty, ShutDown, QueueDoesNotExistError):
+            raise
+        except BaseException:
+            interrupts.abandoned += [(presence.lease, claim)]
+            interrupts.settle()
+            raise
 
     def _feed(self, queue: ObjectAttachment, reply: PrefetchReply) -> bool:
         is_fed = super()._feed(queue, reply)

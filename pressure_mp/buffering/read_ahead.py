@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..in_flight import InFlight
 
 #: Seconds to wait for another thread's request to the broker, and then again.
-_MOMENT = 0.01
+MOMENT = 0.01
 #: Seconds between two looks at whether another thread decodes an item.
 _PAUSE = 0.002
 
@@ -134,7 +134,7 @@ class ReadAhead(DirectGet):
                     return item
             if not self._make_ready(queue, end, block):
                 return queue.get(block, seconds_left(end))
-            if monotonic() < window.until:
+            if monotonic() < window.until and not window.left:
                 item = self._hand_out(queue)
                 if item is not NOTHING:
                     return item
@@ -155,7 +155,8 @@ class ReadAhead(DirectGet):
                 else:
                     item, place = taken, window.place
                     window.place = window.cell[0] = place + 1
-                if (is_left or monotonic() >= window.until) and not self._counts(queue, place):
+                is_late = place >= 0 and (is_left or monotonic() >= window.until)
+                if is_late and not self._counts(queue, place):
                     self._in_hand -= 1
                     return NOTHING  # others have it
                 try:
@@ -170,7 +171,7 @@ class ReadAhead(DirectGet):
                     decoded = self._decode_with_care(queue, found, error)
                 if self._in_flight is not None:
                     self._in_flight.add(item[2])
-                if events.listeners and found is None:
+                if events.listeners and found is None and place >= 0:
                     self._tell(queue, item)
                 self._in_hand -= 1
                 return decoded
@@ -187,7 +188,7 @@ class ReadAhead(DirectGet):
     def _counts(self, queue: ObjectAttachment, place: int) -> bool:
         """End the prefetch; return whether the item at a place counts as handed out, though it was
         taken out too late."""
-        for held in interrupts.attempts(self._lock, more=_MOMENT):
+        for held in interrupts.attempts(self._lock, more=MOMENT):
             if held:
                 try:
                     # The get fails when this does: so it is tried for as long as any get.
@@ -256,7 +257,7 @@ class ReadAhead(DirectGet):
             return False
         if number > 1:
             self._prepare(queue)
-        for held in interrupts.attempts(self._lock, more=_MOMENT):
+        for held in interrupts.attempts(self._lock, more=MOMENT):
             if held:
                 try:
                     watches = waits and self._sees_bound(queue) and may_watch(end)
@@ -384,7 +385,7 @@ class ReadAhead(DirectGet):
         if self.window.holds:
             at_exit.say(
                 lease.engine,
-                lambda options: self._try_to_end(partial(lease.run_within, options), _MOMENT),
+                lambda options: self._try_to_end(partial(lease.run_within, options), MOMENT),
             )
         if not self.window.holds:
             self._hand_outs.end()

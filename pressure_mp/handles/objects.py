@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .. import events, interrupts
 from ..caller_warnings import warn_caller
 from ..deadlines import deadline, seconds_left
-from ..drivers import drive_on
+from ..drivers import drive_on, noting
 from ..effects import AnyOperation, Operation, T
 from ..encoding.codec import Codec
 from ..encoding.large import Large
@@ -213,6 +213,12 @@ class ObjectAttachment(ItemAttachment):
     def forget_parent(self) -> None:
         super().forget_parent()
         self.kept.clear()
+
+    def get_noted(self, block: bool, timeout: float | None, note: Callable[[bool], None]) -> Any:
+        """Take the next item at the broker; tell ``note`` when this begins to wait, and when it
+        stops."""
+        getting = noting(self.operations.get_object(block, timeout, self.eof), note)
+        return self.hand_out(partial(self._getting, getting))
 
     def _get_one(self, claim: Any, block: bool = True, timeout: float | None = None) -> Any:
         return self._getting(self.operations.get_object(block, timeout, self.eof), claim)

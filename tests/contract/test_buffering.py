@@ -31,6 +31,7 @@ from pressure_mp import (
     ShutDown,
     SimpleQueue,
 )
+from pressure_mp.buffering.prefetching import Prefetching
 
 KINDS = [Queue, SimpleQueue, JoinableQueue]
 
@@ -422,6 +423,22 @@ def test_threads_of_one_handle_share_what_it_fetched(make):
         q.get_nowait()
     other.put_many(range(8))
     assert sorted([one.result() for one in getting] + [q.get() for _ in range(3)]) == list(range(8))
+
+
+def test_one_that_cannot_wait_is_served_in_its_turn(make, monkeypatch):
+    q, other, take = make(), plain(make), Prefetching._take_one
+    waiter = Background(q.get)
+    until(lambda: q._gets._waits)
+
+    def take_late(*args):
+        other.put_many([1, 2, 3])
+        waiter.join(0.2)  # it is woken, and must not go on before this one has its item
+        return take(*args)
+
+    monkeypatch.setattr(Prefetching, "_take_one", take_late)
+    assert q.get(block=False) == 1
+    assert waiter.result() == 2
+    assert q.get() == 3
 
 
 def test_a_slow_consumer_keeps_no_more_than_its_share(make):
