@@ -161,11 +161,12 @@ class InFlight:
         """Note the headers of items in flight, for the listeners that are told when these are
         done."""
         with self._lock:
-            for theirs in list(self._owners.values()):
-                for seq, found in zip(seqs, headers, strict=True):
-                    held = theirs.get(seq)
-                    if held is not None:
-                        held.headers = found
+            self._note(dict(zip(seqs, headers, strict=True)))
+
+    def _note(self, headers: dict[int, Mapping[str, str]]) -> None:
+        for theirs in list(self._owners.values()):
+            for seq in theirs.keys() & headers:
+                theirs[seq].headers = headers[seq]
 
     def ask(self, mark: object = None) -> tuple[ItemInFlight | None, bool, bool]:
         """Return the item to acknowledge, whether it was asked about before, and whether the caller

@@ -100,10 +100,8 @@ class History:
             self._series.move_to_end(queue)
             if len(self._series) > _MOST_SERIES:
                 self._series.popitem(last=False)
-            for sample in self._samples:
-                if sample.time > series.read_to:
-                    point = read(sample, queue)
-                    if point is not None:
-                        series.points.append(point)
-                    series.read_to = sample.time
+            for sample in [one for one in self._samples if one.time > series.read_to]:
+                point = read(sample, queue)
+                series.points.extend(() if point is None else (point,))
+                series.read_to = sample.time
             return list(series.points)

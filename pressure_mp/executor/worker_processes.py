@@ -192,11 +192,10 @@ class WorkerProcesses:
     def kill(self, incarnation: str) -> bool:
         """Kill the worker with this incarnation; return whether it is one of these."""
         with self._lock:
-            for member in self._workers.values():
-                if member.incarnation == incarnation:
-                    member.process.kill()
-                    return True
-        return False
+            named = [one for one in self._workers.values() if one.incarnation == incarnation]
+            for member in named:
+                member.process.kill()
+            return bool(named)
 
     def stop(
         self, grace: float | None = None, is_urgent: Callable[[], bool] = lambda: False

@@ -103,7 +103,7 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
         **options: Any,
     ) -> Any:
         """Take up to ``number`` tasks for a run, after acknowledging ``done``. Returns them, with
-        the error of tasks that could not be decoded. ``options`` are those of a handler."""
+        the error of tasks that could not be decoded. ``options`` is :attr:`Job.taking`."""
         return self._take(_both, number, timeout, ack=done, apart=True, note=note, **options)
 
     def _acknowledge_for_run(self, done: list[AnyTask]) -> Any:

@@ -10,8 +10,6 @@ from ..engines.contract.items import (
     Acknowledge,
     AcknowledgeReply,
     Attendance,
-    EndPrefetch,
-    EndPrefetchReply,
     Hold,
     Prefetch,
     PrefetchReply,
@@ -73,12 +71,6 @@ class DeliveryOperations(ItemOperations):
         Waits for nothing."""
         reply: PrefetchReply = yield request
         return reply
-
-    def end_prefetch(self, request: EndPrefetch) -> Operation[int]:
-        """Note that a reader hands out no more; returns how many of its items count as handed
-        out."""
-        reply: EndPrefetchReply = yield request
-        return reply.number
 
     def acknowledge(self, owner: str, seq: int | None) -> Operation[Done | Late | Passed]:
         """Acknowledge an item in flight; without ``seq`` the oldest of the queue, if any is.

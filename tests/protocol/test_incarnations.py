@@ -11,7 +11,7 @@ import engines
 import pytest
 from brokers.servers import Server
 from engines import Can
-from oracle.delivery_clients import Broker
+from oracle.delivery_clients import Broker, ended
 from stepwise import Stop
 from waiting import LIMIT, Background, until
 
@@ -256,7 +256,7 @@ def test_every_operation_that_believes_what_is_kept_looks_whose_it_is(
         "prefetch": lambda: operations.prefetch(Prefetch(f"{A}#1", 1, 0, 0, 1)),
         "acknowledge": lambda: operations.acknowledge(A, 1),
         "handed": lambda: operations.prefetch(Prefetch(f"{A}#1", 1, 1, 0, 0)),
-        "end_prefetch": lambda: operations.end_prefetch(EndPrefetch(f"{A}#1", 1, 0)),
+        "end_prefetch": lambda: ended(EndPrefetch(f"{A}#1", 1, 0)),
         "requeue": lambda: operations.requeue(A),
         "renew": lambda: operations.renew(A, True, True),
         "retire": lambda: operations.retire(A),

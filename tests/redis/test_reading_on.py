@@ -15,7 +15,7 @@ from functools import partial
 import inside
 import pytest
 from brokers.lossy import LossyProxy
-from oracle.delivery_clients import alone, end_alone
+from oracle.delivery_clients import alone, end_alone, ended
 from programs import reserving as programs
 from waiting import LIMIT, Background, until
 
@@ -68,7 +68,7 @@ class Reading:
         return reply
 
     def end(self, out=0):
-        self.run(self.operations.end_prefetch(end_alone(READER, self.call, self.handed + out)))
+        self.run(ended(end_alone(READER, self.call, self.handed + out)))
 
     @property
     def state(self):
@@ -91,7 +91,7 @@ def put(reading, kept):
 
 
 def put_back(reading, kept):
-    reading.run(reading.operations.end_prefetch(EndPrefetch(OTHER, 1, 0)))
+    reading.run(ended(EndPrefetch(OTHER, 1, 0)))
 
 
 def look(reading, kept):
@@ -104,7 +104,7 @@ def renew(reading, kept):
 
 
 def end(reading, kept):
-    reading.run(reading.operations.end_prefetch(end_alone(READER, 1, 8 - kept)))
+    reading.run(ended(end_alone(READER, 1, 8 - kept)))
 
 
 def end_and_take(reading, kept):

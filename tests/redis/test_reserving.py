@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import inside
 import psutil
 import pytest
-from oracle.delivery_clients import alone, end_alone
+from oracle.delivery_clients import alone, end_alone, ended
 from programs import reserving as programs
 from waiting import HOURS, LIMIT, Background, until
 
@@ -544,9 +544,9 @@ def test_threads_that_share_a_handle_get_in_order(make, monkeypatch):
     gets.sort()
     assert [item for item, _, _ in gets] == list(range(NUMBER))
     earliest = math.inf
-    for _, began, ended in reversed(gets):
+    for _, began, end in reversed(gets):
         assert began <= earliest
-        earliest = min(earliest, ended)
+        earliest = min(earliest, end)
 
 
 def test_a_signal_handler_in_the_midst_of_a_get_uses_the_queue(make):
@@ -603,7 +603,7 @@ def test_its_thread_ends_when_nothing_is_read_ahead(make, monkeypatch):
 def test_a_call_that_comes_late_reserves_nothing(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 5, 0)))
+    inside.run(q, ended(end_alone("someone:reader-1", 5, 0)))
     late = inside.run(q, operations.prefetch(alone("someone:reader-1", 5, 0, 0, 10)))
     assert late.value == "late"
     assert q.get() == 0
@@ -617,7 +617,7 @@ def test_a_call_that_comes_twice_has_the_same_reply(make, keeps):
     second = inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 0, 10)))
     assert inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 0, 10))) == second
     assert second.items[:6] == first.items[4:]
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 7)))
+    inside.run(q, ended(end_alone("someone:reader-1", 2, 7)))
     assert q.get() == 7
 
 
@@ -645,7 +645,7 @@ def test_what_was_handed_out_is_counted_in_bytes_however_it_was_read(make, own_s
             )
         assert int(number or 0) == handed == len(sizes) - len(left)
         assert int(produced) - int(consumed or 0) == sum(map(len, left))
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", call, handed)))
+    inside.run(q, ended(end_alone("someone:reader-1", call, handed)))
 
 
 def test_a_call_reads_on_behind_what_is_kept(make, keeps):
@@ -656,7 +656,7 @@ def test_a_call_reads_on_behind_what_is_kept(make, keeps):
     assert inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 6, 10))) == second
     items = [pickle.loads(item[-5:]) for item in first.items + second.items]
     assert items == list(range(20))
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 12)))
+    inside.run(q, ended(end_alone("someone:reader-1", 2, 12)))
     assert q.get() == 12
 
 
@@ -671,7 +671,7 @@ def test_what_is_kept_stays_reserved_whatever_the_reply(make, keeps, look):
     assert reply == (Outcome.SHARED if look == "length" else NoItem())
     with pytest.raises(ConsumerInUseError):
         q.get_nowait()
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 8)))
+    inside.run(q, ended(end_alone("someone:reader-1", 2, 8)))
     assert q.get() == 8
 
 
@@ -679,11 +679,11 @@ def test_a_reservation_that_others_ended_is_not_gone_on_with(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
     inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 1, 4)))
+    inside.run(q, ended(end_alone("someone:reader-1", 1, 4)))
     assert (
         inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 6, 4, 10))) is Outcome.LATE
     )
-    assert inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 6))) == 4
+    assert inside.run(q, ended(end_alone("someone:reader-1", 2, 6))) == 4
     assert q.get() == 4
 
 
@@ -691,7 +691,7 @@ def test_a_call_that_was_not_made_is_ended_with_what_was_handed_out_before(make,
     q = filled(make(), 100)
     operations = inside.operations(q)
     inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 6)))
+    inside.run(q, ended(end_alone("someone:reader-1", 2, 6)))
     assert q.get() == 6
 
 
@@ -730,20 +730,20 @@ def test_an_end_that_comes_late_ends_nothing_of_a_later_call(make, keeps):
     operations = inside.operations(q)
     inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
     inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 4, 0, 10)))
-    assert inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 1, 4))) == 4
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 2, 7)))
+    assert inside.run(q, ended(end_alone("someone:reader-1", 1, 4))) == 4
+    inside.run(q, ended(end_alone("someone:reader-1", 2, 7)))
     assert q.get() == 7
 
 
 def test_a_call_that_comes_late_reserves_nothing_whatever_was_said_since(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 1, 0)))
+    inside.run(q, ended(end_alone("someone:reader-1", 1, 0)))
     inside.run(q, operations.prefetch(alone("other:reader-1", 1, 0, 0, 10)))
     assert (
         inside.run(q, operations.prefetch(alone("someone:reader-1", 2, 0, 0, 10))).value == "shared"
     )
-    inside.run(q, operations.end_prefetch(end_alone("other:reader-1", 1, 0)))
+    inside.run(q, ended(end_alone("other:reader-1", 1, 0)))
     for call in (1, 2):
         late = inside.run(q, operations.prefetch(alone("someone:reader-1", call, 0, 0, 10)))
         assert late.value == "late"
@@ -755,7 +755,7 @@ def test_what_comes_late_for_a_queue_that_is_gone_leaves_no_key(make, own_server
     q.delete()
     drive(operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)), binding.session())
     drive(
-        operations.end_prefetch(end_alone("someone:reader-1", 2, 0)),
+        ended(end_alone("someone:reader-1", 2, 0)),
         binding.session(),
     )
     with own_server.client() as client:
@@ -768,12 +768,12 @@ def test_what_others_put_back_stays_in_front_of_what_is_reserved(make, keeps):
     operations = inside.operations(q)
     for reader in ("A#1", "B#1"):
         inside.run(q, operations.prefetch(Prefetch(reader, 1, 0, 0, 20)))
-    inside.run(q, operations.end_prefetch(EndPrefetch("A#1", 1, 0)))
+    inside.run(q, ended(EndPrefetch("A#1", 1, 0)))
     assert (
         len(inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10))).items) == 10
     )
-    inside.run(q, operations.end_prefetch(EndPrefetch("B#1", 1, 0)))
-    inside.run(q, operations.end_prefetch(end_alone("someone:reader-1", 1, 3)))
+    inside.run(q, ended(EndPrefetch("B#1", 1, 0)))
+    inside.run(q, ended(end_alone("someone:reader-1", 1, 3)))
     assert [q.get() for _ in range(97)] == [*range(20, 40), *range(3, 20), *range(40, 100)]
 
 

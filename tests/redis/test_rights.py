@@ -13,7 +13,7 @@ from importlib import resources
 import inside
 import pytest
 from brokers import rights
-from oracle.delivery_clients import alone, end_alone
+from oracle.delivery_clients import alone, end_alone, ended
 
 import pressure_mp
 from pressure_mp import FairQueue, PressureError, PriorityQueue, Queue, TaskQueue
@@ -143,7 +143,7 @@ class Uses:
         self.run(operations.prefetch(Prefetch("A#1", 1, 0, 0, 1)))
         self.run(operations.prefetch(Prefetch("A#1", 1, 0, 0, 0)))
         self.run(operations.prefetch(Prefetch("B#1", 1, 0, 0, 1)))
-        self.run(operations.end_prefetch(EndPrefetch("B#1", 2, 0)))
+        self.run(ended(EndPrefetch("B#1", 2, 0)))
         self.run(operations.requeue("A"))
         self.queue.get_many(9, block=False)
 
@@ -159,9 +159,9 @@ class Uses:
         operations = DeliveryOperations(self.name, "fifo")
         self.queue.put_many([8, 8], block=False)
         self.run(operations.prefetch(alone("A:reader-1", 1, 0, 0, 1)))
-        self.run(operations.end_prefetch(end_alone("A:reader-1", 1, 0)))
+        self.run(ended(end_alone("A:reader-1", 1, 0)))
         self.run(operations.prefetch(alone("A:reader-1", 2, 0, 0, 1)))
-        self.run(operations.end_prefetch(end_alone("A:reader-1", 2, 1)))
+        self.run(ended(end_alone("A:reader-1", 2, 1)))
         here = (client_id(), process_prefix(), 5000)
         session = self.session()
         for call, items in ((1, [pickle.dumps(8, 5)]), (2, [])):
@@ -172,7 +172,7 @@ class Uses:
         self.run(operations.prefetch(alone("A:reader-3", 1, 0, 0, 9)))
         args = ("A:reader-3", 2, 0, 0, 0, 0, *here)
         assert session.script("reserve_unbounded", args)[0] in (b"done", b"declined")
-        self.run(operations.end_prefetch(end_alone("A:reader-3", 2, 0)))
+        self.run(ended(end_alone("A:reader-3", 2, 0)))
         session.end()
 
     def look(self):

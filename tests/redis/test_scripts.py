@@ -14,7 +14,7 @@ import inside
 import pytest
 from brokers.servers import Server
 from engines import Can
-from oracle.delivery_clients import alone, end_alone
+from oracle.delivery_clients import alone, end_alone, ended
 from programs import dying_clients
 from stepwise import StepwiseClient
 from tasks import replies
@@ -386,7 +386,7 @@ def play(server, name, theirs, client):
     assert run(operations.prefetch(alone("A:reader-1", 1, 0, 0, 9))) is Outcome.MISSING
     for limit in (9, 0):
         assert run(operations.prefetch(Prefetch("A#1", 1, 0, 0, limit))) is Outcome.MISSING
-    assert run(operations.end_prefetch(EndPrefetch("A#1", 1, 0))) == 0
+    assert run(ended(EndPrefetch("A#1", 1, 0))) == 0
     call("holders", 5000)
 
     # It is created; tasks; waiting for items, for space and for each other.
@@ -474,7 +474,7 @@ def play(server, name, theirs, client):
     run(operations.put_many([b"1", b"2"], True, None))
     assert run(operations.prefetch(Prefetch("A#1", 1, 0, 0, 9))) == Taken([b"1", b"2"])
     assert run(operations.prefetch(Prefetch("A#1", 1, 1, 0, 0))) == Taken([])
-    assert run(operations.end_prefetch(EndPrefetch("A#1", 1, 1))) == 1
+    assert run(ended(EndPrefetch("A#1", 1, 1))) == 1
     for limit in (9, 0):
         assert run(operations.prefetch(Prefetch("A#1", 1, 2, 0, limit))) is Outcome.LATE
     q.get()
@@ -489,7 +489,7 @@ def play(server, name, theirs, client):
     with server.client() as redis_client:
         redis_client.delete(f"__pressure__:{name}:consumer")
     assert run(operations.prefetch(alone("A:reader-1", 2, 0, 0, 9))).items == [b"1", b"2"]
-    assert run(operations.end_prefetch(end_alone("A:reader-1", 2, 0))) == 0
+    assert run(ended(end_alone("A:reader-1", 2, 0))) == 0
     assert run(operations.prefetch(alone("A:reader-1", 3, 0, 0, 9))).items == [b"1", b"2"]
     assert (run(operations.length()), run(operations.stats()).length) == (2, 2)
     assert run(operations.prefetch(alone("A:reader-1", 4, 1, 0, 9))) is Outcome.SHARED
@@ -504,7 +504,7 @@ def play(server, name, theirs, client):
     assert run(operations.prefetch(alone("A:reader-2", 1, 0, 0, 9))).items == [b"1"]
     refused(run, operations.put(b"x", False, None))
     refused(run, operations.put_many([b"x", b"x"], False, None))
-    run(operations.end_prefetch(end_alone("A:reader-2", 1, 0)))
+    run(ended(end_alone("A:reader-2", 1, 0)))
     assert q.get_many(2) == [b"1", b"2"]
     q.task_done()
     q.task_done()

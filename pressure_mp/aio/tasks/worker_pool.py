@@ -24,6 +24,7 @@ from ...sync.tasks.worker_pool import (
     say_buried,
     say_late,
     say_unsaid,
+    to_bury,
 )
 from .handlers import Job, handle
 from .signals import heard_by
@@ -265,13 +266,8 @@ class WorkerPool:
     async def _settle_all(self, done: list[Task[Any]]) -> None:
         """Acknowledge tasks, in one call."""
         problems = await to_its_end(self._acknowledge_tasks(done), LAST_SECONDS)
-        for place, error in problems.items():
-            if isinstance(error, TaskError):
-                say_late(error)
-            elif isinstance(error, EncodingError):
-                await self._bury(done[place], error)
-            else:
-                raise error
+        for task, error in to_bury(done, problems):
+            await self._bury(task, error)
 
     async def _process(self, job: Job, task: Task[Any]) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""

@@ -214,7 +214,7 @@ class HoldingRing(Ring):
 
     def take_at_once(self, hold: Hold | None, taker: Taker) -> Taken | None:
         """Take the next item of the ring, for good or with a ``hold``, if there is nothing else to
-        do before. The steps are those of :meth:`take` and :meth:`hold`, in less time."""
+        do before. It takes the steps of :meth:`take` and :meth:`hold` in less time."""
         cells = self._cells
         if cells[STATE] or cells[READS] or cells[CLOSED] > 1:
             return None

@@ -81,7 +81,7 @@ class Dispatch(Generic[AnyTask]):
         self._done: list[AnyTask] = []
         self._taking = _Taking.NO
         self._acknowledges = False
-        #: How many more workers may take, beside the one that may wait.
+        #: How many more workers may take while a worker takes that may wait.
         self._more = takes_at_a_time - 1
         #: The workers that wait to be woken, the longest waiting first.
         self._idle: dict[Wake, None] = {}

@@ -50,8 +50,8 @@ def choose(
     options: tuple[Any, ...],
     registered: Sequence[AnyJob],
 ) -> Sequence[AnyJob]:
-    """The jobs of a run: the handler that it was given, with these options, else those that were
-    registered, which have their own. Raises ArgumentError, ArgumentTypeError."""
+    """Return the jobs of a run: one for the handler, with these options; or the registered jobs,
+    which have options of their own. Raises ArgumentError, ArgumentTypeError."""
     if handler is not None:
         return [kind(handler, *options)]
     if options != tuple(field.default for field in fields(kind)[1:]):

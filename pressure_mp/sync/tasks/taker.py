@@ -237,7 +237,7 @@ def _first(tasks: list[AnyTask], problem: PressureError | None) -> AnyTask:
 
 
 def all_usable(tasks: list[AnyTask], problem: PressureError | None) -> list[AnyTask]:
-    """The tasks that a take returns; it warns of those that could not be decoded."""
+    """Return the tasks of a take; warn with RejectedItemWarning if others could not be decoded."""
     if problem is not None:
         warn_caller(str(problem), RejectedItemWarning)
     return tasks

@@ -8,7 +8,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ from ...exceptions import (
     TaskError,
 )
 from ...exhaustive import assert_never
+from ...handles.task_verbs import AnyTask
 from ...operations.task_taking import Delivery
 from ...states import TAKEN
 from .dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
@@ -261,13 +262,8 @@ class WorkerPool:
 
     def _settle(self, done: list[Task[Any]]) -> None:
         """Acknowledge tasks, in one call."""
-        for place, error in self._acknowledge_tasks(done).items():
-            if isinstance(error, TaskError):
-                say_late(error)
-            elif isinstance(error, EncodingError):
-                self._bury(done[place], error)
-            else:
-                raise error
+        for task, error in to_bury(done, self._acknowledge_tasks(done)):
+            self._bury(task, error)
 
     def _bury(self, done: Task[Any], error: EncodingError) -> None:
         """Bury a task whose result cannot be encoded, now or later."""
@@ -325,6 +321,20 @@ def is_of_a_buried_task(error: PressureError) -> bool:
     from ...authentication import AuthenticationError
 
     return isinstance(error, (AuthenticationError, DecodingError))
+
+
+def to_bury(
+    done: Sequence[AnyTask], problems: Mapping[int, PressureError]
+) -> Iterator[tuple[AnyTask, EncodingError]]:
+    """Yield the tasks whose results cannot be encoded; log which tasks were acknowledged too late.
+    Raises any other error."""
+    for place, error in problems.items():
+        if isinstance(error, EncodingError):
+            yield done[place], error
+        elif isinstance(error, TaskError):
+            say_late(error)
+        else:
+            raise error
 
 
 def say_buried(queue: str, error: PressureError) -> None:

@@ -7,11 +7,24 @@ from functools import partial
 from typing import Any
 
 from oracle import clients
-from pressure_mp.engines.contract.items import EndPrefetch, Prefetch, PrefetchReply, Taken
+from pressure_mp.effects import Operation
+from pressure_mp.engines.contract.items import (
+    EndPrefetch,
+    EndPrefetchReply,
+    Prefetch,
+    PrefetchReply,
+    Taken,
+)
 from pressure_mp.operations.deliveries import Delivery, DeliveryOperations
 
 #: The requests of a reader that reserves items.
 alone, end_alone = partial(Prefetch, alone=True), partial(EndPrefetch, alone=True)
+
+
+def ended(request: EndPrefetch) -> Operation[int]:
+    """End a prefetch; returns how many items of the reader count as handed out."""
+    reply: EndPrefetchReply = yield request
+    return reply.number
 
 
 @dataclass
@@ -82,7 +95,7 @@ class Broker(clients.Client):
         ahead.left = 0
         ahead.call += more_calls
         self.calls = max(self.calls, ahead.call)
-        return self.run(self.operations.end_prefetch(EndPrefetch(reader, ahead.call, ahead.handed)))
+        return self.run(ended(EndPrefetch(reader, ahead.call, ahead.handed)))
 
     def requeue(self, owner: str, **which: Any) -> bool:
         return self.run(self.operations.requeue(owner, **which))

@@ -113,7 +113,7 @@ BEGIN
         pressure_mp.items_of(taken), NULL);
 END $$;
 
--- Take items before they are needed, behind those that the reader keeps; or note how many it handed
+-- Take items before they are needed, behind the kept items; or note how many items a reader handed
 -- out.
 CREATE OR REPLACE FUNCTION pressure_mp.prefetch(q pressure_mp.queues, c pressure_mp.caller,
     args jsonb)

@@ -56,7 +56,7 @@ local function has_left(record)
   return left > 0
 end
 
--- Return how many items count as handed out: as many as the reader had, of those that were handed out since it told.
+-- Return how many items count as handed out: the reader cannot have handed out more items than it had left.
 local function count_handed(handed, told, left)
   return math.max(told, math.min(handed, told + left))
 end
