@@ -148,7 +148,7 @@ class Prefetching(ReadAhead):
         for held in interrupts.attempts(self._lock, more=MOMENT):
             if held:
                 try:
-                    return self._read_ahead(queue, self._next_number, False)
+                    return self._read_ahead(queue, self._next_number(), False)
                 finally:
                     self._lock.release()
         raise AssertionError("attempts end only with the lock")
@@ -164,10 +164,11 @@ class Prefetching(ReadAhead):
             if held:
                 try:
                     queue.check_open()
-                    if self.window.left or self._read_ahead(queue, self._next_number, False):
+                    if self.window.left or self._read_ahead(queue, self._next_number(), False):
                         return True
                     return self._receive(queue, end, waits)
                 finally:
+                    self._waits = False
                     self._lock.release()
             if self._waits and self._pass(queue):
                 return True
@@ -186,7 +187,6 @@ class Prefetching(ReadAhead):
         with self._passing:
             self._waits = waits
 
-    @property
     def _next_number(self) -> int:
         return self.window.pace.next_number(self.window.place)
 
