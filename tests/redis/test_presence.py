@@ -321,16 +321,16 @@ def test_the_thread_in_the_background_ends_by_itself(make, start):
 def test_an_item_whose_answer_was_lost_comes_back(make, monkeypatch):
     q = make(lease=1.0)
     q.put("a")
-    run = q._at.run_at_once
+    run = q._at.run_on
 
-    def lose_the_answer(operation, watch):
-        run(operation, watch)
+    def lose_the_answer(session, operation, guard):
+        run(session, operation, guard)
         raise pressure_mp.BrokerUnavailable("the connection broke")
 
-    monkeypatch.setattr(q._at, "run_at_once", lose_the_answer)
-    with pytest.raises(pressure_mp.BrokerUnavailable):
-        q.get()
-    monkeypatch.setattr(q._at, "run_at_once", run)
+    with monkeypatch.context() as patched:
+        patched.setattr(q._at, "run_on", lose_the_answer)
+        with pytest.raises(pressure_mp.BrokerUnavailable):
+            q.get()
     assert q.stats().in_flight == 1
     assert q.get(timeout=LIMIT) == "a"
     q.task_done()
