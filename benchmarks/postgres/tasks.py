@@ -26,8 +26,8 @@ from .server import running
 SIZES = (1, 16, 128, 1000)
 #: Tasks of each size in a round, at most so many calls.
 TASKS, CALLS = 2_000, 60
-#: The workers of ``run``, and the seconds that a handler takes.
-WORKERS, HANDLING = (16, 64), 0.001
+#: The workers of ``run``, with how many tasks they prefetch; and the seconds that a handler takes.
+WORKERS, HANDLING = ((1, 0), (1, 30), (16, 0), (16, 16), (64, 0)), 0.001
 #: Tasks that ``run`` handles in a round.
 HANDLED = 2_000
 #: Processes that put single tasks at a time, and the tasks of each.
@@ -98,15 +98,15 @@ def single(url: str) -> Figures:
 
 def workers(url: str) -> Figures:
     """``run`` with threads whose handlers take a millisecond."""
-    for number in WORKERS:
-        queue = _queue(url, f"workers-{number}")
-        queue.delete()
-        queue = _queue(url, f"workers-{number}")
+    for number, prefetch in WORKERS:
+        queue = _queue(url, f"workers-{number}-{prefetch}")
         queue.put_many([PAYLOAD] * HANDLED)
         queue.shutdown()
         begin = time.perf_counter()
-        queue.run(lambda _: time.sleep(HANDLING), concurrency=number)
-        yield f"run, {number} workers, tasks/s", HANDLED / (time.perf_counter() - begin)
+        queue.run(lambda _: time.sleep(HANDLING), concurrency=number, prefetch=prefetch)
+        queue.delete()
+        ahead = f", prefetch {prefetch}" if prefetch else ""
+        yield f"run, {number} workers{ahead}, tasks/s", HANDLED / (time.perf_counter() - begin)
 
 
 def _put(url: str, start: Barrier, end: Barrier) -> None:

@@ -9,16 +9,16 @@ import pytest
 from waiting import LIMIT, Background, until
 
 from pressure_mp import TaskQueue
-from pressure_mp.sync.tasks.dispatch import Acknowledge, Begin, Dispatch, Rest, Take
+from pressure_mp.sync.tasks.dispatch import MOMENT, Acknowledge, Begin, Dispatch, Rest, Take
 
 
 class Simulation:
     """Workers that do their steps in a random order, at a queue of numbers that ends when they are
     all acknowledged."""
 
-    def __init__(self, seed, workers, takes, tasks):
-        self.random = random.Random(seed)
-        self.book, self.workers = Dispatch(workers, takes), workers
+    def __init__(self, seed, workers, takes, tasks, prefetch):
+        self.random, self.now = random.Random(seed), 0.0
+        self.book, self.most = Dispatch(workers, takes, prefetch), workers + prefetch
         self.left, self.in_hand, self.acknowledged = list(range(tasks)), set(), set()
         self.steps = dict.fromkeys(range(workers))  # of each worker, None if it asks for one
         self.wakes = {worker: self.waker(worker) for worker in self.steps}
@@ -41,7 +41,7 @@ class Simulation:
                 self.left.append(None)  # ends the wait of the worker that takes
                 continue
             self.go_on(self.random.choice(sorted(able)))
-            assert len(self.in_hand) <= self.workers
+            assert len(self.in_hand) <= self.most
 
     def go_on(self, worker):
         step = self.steps[worker]
@@ -61,7 +61,8 @@ class Simulation:
                 self.book.acknowledged(len(step.done))
 
     def ask(self, worker):
-        step = self.book.next(self.wakes[worker], self.is_ending)
+        self.now += self.random.uniform(0, MOMENT)
+        step = self.book.next(self.wakes[worker], self.is_ending, self.now)
         if step is Rest.WAIT:
             self.resting.add(worker)
         elif step is Rest.END:
@@ -73,7 +74,7 @@ class Simulation:
         is_ready = self.left and (worker in self.waiting or self.random.random() < 0.5)
         if not is_ready and not step.waits:
             self.acknowledge(step.done)
-            self.book.took(step, [])
+            self.book.took(step, [], self.now)
             return
         if not is_ready and worker not in self.waiting:
             self.acknowledge(step.done)
@@ -91,7 +92,7 @@ class Simulation:
         taken = [one for one in self.left[:number] if one is not None]
         del self.left[:number]
         self.in_hand |= set(taken)
-        self.book.took(step, taken)
+        self.book.took(step, taken, self.now)
 
     def acknowledge(self, done):
         assert self.in_hand >= set(done)
@@ -99,11 +100,14 @@ class Simulation:
         self.acknowledged |= set(done)
 
 
+@pytest.mark.parametrize("prefetch", [0, 1, 5, 30])
 @pytest.mark.parametrize("takes", [1, 2, 8])
 @pytest.mark.parametrize("workers", [1, 2, 3, 8])
-def test_each_task_is_acknowledged_and_no_worker_has_two_or_waits_for_ever(workers, takes):
-    for seed in range(200):
-        simulation = Simulation(seed, workers, takes, tasks=50)
+def test_each_task_is_acknowledged_and_no_worker_has_two_or_waits_for_ever(
+    workers, takes, prefetch
+):
+    for seed in range(100):
+        simulation = Simulation(seed, workers, takes, 50, prefetch)
         simulation.run()
         assert simulation.acknowledged == set(range(50)), seed
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
@@ -92,7 +93,7 @@ class WorkerPool:
 
     def _workers_of(self, job: Job) -> Iterator[asyncio.Task[None]]:
         """Begin the workers of a handler, which share a book."""
-        book: Dispatch[Task[Any]] = Dispatch(job.concurrency, self._takes_at_a_time)
+        book: Dispatch[Task[Any]] = Dispatch(job.concurrency, self._takes_at_a_time, job.prefetch)
         for _ in range(job.concurrency):
             bell = asyncio.Event()
             self._bells.append(bell)
@@ -164,10 +165,10 @@ class WorkerPool:
         """Do the steps of one worker, until the run ends."""
         wake, done = bell.set, list[Task[Any]]()
         try:
-            while (step := book.next(wake, self._is_ending)) is not Rest.END:
+            while (step := book.next(wake, self._is_ending, time.monotonic())) is not Rest.END:
                 match step:
                     case Begin():
-                        is_done = await self._process(job, step.task)
+                        is_done = await self._process(job, step)
                         book.finished(step.task) if is_done else book.drop()
                     case Take():
                         done = step.done
@@ -184,7 +185,7 @@ class WorkerPool:
             if not isinstance(error, asyncio.CancelledError):  # as at the end of asyncio.run()
                 self._error = self._error or error
             self._end()
-        await self._give_back_all(done)
+        await self._give_back_all([*done, *book.leave_ready()])
 
     async def _rest(self, bell: asyncio.Event) -> None:
         """Wait to be woken."""
@@ -201,19 +202,20 @@ class WorkerPool:
         and takes the tasks that are ready."""
         done, tasks = step.done, list[Task[Any]]()
         try:
-            if len(done) == 1:
+            if len(done) > 1:
+                await self._settle_all(done)
+            if len(done) == 1 or not step.waits:
+                last = done[0] if len(done) == 1 else None
                 # What acknowledges is not cancelled, so that it is known what came of it.
                 with suppress(Empty):
-                    tasks = await self._take_after(job, step.number, done[0], 0, None)
-            elif done:
-                await self._settle_all(done)
+                    tasks = await self._take_after(job, step.number, last, 0, None)
             if not tasks and step.waits and not self._is_ending:
                 tasks = await self._wait_for_tasks(job, step.number, book.waits)
         except ShutDown:  # of this queue; or of another one, into which a handler had put
             await self._give_back_all(done)
             book.shut(step, wake)
         else:
-            book.took(step, tasks)
+            book.took(step, tasks, time.monotonic())
 
     async def _take_after(
         self,
@@ -269,14 +271,17 @@ class WorkerPool:
         for task, error in to_bury(done, problems):
             await self._bury(task, error)
 
-    async def _process(self, job: Job, task: Task[Any]) -> bool:
+    async def _process(self, job: Job, step: Begin[Task[Any]]) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
+        task, work = step.task, Work(self._name, step.task, step.taken)
         if self._is_ending:
             await self._settle(task.release())
             return False
+        if not work.may_begin():
+            return False
         handling = asyncio.ensure_future(self._handle(job, task))
         self._handling.add(handling)
-        self._look_at(Work(self._name, task), handling)
+        self._look_at(work, handling)
         try:
             await self._outlast(handling)
         finally:
@@ -348,7 +353,8 @@ class WorkerPool:
             _log.exception("task %r could not be released", task.id)
 
     async def _give_back_all(self, done: list[Task[Any]]) -> None:
-        """Release tasks that were not acknowledged: what their handlers put may not be there."""
+        """Release tasks that were not acknowledged: what their handlers put may not be there; or
+        not begun."""
         for task in done:
             await self._give_back(task)
 

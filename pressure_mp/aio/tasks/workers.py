@@ -33,10 +33,11 @@ class TaskWorkers(TaskHandle[Data]):
         ttr: float | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
+        prefetch: int = 0,
         executor: Executor | None = None,
     ) -> Callable[[Callable[[Any], Result]], Callable[[Any], Result]]:
         def register(handler: Callable[[Any], Result]) -> Callable[[Any], Result]:
-            job = Job(handler, concurrency, tube, ttr, on_error, backoff, executor)
+            job = Job(handler, concurrency, tube, ttr, on_error, backoff, prefetch, executor)
             self._jobs = (*self._jobs, job)
             return handler
 
@@ -51,6 +52,7 @@ class TaskWorkers(TaskHandle[Data]):
         ttr: float | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
+        prefetch: int = 0,
         grace: float | None = DEFAULT_GRACE,
         stop: asyncio.Event | None = None,
         executor: Executor | None = None,
@@ -86,7 +88,7 @@ class TaskWorkers(TaskHandle[Data]):
         that is no Exception, such as SystemExit, and BrokenExecutor. At once: ArgumentError,
         ArgumentTypeError, HandleClosedError.
         """
-        options = (concurrency, tube, ttr, on_error, backoff, executor)
+        options = (concurrency, tube, ttr, on_error, backoff, prefetch, executor)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
         self._at.check_open()

@@ -8,6 +8,10 @@ then. While its take waits, another worker acknowledges what is done meanwhile. 
 calls at a time, and each is for as many tasks as there are. At a broker whose calls are cheap, some
 workers that are done while the first makes its call do not wait for it, and take for themselves. A
 worker begins with a task that it took itself: a single worker does all without another thread.
+
+A run that prefetches has more tasks in hand than workers. When half of the prefetched tasks are
+begun, a worker takes more before it begins the next one, without waiting for them. It acknowledges
+first what is done, unless a call was made in the last ``MOMENT``.
 """
 
 from __future__ import annotations
@@ -28,20 +32,23 @@ Wake = Callable[[], None]
 
 @dataclass(slots=True)
 class Begin(Generic[AnyTask]):
-    """Run the handler on a task; then call ``finished`` or ``drop``."""
+    """Run the handler on a task, which was taken at that time; then call ``finished`` or
+    ``drop``."""
 
     task: AnyTask
+    taken: float
 
 
 @dataclass(slots=True)
 class Take(Generic[AnyTask]):
     """Acknowledge the tasks that are done; then take up to ``number`` tasks. If this ``waits`` for
     one, call ``waits`` when the wait begins and when it ends. Call ``took`` or ``shut`` in the
-    end."""
+    end. ``beside``: another worker takes too."""
 
     number: int
     done: list[AnyTask]
     waits: bool
+    beside: bool = False
 
 
 @dataclass(slots=True)
@@ -66,18 +73,27 @@ class _Taking(enum.Enum):
     WAITS = enum.auto()
 
 
+#: Seconds after a call in which a run that prefetches acknowledges nothing, if it has more to do.
+MOMENT = 0.02
+
 Step = Begin[AnyTask] | Take[AnyTask] | Acknowledge[AnyTask] | Rest
 
 
 class Dispatch(Generic[AnyTask]):
     """The workers of one handler, and the tasks that they have in hand: never more tasks than
-    workers, as a task counts until the broker has its acknowledgement."""
+    workers, and ``prefetch`` more, as a task counts until the broker has its acknowledgement."""
 
-    def __init__(self, workers: int, takes_at_a_time: int) -> None:
-        self._workers = workers
+    def __init__(self, workers: int, takes_at_a_time: int, prefetch: int = 0) -> None:
+        self._most = workers + prefetch
+        self._prefetch = prefetch
+        #: Whether the last take got all tasks that were ready.
+        self._found_all = False
+        #: When the last call began, on the clock of :meth:`next`.
+        self._called = 0.0
         #: The number of tasks in hand: taken, and not known to be settled; or asked for.
         self._held = 0
-        self._ready: deque[AnyTask] = deque()
+        #: Tasks that no worker has begun.
+        self._ready: deque[Begin[AnyTask]] = deque()
         self._done: list[AnyTask] = []
         self._taking = _Taking.NO
         self._acknowledges = False
@@ -88,41 +104,60 @@ class Dispatch(Generic[AnyTask]):
         #: The workers that end, as the queue is shut down.
         self._dismissed: set[Wake] = set()
 
-    def next(self, wake: Wake, is_ending: bool) -> Step[AnyTask]:
-        """Return the next step of the worker that ``wake`` wakes. A run that ``is_ending`` takes no
-        more tasks."""
+    def next(self, wake: Wake, is_ending: bool, now: float) -> Step[AnyTask]:
+        """Return the next step of the worker that ``wake`` wakes, at a time in seconds. A run that
+        ``is_ending`` takes no more tasks."""
         self._idle.pop(wake, None)
+        takes = not is_ending and wake not in self._dismissed
         if self._ready:
-            return Begin(self._ready.popleft())
-        if not is_ending and wake not in self._dismissed:
+            if takes and self._prefetch and self._taking is not _Taking.CALLS:
+                return self._next_ahead(now)
+            return self._ready.popleft()
+        if takes:
             if self._taking is _Taking.NO:
-                # Not 0, unless another worker acknowledges at this moment.
-                number = self._workers - self._held + len(self._done)
-                if number:
-                    self._taking = _Taking.CALLS
-                    return self._take(number, waits=True)
+                if self._room():  # else another worker acknowledges at this moment
+                    return self._take(now, waits=True)
             elif self._taking is _Taking.CALLS and self._done and self._more:
                 self._more -= 1
-                return self._take(len(self._done), waits=False)
+                return self._take_beside()
             elif self._taking is _Taking.WAITS and self._done and not self._acknowledges:
-                return self._acknowledge()
+                return self._acknowledge(now)
             self._idle[wake] = None
             return Rest.WAIT
         if self._done and not self._acknowledges:
-            return self._acknowledge()
+            return self._acknowledge(now)
         return Rest.END
 
-    def _take(self, number: int, waits: bool) -> Take[AnyTask]:
-        done = self._take_done()
+    def _next_ahead(self, now: float) -> Step[AnyTask]:
+        """Return the next step of a worker that may prefetch before it begins a ready task."""
+        is_short = 2 * len(self._ready) <= self._prefetch and not self._found_all
+        if self._taking is _Taking.NO and is_short and self._room():
+            return self._take(now, waits=False)
+        if self._done and not self._acknowledges and now - self._called >= MOMENT:
+            return self._acknowledge(now)
+        return self._ready.popleft()
+
+    def _room(self) -> int:
+        """Return how many tasks may be taken when what is done is acknowledged."""
+        return self._most - self._held + len(self._done)
+
+    def _take(self, now: float, waits: bool) -> Take[AnyTask]:
+        self._taking, self._called = _Taking.CALLS, now
+        number, done = self._room(), self._take_done()
         self._held += number - len(done)  # first these are acknowledged
         return Take(number, done, waits)
+
+    def _take_beside(self) -> Take[AnyTask]:
+        """Take while another worker makes a take: one task for each that is acknowledged."""
+        done = self._take_done()
+        return Take(len(done), done, waits=False, beside=True)
 
     def _take_done(self) -> list[AnyTask]:
         done, self._done = self._done, []
         return done
 
-    def _acknowledge(self) -> Acknowledge[AnyTask]:
-        self._acknowledges = True
+    def _acknowledge(self, now: float) -> Acknowledge[AnyTask]:
+        self._acknowledges, self._called = True, now
         return Acknowledge(self._take_done())
 
     def finished(self, task: AnyTask) -> None:
@@ -139,25 +174,33 @@ class Dispatch(Generic[AnyTask]):
         if is_waiting and self._done:
             self._wake(1)
 
-    def took(self, step: Take[AnyTask], tasks: list[AnyTask]) -> None:
-        """Note what a step took. The worker begins with one of the tasks, and wakes workers for the
-        others, and to take the next."""
+    def took(self, step: Take[AnyTask], tasks: list[AnyTask], now: float) -> None:
+        """Note what a step took by now. The worker begins with one of the tasks, and wakes workers
+        for the others, and to take the next."""
         self._held += len(tasks) - step.number
-        self._ready.extend(tasks)
-        if step.waits:
-            self._taking = _Taking.NO
-            self._wake(len(tasks))
-        else:
+        self._ready.extend(Begin(task, now) for task in tasks)
+        if step.beside:
             self._more += 1
             self._wake(len(tasks) - 1)
+        else:
+            self._taking = _Taking.NO
+            self._found_all = len(tasks) < step.number
+            self._wake(len(tasks))
 
     def shut(self, step: Take[AnyTask], wake: Wake) -> None:
         """Note that the queue is shut down, and no task is ready. The worker of that step ends, and
         so do the workers that wait, unless tasks are to be acknowledged first."""
-        self.took(step, [])
+        self.took(step, [], 0.0)
         if not self._done:
             self._dismissed |= {wake, *self._idle}
             self._wake(len(self._idle))
+
+    def leave_ready(self) -> list[AnyTask]:
+        """Return the tasks that no worker has begun, and forget them: the run ends."""
+        left = [begin.task for begin in self._ready]
+        self._ready.clear()
+        self._held -= len(left)
+        return left
 
     def acknowledged(self, number: int) -> None:
         """Note that a step :class:`Acknowledge` is over."""

@@ -25,6 +25,7 @@ class Job:
     ttr: float | None = None
     on_error: Literal["release", "bury"] = "release"
     backoff: Backoff | None = None
+    prefetch: int = 0
 
     def __post_init__(self) -> None:
         if not callable(self.handler):
@@ -32,6 +33,7 @@ class Job:
                 f"a handler is called with a task; {type(self.handler).__name__} cannot be called"
             )
         integer("concurrency", self.concurrency, 1)
+        integer("prefetch", self.prefetch, 0)
         check_on_error(self.on_error, self.backoff)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Say of a task that is ready again, since its ttr is over, that its handler still works on it."""
+"""Tell the log that a task is ready again, since its ttr is over, while this process has it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Work(Generic[AnyTask]):
     """A handler's work on a task. It has as long as the broker said when the task was taken, and
     as ``touch`` extends it; no clock is compared with the broker's."""
 
-    def __init__(self, queue: str, task: AnyTask) -> None:
+    def __init__(self, queue: str, task: AnyTask, taken: float) -> None:
         self.task = task
         self._queue = queue
-        self._begun, self._since = time.monotonic(), task.since
+        self._taken, self._since = taken, task.since
         self._told: float | None = None
 
     def seconds_left(self) -> float:
@@ -31,7 +31,20 @@ class Work(Generic[AnyTask]):
         due = self.task.due
         if due is None or due == self._told or self.task.state != TAKEN:
             return math.inf
-        return self._begun + due - self._since - time.monotonic()
+        return self._taken + due - self._since - time.monotonic()
+
+    def may_begin(self) -> bool:
+        """Whether the task is still this process's when its handler is to begin; else tell the
+        log."""
+        if self.seconds_left() > 0:
+            return True
+        self._told = self.task.due
+        _log.warning(
+            "task %r of %r is ready again: its ttr was over, after %.3g s, before a worker had "
+            "time for it. Lower prefetch=, or give it a longer ttr",
+            *(self.task.id, self._queue, time.monotonic() - self._taken),
+        )
+        return False
 
     def look(self) -> None:
         """Tell the log when the task is ready again."""
@@ -42,5 +55,5 @@ class Work(Generic[AnyTask]):
             "task %r of %r is ready again: its ttr is over, after %.3g s, and its handler goes on. "
             "Another worker may take it, and what this handler does with it is refused. Give it a "
             "longer ttr, or call task.touch() before the ttr is over",
-            *(self.task.id, self._queue, time.monotonic() - self._begun),
+            *(self.task.id, self._queue, time.monotonic() - self._taken),
         )

@@ -72,6 +72,7 @@ class WorkerPool:
         self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._handled: dict[int, Work[Task[Any]]] = {}  # by thread
         self._lock = threading.Lock()  # of all books; the run itself never waits for it
+        self._books: list[Dispatch[Task[Any]]] = []
         self._bells: list[queue.SimpleQueue[None]] = []
         self._until_the_end = waits_end_when(self._is_ending)
         self._error: BaseException | None = None
@@ -94,7 +95,8 @@ class WorkerPool:
 
     def _threads_of(self, job: Job) -> Iterator[threading.Thread]:
         """Make the threads of a handler, which share a book."""
-        book: Dispatch[Task[Any]] = Dispatch(job.concurrency, self._takes_at_a_time)
+        book: Dispatch[Task[Any]] = Dispatch(job.concurrency, self._takes_at_a_time, job.prefetch)
+        self._books.append(book)
         for _ in range(job.concurrency):
             bell: queue.SimpleQueue[None] = queue.SimpleQueue()
             self._bells.append(bell)
@@ -136,8 +138,11 @@ class WorkerPool:
         return self._is_told or self._ending.is_set() or self._stop.is_set()
 
     def _give_back(self) -> None:
-        """Release the tasks whose handlers go on: their next call for the task fails."""
-        self._release([work.task for work in self._handled.values()])
+        """Release the tasks whose handlers go on: their next call for the task fails; and the tasks
+        that no thread has begun."""
+        with self._lock:
+            left = [task for book in self._books for task in book.leave_ready()]
+        self._release([*(work.task for work in list(self._handled.values())), *left])
 
     def _release(self, tasks: list[Task[Any]]) -> None:
         """Release the tasks that this process has and does not finish."""
@@ -177,10 +182,10 @@ class WorkerPool:
         try:
             while True:
                 with self._lock:
-                    step = book.next(wake, self._is_ending())
+                    step = book.next(wake, self._is_ending(), time.monotonic())
                 match step:
                     case Begin():
-                        is_done = self._process(step.task, job.handler)
+                        is_done = self._process(step, job.handler)
                         with self._lock:
                             book.finished(step.task) if is_done else book.drop()
                         del step  # the task is not kept while this thread waits
@@ -222,7 +227,7 @@ class WorkerPool:
                 book.shut(step, wake)
             return
         with self._lock:
-            book.took(step, tasks)
+            book.took(step, tasks, time.monotonic())
 
     def _take_after(
         self,
@@ -273,14 +278,14 @@ class WorkerPool:
         except TaskError as late:
             say_late(late)
 
-    def _process(self, task: Task[Any], handler: Handler) -> bool:
+    def _process(self, step: Begin[Task[Any]], handler: Handler) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
-        me, is_done = threading.get_ident(), False
-        self._handled[me] = Work(self._name, task)
+        me, task, is_done = threading.get_ident(), step.task, False
+        self._handled[me] = work = Work(self._name, task, step.taken)
         try:
             if self._is_ending():
                 task.release()
-            else:
+            elif work.may_begin():
                 is_done = self._handle(task, handler)
         except TaskError as error:
             say_late(error)

@@ -35,6 +35,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         ttr: float | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
+        prefetch: int = 0,
     ) -> Callable[[Callable[[Task[Data]], Result]], Callable[[Task[Data]], Result]]:
         """Register a function as a handler for :meth:`run`, as a decorator.
 
@@ -43,7 +44,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         """
 
         def register(handler: Callable[[Task[Data]], Result]) -> Callable[[Task[Data]], Result]:
-            job = Job(handler, concurrency, tube, ttr, on_error, backoff)
+            job = Job(handler, concurrency, tube, ttr, on_error, backoff, prefetch)
             self._jobs = (*self._jobs, job)
             return handler
 
@@ -58,6 +59,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         ttr: float | None = None,
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
+        prefetch: int = 0,
         grace: float | None = DEFAULT_GRACE,
         stop: threading.Event | None = None,
     ) -> None:
@@ -66,7 +68,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         Without a handler: run all handlers that :meth:`worker` registered, with their options.
 
         One call takes tasks for all threads that have none, and one acknowledges all that are done.
-        The run never has more tasks than threads.
+        The run never has more tasks than threads and ``prefetch``.
 
         A task is acknowledged when its handler returns, unless the handler has acknowledged,
         released or buried it. The value that the handler returns is the task's result, if the task
@@ -83,6 +85,10 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         :param on_error: ``"release"`` or ``"bury"`` a task whose handler raised an exception.
         :param backoff: seconds before a released task may be taken again; or a callable that is
             given how often the task was delivered, and returns these seconds.
+        :param prefetch: how many tasks the run takes before a thread has time for them; for many
+            short tasks, or a broker that is far away. Other processes do not get them, and their
+            ``ttr`` begins when they are taken. An acknowledgement may wait until another handler of
+            this run returns.
         :param grace: seconds that running handlers have to finish after the stop; tasks that are
             not finished by then are released. None means no limit.
         :param stop: an event; within a second after it is set, the run stops.
@@ -97,7 +103,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         handler that is not an Exception, such as SystemExit. Raises ArgumentError and
         ArgumentTypeError at once.
         """
-        options = (concurrency, tube, ttr, on_error, backoff)
+        options = (concurrency, tube, ttr, on_error, backoff, prefetch)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
         self._at.check_open()

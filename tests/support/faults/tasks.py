@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import pressure_mp.aio
 from faults.clients import attach, attempt, message, name_of
 from faults.histories import DONE, FENCED, UNKNOWN, Log
 from faults.task_checker import LOST, THEN
@@ -137,3 +140,39 @@ def _close(log: Log, way: str, item: str, task: Task) -> None:
         log.end(UNKNOWN)
     else:
         log.end(DONE)
+
+
+def run_tasks(
+    log: Log, name: str, options: dict[str, Any], seed: int, run_in: str, concurrency: int
+) -> None:
+    """Handle tasks by ``run``, in threads or on an event loop; note what each handler does. The
+    result of a task is the client's name. Ends when the queue is shut down."""
+    chance = random.Random(f"{seed} {log.client}")
+    logs = [Log(log.directory, log.client, f"handler{n}") for n in range(concurrency)]
+
+    @contextlib.contextmanager
+    def noted(task: Any) -> Iterator[float]:
+        mine = logs.pop()
+        mine.begin("handle", name_of(task.data))
+        yield chance.uniform(0, 0.01)
+        mine.end()
+        logs.append(mine)
+
+    def handle(task: Task) -> str:
+        with noted(task) as seconds:
+            time.sleep(seconds)
+        return log.client
+
+    async def handle_on_loop(task: pressure_mp.aio.Task) -> str:
+        with noted(task) as seconds:
+            await asyncio.sleep(seconds)
+        return log.client
+
+    async def run_on_loop() -> None:
+        queue: pressure_mp.aio.TaskQueue = await pressure_mp.aio.TaskQueue.attach(name, **options)
+        await queue.run(handle_on_loop, concurrency=concurrency)
+
+    if run_in == "asyncio":
+        asyncio.run(run_on_loop())
+    else:
+        attach("TaskQueue", name, options).run(handle, concurrency=concurrency)
