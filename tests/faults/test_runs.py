@@ -1,17 +1,16 @@
 """Processes that handle tasks by ``run`` are killed, stopped for longer than their lease, and lose
-their server: no task is lost, and none is handled again but those that a killed one had in hand."""
+their server: no task is lost, and none is handled again but what a killed or stopped one had."""
 
 from __future__ import annotations
 
 import random
-import time
 from collections import defaultdict
 
 import pytest
 from faults import histories
 from faults.killer import LEASE, Killer, Leases
 from faults.tasks import results_of
-from waiting import until
+from faults.worked_off import end_producers, processed, restart, work_off
 
 from pressure_mp import TaskQueue
 
@@ -22,11 +21,6 @@ pytestmark = [
 
 PROCESSES, CONCURRENCY = 3, 8
 PAUSE = 0.2  # seconds between two strikes, on average
-QUIET = 30.0
-
-
-def unfinished(queue):
-    return sum(queue.stats().counts[state] for state in "RWT")
 
 
 def check(queue, nursery, killed, figures):
@@ -63,14 +57,6 @@ def arguments(server, name, seed, run_in, **options):
     }
 
 
-def work_off(queue, nursery):
-    for client in nursery.running("put_tasks"):
-        client.send(9)
-    until(lambda: not unfinished(queue), QUIET)
-    queue.shutdown()
-    nursery.wait(QUIET)
-
-
 def test_no_task_of_a_run_is_lost_when_its_process_is_killed(
     server, name, nursery, seed, long, pace, figures, run_in
 ):
@@ -79,8 +65,8 @@ def test_no_task_of_a_run_is_lost_when_its_process_is_killed(
     population = arguments(server, name, seed, run_in, lease=LEASE)
     leases = Leases(server, name, "tasks")
     killer = Killer(nursery, population, PROCESSES, random.Random(seed), leases, PAUSE)
-    processed = lambda: queue.stats().transitions.get("T-X", 0)  # noqa: E731
-    killer.run(processed, tasks, strikes, 600 if long else 300)
+    killer.run(lambda: processed(queue), tasks, strikes, 600 if long else 300)
+    end_producers(nursery)
     work_off(queue, nursery)
     figures.note(**killer.made)
     check(queue, nursery, killer.killed, figures)
@@ -90,19 +76,12 @@ def test_no_task_of_a_run_is_lost_when_its_process_is_killed(
 def test_a_run_goes_on_when_its_server_is_killed_and_handles_no_task_twice(
     durable, name, nursery, seed, long, figures, run_in
 ):
-    chance = random.Random(seed)
     queue = TaskQueue.create(name, url=durable.url)
     for role, given in arguments(durable, name, seed, run_in).items():
         for _ in range(PROCESSES):
             nursery.start(role, **given)
-    for _ in range(20 if long else 3):
-        time.sleep(chance.uniform(0.3, 1))
-        durable.kill()
-        time.sleep(chance.uniform(0, 1))
-        durable.start()
-        before = queue.stats().transitions.get("T-X", 0)
-        until(lambda before=before: queue.stats().transitions.get("T-X", 0) > before)
-        nursery.check()
+    restart(durable, queue, nursery, 20 if long else 3, random.Random(seed))
+    end_producers(nursery)
     work_off(queue, nursery)
     assert check(queue, nursery, set(), figures) == 0
     queue.delete()

@@ -4,7 +4,6 @@ lost, and none is processed twice but those that were in hand."""
 from __future__ import annotations
 
 import random
-import signal
 import time
 
 import pytest
@@ -13,6 +12,7 @@ from faults.killer import LEASE, Killer, Leases
 from faults.proxy import Faults, Proxy
 from faults.task_checker import Lives
 from faults.tasks import results_of
+from faults.worked_off import end_producers, processed, restart, work_off
 from waiting import until
 
 from pressure_mp import TaskQueue
@@ -21,33 +21,6 @@ pytestmark = pytest.mark.timeout(900)
 
 PRODUCERS, WORKERS = 2, 4
 PAUSE = 0.2  # seconds between two strikes, on average: most find a worker that has a task
-#: Seconds in which a task is worked off at least, once nothing happens any more.
-QUIET = 30.0
-
-
-def processed(queue):
-    return queue.stats().transitions.get("T-X", 0)
-
-
-def unfinished(queue):
-    counts = queue.stats().counts
-    return counts["R"] + counts["W"] + counts["T"]
-
-
-def end_producers(nursery):
-    """Kill them: they have nothing in hand."""
-    for client in nursery.running("put_tasks"):
-        client.send(signal.SIGKILL)
-
-
-def work_off(queue, nursery):
-    """Kick what is buried, and wait until no task is left but what is buried then; shut down."""
-    queue.kick_many()
-    while unfinished(queue):
-        before = processed(queue)
-        until(lambda before=before: processed(queue) > before or not unfinished(queue), QUIET)
-    queue.shutdown()
-    nursery.wait(QUIET)
 
 
 def check(queue, nursery, killed, figures, seed):
@@ -128,21 +101,13 @@ def test_no_task_is_lost_over_connections_that_break(
 
 def test_no_task_is_lost_when_the_server_is_killed(durable, name, nursery, seed, long, figures):
     restarts = 20 if long else 3
-    chance = random.Random(seed)
     queue = TaskQueue.create(name, url=durable.url)
     arguments = {"name": name, "options": {"url": durable.url}, "seed": seed}
     for _ in range(WORKERS):
         nursery.start("work_tasks", **arguments)
     for _ in range(PRODUCERS):
         nursery.start("put_tasks", **arguments, items=10**9)
-    for _ in range(restarts):
-        time.sleep(chance.uniform(0.3, 1))
-        durable.kill()
-        time.sleep(chance.uniform(0, 1))
-        durable.start()
-        before = processed(queue)
-        until(lambda before=before: processed(queue) > before)
-        nursery.check()
+    restart(durable, queue, nursery, restarts, random.Random(seed))
     end_producers(nursery)
     work_off(queue, nursery)
     figures.note(restarts=restarts)

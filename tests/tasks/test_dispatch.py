@@ -106,7 +106,7 @@ class Simulation:
 def test_each_task_is_acknowledged_and_no_worker_has_two_or_waits_for_ever(
     workers, takes, prefetch
 ):
-    for seed in range(100):
+    for seed in range(200):
         simulation = Simulation(seed, workers, takes, 50, prefetch)
         simulation.run()
         assert simulation.acknowledged == set(range(50)), seed

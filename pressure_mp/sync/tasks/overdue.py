@@ -34,11 +34,10 @@ class Work(Generic[AnyTask]):
         return self._taken + due - self._since - time.monotonic()
 
     def may_begin(self) -> bool:
-        """Whether the task is still this process's when its handler is to begin; else tell the
-        log."""
-        if self.seconds_left() > 0:
+        """Return whether this process still has the task, so that its handler may begin; else tell
+        the log."""
+        if not self._is_news():
             return True
-        self._told = self.task.due
         _log.warning(
             "task %r of %r is ready again: its ttr was over, after %.3g s, before a worker had "
             "time for it. Lower prefetch=, or give it a longer ttr",
@@ -48,12 +47,18 @@ class Work(Generic[AnyTask]):
 
     def look(self) -> None:
         """Tell the log when the task is ready again."""
-        if self.seconds_left() > 0:
+        if not self._is_news():
             return
-        self._told = self.task.due
         _log.warning(
             "task %r of %r is ready again: its ttr is over, after %.3g s, and its handler goes on. "
             "Another worker may take it, and what this handler does with it is refused. Give it a "
             "longer ttr, or call task.touch() before the ttr is over",
             *(self.task.id, self._queue, time.monotonic() - self._taken),
         )
+
+    def _is_news(self) -> bool:
+        """Return whether the task is ready again and the log was not told, which it is now."""
+        if self.seconds_left() > 0:
+            return False
+        self._told = self.task.due
+        return True

@@ -71,7 +71,7 @@ class WorkerPool:
         # while the thread that it interrupts gets from it.
         self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._handled: dict[int, Work[Task[Any]]] = {}  # by thread
-        self._lock = threading.Lock()  # of all books; the run itself never waits for it
+        self._lock = threading.Lock()  # of all books; the run itself takes it only at its end
         self._books: list[Dispatch[Task[Any]]] = []
         self._bells: list[queue.SimpleQueue[None]] = []
         self._until_the_end = waits_end_when(self._is_ending)
@@ -140,9 +140,11 @@ class WorkerPool:
     def _give_back(self) -> None:
         """Release the tasks whose handlers go on: their next call for the task fails; and the tasks
         that no thread has begun."""
-        with self._lock:
-            left = [task for book in self._books for task in book.leave_ready()]
-        self._release([*(work.task for work in list(self._handled.values())), *left])
+        left = [work.task for work in list(self._handled.values())]
+        for book in self._books:
+            with self._lock:
+                left += book.leave_ready()
+        self._release(left)
 
     def _release(self, tasks: list[Task[Any]]) -> None:
         """Release the tasks that this process has and does not finish."""
