@@ -204,10 +204,10 @@ def test_a_login_is_used_and_the_password_never_shown(name):
         server.stop()
 
 
-def test_an_unpickled_handle_connects_when_it_is_first_used(own_server, name):
-    q = Queue(name=name, url=own_server.url)
+def test_an_unpickled_handle_connects_when_it_is_first_used(socket_server, name):
+    q = Queue(name=name, url=socket_server.url)
     copy = pickle.dumps(q)
-    client = own_server.client()
+    client = socket_server.client()
     before = client.info("stats")["total_connections_received"]
     handles = [pickle.loads(copy) for _ in range(1000)]
     assert client.info("stats")["total_connections_received"] == before
@@ -217,7 +217,7 @@ def test_an_unpickled_handle_connects_when_it_is_first_used(own_server, name):
 
 
 def test_a_handle_and_its_connections_stay_few_under_many_operations(name):
-    server = Server("valkey")
+    server = Server("valkey", at_socket=True)
     try:
         q = Queue(name=name, url=server.start().url)
         client = server.client()

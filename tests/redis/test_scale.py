@@ -22,7 +22,7 @@ KB = 1024
 @pytest.fixture
 def alone():
     """A server that nobody else uses."""
-    server = Server("valkey")
+    server = Server("valkey", at_socket=True)
     try:
         yield server.start()
     finally:

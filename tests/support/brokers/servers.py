@@ -31,6 +31,7 @@ class Server(Broker):
     """A running server. ``kind`` is ``valkey`` (the wheel's) or ``redis`` (``redis-server``).
 
     ``config`` is the text of a configuration file that the server may rewrite, as a sentinel does.
+    ``at_socket``: the server listens only at its socket.
     """
 
     scheme = "redis"
@@ -45,6 +46,7 @@ class Server(Broker):
     kind: str
     options: tuple[str, ...] = ()
     config: str = ""
+    at_socket: bool = False
     port: int = 0
     directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="pmp-test-")))
     process: subprocess.Popen[bytes] | None = None
@@ -55,7 +57,7 @@ class Server(Broker):
 
     @property
     def url(self) -> str:
-        return self.url_at(self.port)
+        return self.unix_url if self.at_socket else self.url_at(self.port)
 
     def url_at(self, port: int) -> str:
         return f"redis://127.0.0.1:{port}"
@@ -70,6 +72,8 @@ class Server(Broker):
 
     def client(self) -> redis.Redis:
         """redis-py, to look at what is in the server."""
+        if self.at_socket:
+            return redis.Redis(unix_socket_path=self.socket)
         return redis.Redis(port=self.port)
 
     @contextlib.contextmanager
@@ -101,7 +105,7 @@ class Server(Broker):
             file.write_text(self.config)
             command.append(str(file))
         command += [
-            *("--port", str(self.port), "--bind", "127.0.0.1"),
+            *("--port", "0" if self.at_socket else str(self.port), "--bind", "127.0.0.1"),
             *("--unixsocket", self.socket, "--save", "", "--dir", str(self.directory)),
             *self.options,
         ]

@@ -36,6 +36,8 @@ class Client:
     def observer(self) -> redis.Redis:
         """redis-py, to look at what is in the server."""
         address = self.engine.address
+        if address.path:
+            return redis.Redis(unix_socket_path=address.path)
         return redis.Redis(host=address.host, port=address.port)
 
     def connections(self) -> int:
