@@ -73,19 +73,14 @@ class Takers:
     def requeue_of(self, call: int) -> Operation[Any]:
         return self._operations.requeue(incarnation(), _LOST, call=call)
 
-    def keep(
-        self, tasks: Sequence[bytes], call: int, longest: int, done: HeldTask | None = None
-    ) -> None:
+    def keep(self, tasks: Sequence[bytes], call: int, longest: int) -> None:
         """Note that this process has these tasks, by the take of that number, for so many
-        milliseconds; and the task ``done`` no more."""
+        milliseconds."""
         until = time.monotonic() + longest / 1000 + 1 if longest else float("inf")
         with self._guard:
-            if done is not None and self.call_of(done[0]) == done[1]:
-                self._held.pop(done[0], None)
             for task in tasks:
                 self._held[task] = call, until
-        if tasks:
-            self.lease.keep()
+        self.lease.keep()
 
     def lose(self, tasks: Iterable[HeldTask]) -> None:
         """Note that this process no longer has the tasks by those takes."""

@@ -204,7 +204,7 @@ def line_of(request: Request) -> tuple[Hashable, Later] | None:
         return ("consumer", _CONSUMER) if request.waits else None
     if isinstance(request, Join):
         return "finished", _UNFINISHED
-    if isinstance(request, TakeTasks) and request.waits and request.ack is None:
+    if isinstance(request, TakeTasks) and request.waits and not request.acks:
         return ("task", request.tube), NoTask(request.tube)
     return None
 

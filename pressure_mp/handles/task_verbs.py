@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..effects import AnyOperation, T
@@ -62,49 +62,47 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
 
     def _take(
         self,
-        then: Callable[[list[AnyTask], PressureError | None], T],
+        then: Callable[[list[AnyTask], PressureError | None, dict[int, PressureError]], T],
         number: int,
         timeout: float | None,
         ttr: float | None,
         tube: str | None,
         on_error: str,
         backoff: Backoff | None,
-        ack: AnyTask | None = None,
+        acks: Sequence[AnyTask] = (),
         retries_alone: bool = False,
         apart: bool = False,
         note: Callable[[bool], None] | None = None,
     ) -> T:
-        """Take up to ``number`` tasks, and return what ``then`` makes of them, and of the error of
-        tasks that could not be decoded. Tell ``note`` when this begins to wait, and when it
-        stops."""
+        """Take up to ``number`` tasks, and return what ``then`` makes of a :data:`Delivery`. Tell
+        ``note`` when this begins to wait, and when it stops."""
         self._at.check_open()
         check_on_error(on_error, backoff)
         own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
-        how = number, check_tube(tube), own_ttr, timeout, ack, retries_alone, apart, note
+        how = number, check_tube(tube), own_ttr, timeout, acks, retries_alone, apart, note
 
         def take(claim: Claim) -> AnyOperation[Delivery[AnyTask]]:
             return self._at.operations.take(self._task, self._at.here, claim.begin(), *how)
 
         def hand_out(found: Delivery[AnyTask]) -> T:
-            tasks, problem = found
-            for task in tasks:
+            for task in found[0]:
                 task.on_error, task.backoff = on_error, backoff
-            return then(tasks, problem)
+            return then(*found)
 
-        taken: T = self._claim(take, hand_out, ack is not None)
+        taken: T = self._claim(take, hand_out, bool(acks))
         return taken
 
     def _take_for_run(
         self,
         number: int,
-        done: AnyTask | None,
+        done: Sequence[AnyTask],
         timeout: float | None,
         note: Callable[[bool], None] | None,
         **options: Any,
     ) -> Any:
-        """Take up to ``number`` tasks for a run, after acknowledging ``done``. Returns them, with
-        the error of tasks that could not be decoded. ``options`` is :attr:`Job.taking`."""
-        return self._take(_both, number, timeout, ack=done, apart=True, note=note, **options)
+        """Take up to ``number`` tasks for a run, after acknowledging ``done``. ``options`` is
+        :attr:`Job.taking`."""
+        return self._take(_all, number, timeout, acks=done, apart=True, note=note, **options)
 
     def _acknowledge_for_run(self, done: list[AnyTask]) -> Any:
         """Acknowledge tasks. Returns the errors of the tasks that cannot be acknowledged, by their
@@ -132,5 +130,7 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
         return changed
 
 
-def _both(tasks: list[T], problem: PressureError | None) -> Delivery[T]:
-    return tasks, problem
+def _all(
+    tasks: list[T], problem: PressureError | None, refused: dict[int, PressureError]
+) -> Delivery[T]:
+    return tasks, problem, refused

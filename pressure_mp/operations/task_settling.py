@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from .. import events
@@ -59,11 +59,9 @@ class Subject(NamedTuple):
 class HeldTasks(Protocol):
     """The tasks that this process has taken."""
 
-    def keep(
-        self, tasks: list[bytes], call: int, longest: int, done: HeldTask | None = None
-    ) -> None:
+    def keep(self, tasks: list[bytes], call: int, longest: int) -> None:
         """Note that this process has these tasks by the take of that number, for so many
-        milliseconds, 0 for no end; and the task ``done`` no more."""
+        milliseconds, 0 for no end."""
 
     def lose(self, tasks: Sequence[HeldTask]) -> None:
         """Note that this process has these tasks no more."""
@@ -256,17 +254,41 @@ class TaskSettling(TaskResultStorage):
         ``tasks``. Returns the errors of the tasks that cannot be acknowledged, by their place."""
         said, problems = self._say_values(tasks, results)
         places = [place for place in range(len(tasks)) if place not in problems]
-        for chosen in _batches(places, said):
-            batch = [tasks[place] for place in chosen]
-            since = events.now()
-            reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])
-            for place, why in reply.items():
-                problems[chosen[place]] = self._refusal(why, batch[place][0], "ack")
-            done = [held for place, held in enumerate(batch) if place not in reply]
-            here.lose(done)
-            if events.listeners and done:
-                told = [Message({}, decode_id(id)) for id, _ in done]
-                events.settled(self.destination, "ack", told, since)
+        for chosen in batches(places, said):
+            problems |= yield from self._ack_chosen(tasks, chosen, said, here)
+        return problems
+
+    def _ack_chosen(
+        self,
+        tasks: Sequence[HeldTask],
+        chosen: Sequence[int],
+        said: Mapping[int, bytes | Large],
+        here: HeldTasks,
+    ) -> Operation[dict[int, PressureError]]:
+        """Acknowledge some of the tasks in one request."""
+        since = events.now()
+        batch = [tasks[place] for place in chosen]
+        reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])
+        return self._note_acknowledged(tasks, chosen, reply, here, since)
+
+    def _note_acknowledged(
+        self,
+        tasks: Sequence[HeldTask],
+        chosen: Sequence[int],
+        refused: Mapping[int, Refusal],
+        here: HeldTasks,
+        since: int,
+    ) -> dict[int, PressureError]:
+        """Note which of the chosen tasks this process has no more; return the errors of the
+        others."""
+        problems: dict[int, PressureError] = {}
+        for index, why in refused.items():
+            problems[chosen[index]] = self._refusal(why, tasks[chosen[index]][0], "ack")
+        done = [tasks[place] for place in chosen if place not in problems]
+        here.lose(done)
+        if events.listeners and done:
+            told = [Message({}, decode_id(id)) for id, _ in done]
+            events.settled(self.destination, "ack", told, since)
         return problems
 
     def _say_values(
@@ -305,7 +327,7 @@ class TaskSettling(TaskResultStorage):
         said, problems = self._say_values(tasks, results)
         for error in problems.values():
             raise error
-        for chosen in _batches(range(len(tasks)), said):
+        for chosen in batches(range(len(tasks)), said):
             batch = [tasks[place] for place in chosen]
             reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])
             for place in sorted(reply):
@@ -313,18 +335,18 @@ class TaskSettling(TaskResultStorage):
             here.lose_later(batch)
 
 
-def _batches(places: Sequence[int], said: Mapping[int, bytes | Large]) -> Iterator[Sequence[int]]:
+def batches(places: Sequence[int], said: Mapping[int, bytes | Large]) -> list[Sequence[int]]:
     """Split the places of tasks so that one request can have the tasks with their results."""
 
     def size(place: int) -> int:
         one = said.get(place, b"")
         return len(one.manifest if isinstance(one, Large) else one)
 
-    at = 0
+    found, at = list[Sequence[int]](), 0
     while at < len(places):
-        chosen = next_batch(places, at, size)
-        at += len(chosen)
-        yield chosen
+        found.append(next_batch(places, at, size))
+        at += len(found[-1])
+    return found
 
 
 def _acking(task: Subject, delay: int | None, tube: str | None) -> Making:

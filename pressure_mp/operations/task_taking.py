@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from .. import events
 from ..deadlines import deadline, seconds_left, shown
 from ..effects import Operation, Wait, WaitEnded, until
-from ..encoding.large import Large
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Closed, Lost, Missing, NoTask, Outcome
 from ..engines.contract.task_records import LOST_DATA, StoredTask, TaskRecord
 from ..engines.contract.tasks import (
     Acknowledged,
     BuryTask,
-    OtherOwner,
-    OtherState,
-    Refusal,
     SettledReply,
     TakenTasks,
     TakeTasks,
@@ -30,8 +26,7 @@ from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
 from .task_queue import error_text
-from .task_result_storage import TaskResultStorage, told
-from .task_settling import HeldTasks
+from .task_settling import HeldTasks, TaskSettling, batches
 
 T = TypeVar("T")
 
@@ -63,11 +58,12 @@ class TaskToAcknowledge(Protocol):
         """Replace the record: the task has changed."""
 
 
-#: Tasks that were taken; and the first error, if some could not be decoded and are buried.
-Delivery = tuple[list[T], PressureError | None]
+#: Tasks that were taken; the first error, if some could not be decoded and are buried; and the
+#: errors of tasks that could not be acknowledged, by their places.
+Delivery = tuple[list[T], PressureError | None, dict[int, PressureError]]
 
 
-class TaskTaking(TaskResultStorage):
+class TaskTaking(TaskSettling):
     """The part of :class:`~.tasks.TaskOperations` that takes tasks."""
 
     def take(
@@ -79,7 +75,7 @@ class TaskTaking(TaskResultStorage):
         tube: str,
         ttr: int | None,
         timeout: float | None,
-        done: TaskToAcknowledge | None = None,
+        done: Sequence[TaskToAcknowledge] = (),
         retries_alone: bool = False,
         apart: bool = False,
         note: Callable[[bool], None] | None = None,
@@ -89,47 +85,89 @@ class TaskTaking(TaskResultStorage):
 
         ``call`` is a number that the process never used before. ``make`` makes a task from an id, a
         record and data. A task that cannot be decoded is buried; its error is raised if there was
-        no other task. Raises Empty when the time is up, and ShutDown. ``done`` is a task to
-        acknowledge first, with its result; then EncodingError too. With ``retries_alone`` a task
-        that was delivered before is taken alone. ``note`` is told when this begins to wait, and
-        when it stops.
+        no other task. Raises Empty when the time is up, and ShutDown. ``done`` are tasks to
+        acknowledge first, with their results. If one of them cannot be, this does not wait; if none
+        of them can be, it takes nothing. With ``retries_alone`` a task that was delivered before is
+        taken alone. ``note`` is told when this begins to wait, and when it stops.
         """
         self.codec.prepare()  # without a key nothing is taken
         waits = timeout is None or timeout > 0
         end = None if timeout is None else deadline(waits, timeout)
-        since = events.now()
-        said = self._say(done)
-        before = None if done is None else Acknowledged(done.id_bytes, done.record, told(said))
+        since, refused = events.now(), dict[int, PressureError]()
         how = waits, retries_alone, apart
-        request = TakeTasks(incarnation(), call, limit, tube, ttr, before, *how)
+        request = TakeTasks(incarnation(), call, limit, tube, ttr, (), *how)
+        reply: TakeTasksReply
         try:
-            while True:
-                if request.ack is not None and isinstance(said, Large):
-                    stored = yield from self._store(said)
-                    request = request._replace(ack=request.ack._replace(result=stored))
-                reply: TakeTasksReply = yield until(request, end)
-                if not isinstance(reply, TakenTasks):
-                    request = yield from self._wait(reply, request, here, end, timeout, note)
-                    continue
-                _note(reply, here, call, self.settings.ttr if ttr is None else ttr, done)
-                if events.listeners and done is not None:
-                    acked = Message({}, decode_id(done.id_bytes))
-                    events.settled(self.destination, "ack", [acked])
-                if reply.tasks:
-                    data = self._decode_all(reply.tasks)
-                    if data is None:
-                        return (yield from self._sort_out(make, reply.tasks, here, call, since))
-                    both = zip(reply.tasks, data, strict=True)
-                    tasks = [make(task.id, task.record, one) for task, one in both]
-                    if events.listeners:
-                        self._tell_taken(tasks, reply.tasks, since)
-                    return tasks, None
-                request, done = request._replace(ack=None), None
-                if reply.later is not None:
-                    request = yield from self._wait(reply.later, request, here, end, timeout, note)
+            if done:
+                reply, refused = yield from self._take_after(request, done, here, end)
+            else:
+                reply = yield until(request, end)
+            while not isinstance(reply, TakenTasks) or not reply.tasks:
+                if refused:
+                    return [], None, refused
+                later = reply.later if isinstance(reply, TakenTasks) else reply
+                if later is not None:
+                    request = yield from self._wait(later, request, here, end, timeout, note)
+                reply = yield until(request, end)
+            longest = self.settings.ttr if ttr is None else ttr
+            here.keep([task.id for task in reply.tasks], call, longest)
+            data = self._decode_all(reply.tasks)
+            if data is None:
+                tasks, problem = yield from self._sort_out(make, reply.tasks, here, call, since)
+                if problem is not None and not (tasks or refused):
+                    raise problem
+                return tasks, problem, refused
+            both = zip(reply.tasks, data, strict=True)
+            tasks = [make(task.id, task.record, one) for task, one in both]
+            if events.listeners:
+                self._tell_taken(tasks, reply.tasks, since)
+            return tasks, None, refused
         except (BrokerError, BrokerUnavailable):
             here.doubt(call)
             raise
+
+    def _take_after(
+        self,
+        request: TakeTasks,
+        done: Sequence[TaskToAcknowledge],
+        here: Taker,
+        end: float | None,
+    ) -> Operation[tuple[TakeTasksReply, dict[int, PressureError]]]:
+        """Acknowledge tasks, and take in the request that acknowledges the last of them. Return
+        its reply, and the errors of the tasks that could not be acknowledged."""
+        held = [(task.id_bytes, task.record.call) for task in done]
+        asked = {place: task for place, task in enumerate(done) if task.record.result_ttl}
+        results = {place: task.result for place, task in asked.items()}
+        said, refused = self._say_values(held, results)
+        places = [place for place in range(len(done)) if place not in refused]
+        *sooner, last = batches(places, said) or [[]]
+        for chosen in sooner:
+            refused |= yield from self._ack_chosen(held, chosen, said, here)
+            self._become_processed(done, chosen, refused)
+        reply: TakeTasksReply = Outcome.LOST if last else TakenTasks([])
+        while reply is Outcome.LOST:
+            acks = []
+            for place in last:
+                result = yield from self._store(said.get(place, b""))
+                acks.append(Acknowledged(done[place].id_bytes, done[place].record, result))
+            since = events.now()
+            reply = yield until(request._replace(acks=acks), end)
+        if isinstance(reply, TakenTasks) and last:
+            refused |= self._note_acknowledged(held, last, reply.refused, here, since)
+            self._become_processed(done, last, refused, reply.acknowledged)
+        return reply, refused
+
+    def _become_processed(
+        self,
+        done: Sequence[TaskToAcknowledge],
+        chosen: Sequence[int],
+        refused: Mapping[int, PressureError],
+        record: TaskRecord | None = None,
+    ) -> None:
+        """Change the records of tasks that were acknowledged, as the broker did."""
+        processed = self.settings.processed
+        for task in [done[place] for place in chosen if place not in refused]:
+            task.become_record(record or task.record.into(processed))
 
     def _tell_taken(self, tasks: list[Any], taken: list[StoredTask], since: int) -> None:
         """Tell listeners of taken tasks; note for each task what to tell them when it is
@@ -144,15 +182,9 @@ class TaskTaking(TaskResultStorage):
             )
         events.received(self.destination, [task.message for task in tasks], since)
 
-    def _say(self, done: TaskToAcknowledge | None) -> bytes | Large:
-        """Encode the result of a task, if it was asked for."""
-        if done is None or not done.record.result_ttl:
-            return b""
-        return self._results.encode_value(done.id_bytes, done.result)
-
     def _wait(
         self,
-        reply: NoTask | Refusal | Lost | Closed | Missing,
+        reply: NoTask | Lost | Closed | Missing,
         request: TakeTasks,
         here: Taker,
         end: float | None,
@@ -180,14 +212,11 @@ class TaskTaking(TaskResultStorage):
                             note(False)
                 return request
             case Outcome.LOST:
-                return request  # it is stored again
+                raise AssertionError("it acknowledges nothing")
             case Outcome.CLOSED:
                 raise self._shut_down()
             case Outcome.MISSING:
                 raise self._missing()
-            case Outcome.ABSENT | OtherState() | OtherOwner():
-                assert request.ack is not None
-                raise self._refusal(reply, request.ack.id, "ack")
             case _:
                 assert_never(reply)
 
@@ -215,7 +244,7 @@ class TaskTaking(TaskResultStorage):
         here: Taker,
         call: int,
         since: int,
-    ) -> Operation[Delivery[T]]:
+    ) -> Operation[tuple[list[T], PressureError | None]]:
         """Return the tasks that can be used; bury the others."""
         tasks: list[T] = []
         usable: list[StoredTask] = []
@@ -231,20 +260,6 @@ class TaskTaking(TaskResultStorage):
                 if reply is Outcome.MISSING:
                     raise self._missing() from error
                 here.lose([(task.id, call)])  # buried, or no longer ours
-        if problem is not None and not tasks:
-            raise problem
         if events.listeners:
             self._tell_taken(tasks, usable, since)
         return tasks, problem
-
-
-def _note(
-    reply: TakenTasks, here: Taker, call: int, longest: int, done: TaskToAcknowledge | None
-) -> None:
-    """Note which process has which task now."""
-    ids = [task.id for task in reply.tasks]
-    if done is None or reply.acknowledged is None:
-        here.keep(ids, call, longest)
-        return
-    here.keep(ids, call, longest, (done.id_bytes, done.record.call))
-    done.become_record(reply.acknowledged)

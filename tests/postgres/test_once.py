@@ -308,11 +308,11 @@ def test_a_repeated_take_tells_what_it_acknowledged(tasks, monkeypatch):
     put(tasks, 3)
     (first,) = ask(tasks, TakeTasks(OWNER, 1)).tasks
     breaking = Breaking(monkeypatch, 1)
-    taken = ask(tasks, TakeTasks(OWNER, 2, 2, ack=Acknowledged(first.id, first.record)))
+    taken = ask(tasks, TakeTasks(OWNER, 2, 2, acks=[Acknowledged(first.id, first.record)]))
     assert ([task.id for task in taken.tasks], taken.acknowledged.state) == ([b"2", b"3"], "X")
     (second, _) = taken.tasks
     breaking.left = 1
-    taken = ask(tasks, TakeTasks(OWNER, 3, ack=Acknowledged(second.id, second.record)))
+    taken = ask(tasks, TakeTasks(OWNER, 3, acks=[Acknowledged(second.id, second.record)]))
     assert (taken.tasks, taken.acknowledged.state) == ([], "X")
 
 

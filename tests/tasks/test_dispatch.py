@@ -122,11 +122,11 @@ class Counting(TaskQueue):
         self.may_take = threading.Event()
 
     def _take_for_run(self, number, done, *args, **options):
-        if done is not None:
+        if done:
             assert self.may_take.wait(LIMIT)
-        tasks, problem = super()._take_for_run(number, done, *args, **options)
-        self.took.append(len(tasks))
-        return tasks, problem
+        delivery = super()._take_for_run(number, done, *args, **options)
+        self.took.append(len(delivery[0]))
+        return delivery
 
     def _acknowledge_for_run(self, done):
         self.acknowledged.append(len(done))

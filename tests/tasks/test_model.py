@@ -145,7 +145,7 @@ class Histories(RuleBasedStateMachine):
     )
     def take(self, owner, limit, tube, ttr, retries_alone):
         call = next(self.calls)
-        self.ask(TakeTasks(owner, call, limit, tube, ttr, None, False, retries_alone))
+        self.ask(TakeTasks(owner, call, limit, tube, ttr, (), False, retries_alone))
 
     def fence(self, id, owner, is_right):
         """The number of the take that has a task; or one that is wrong."""
@@ -224,9 +224,12 @@ class Histories(RuleBasedStateMachine):
         key=KEYS,
         priority=PRIORITIES,
         said=st.lists(st.tuples(st.integers(0, 2), SAID), max_size=3, unique_by=lambda one: one[0]),
+        wrong=st.sets(st.integers(0, 2)),
+        limit=st.integers(0, 3),
     )
-    def batch_with_results(self, owner, inbox, asked, key, priority, said):
-        """Tasks are put together, taken together and acknowledged together."""
+    def batch_with_results(self, owner, inbox, asked, key, priority, said, wrong, limit):
+        """Tasks are put together, taken together and acknowledged together: by themselves, or by
+        the take of the next ones, some with the number of a take that is wrong."""
         call = next(self.calls)
         self.ask(OpenInbox(inbox, LATE))
         tasks = [(b"", b"%d" % number) for number in range(3)]
@@ -235,7 +238,14 @@ class Histories(RuleBasedStateMachine):
         if not isinstance(taken, list):
             return
         told = [(place, one) for place, one in said if place < len(taken)]
-        self.ask(AckTasks(owner, [(id, call) for id, *_ in taken], told))
+        held = [(id, call - (place in wrong)) for place, (id, *_) in enumerate(taken)]
+        if limit and len(held) > 1:
+            results = dict(told)
+            done = [(*one, results.get(place, NO_RESULT)) for place, one in enumerate(held)]
+            self.pair.take_after(done, owner, next(self.calls), limit, "batch")
+            time.sleep(PAUSE)  # its result may be kept for a moment
+        else:
+            self.ask(AckTasks(owner, held, told))
         for id, *_ in taken:
             self.ask(AwaitTask(id, waits=False))
 

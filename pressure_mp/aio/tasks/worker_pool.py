@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
@@ -198,19 +199,16 @@ class WorkerPool:
     async def _take(
         self, job: Job, book: Dispatch[Task[Any]], step: Take[Task[Any]], wake: Wake
     ) -> None:
-        """Acknowledge what is done, and take the next tasks. One round trip acknowledges one task,
-        and takes the tasks that are ready."""
+        """Acknowledge what is done, and take the next tasks: in one round trip, if there are
+        any."""
         done, tasks = step.done, list[Task[Any]]()
         try:
-            if len(done) > 1:
-                await self._settle_all(done)
-            if len(done) == 1 or not step.waits:
-                last = done[0] if len(done) == 1 else None
+            if done or not step.waits:
                 # What acknowledges is not cancelled, so that it is known what came of it.
                 with suppress(Empty):
-                    tasks = await self._take_after(job, step.number, last, 0, None)
+                    tasks = await self._take_after(job, step, 0, None)
             if not tasks and step.waits and not self._is_ending:
-                tasks = await self._wait_for_tasks(job, step.number, book.waits)
+                tasks = await self._wait_for_tasks(job, replace(step, done=[]), book.waits)
         except ShutDown:  # of this queue; or of another one, into which a handler had put
             await self._give_back_all(done)
             book.shut(step, wake)
@@ -220,34 +218,29 @@ class WorkerPool:
     async def _take_after(
         self,
         job: Job,
-        number: int,
-        done: Task[Any] | None,
+        step: Take[Task[Any]],
         timeout: float | None,
         note: Callable[[bool], None] | None,
     ) -> list[Task[Any]]:
-        """Take tasks after acknowledging one; none, if this process no longer had that one."""
+        """Take tasks after acknowledging what is done."""
         try:
-            taking = self._take_tasks(number, done, timeout, note, **job.taking)
-            tasks, problem = await taking
-        except TaskError as error:
-            say_late(error)
-        except EncodingError as error:
-            assert done is not None
-            await self._bury(done, error)
+            taken = await self._take_tasks(step.number, step.done, timeout, note, **job.taking)
         except PressureError as error:
             if not is_of_a_buried_task(error):
                 raise
             say_buried(self._name, error)
-        else:
-            if problem is not None:
-                say_buried(self._name, problem)
-            return tasks
-        return []
+            return []
+        tasks, problem, refused = taken
+        if problem is not None:
+            say_buried(self._name, problem)
+        for task, unsaid in to_bury(step.done, refused):
+            await self._bury(task, unsaid)
+        return tasks
 
     async def _wait_for_tasks(
-        self, job: Job, number: int, note: Callable[[bool], None]
+        self, job: Job, step: Take[Task[Any]], note: Callable[[bool], None]
     ) -> list[Task[Any]]:
-        taking = asyncio.ensure_future(self._take_after(job, number, None, None, note))
+        taking = asyncio.ensure_future(self._take_after(job, step, None, note))
         self._waiting.add(taking)
         try:
             return await taking

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from .queues import How, Mismatch
@@ -110,7 +111,7 @@ Refusal = Absent | OtherState | OtherOwner
 
 
 class Acknowledged(NamedTuple):
-    """A taken task, as its taker knows it, to acknowledge before the next one is taken."""
+    """A taken task, as its taker knows it, to acknowledge before the next ones are taken."""
 
     id: bytes
     record: TaskRecord
@@ -122,12 +123,13 @@ class TakeTasks(NamedTuple):
     tube, if one is given.
 
     ``owner`` is the process that has them then, for ``ttr`` (None: the queue's own), by the take of
-    the number ``call``, which it never used before. With ``ack`` that task of the owner's is
-    acknowledged first, as by :class:`AckTask`, or the reply is the reason why it is not. ``waits``:
-    as in :class:`~.items.Put`; a queue that is shut down still serves its ready tasks, and the
-    session waits for ready tasks that are not yet in line. With ``retries_alone`` a task that was
-    delivered before is taken alone. ``apart``: each task will be settled by itself, not together
-    with the others of this take.
+    the number ``call``, which it never used before. ``acks`` are tasks of the owner's, up to
+    MOST_ITEMS, to acknowledge first, as by :class:`AckTasks`; if none of them can be, nothing is
+    taken. LOST: the content of a result is gone, and nothing was done. ``waits``: as in
+    :class:`~.items.Put`; a queue that is shut down still serves its ready tasks, and the session
+    waits for ready tasks that are not yet in line. With ``retries_alone`` a task that was delivered
+    before is taken alone. ``apart``: each task will be settled by itself, not together with the
+    others of this take.
     """
 
     owner: str
@@ -135,23 +137,25 @@ class TakeTasks(NamedTuple):
     limit: int = 1
     tube: str = ""
     ttr: int | None = None
-    ack: Acknowledged | None = None
+    acks: Sequence[Acknowledged] = ()
     waits: bool = True
     retries_alone: bool = False
     apart: bool = False
 
 
 class TakenTasks(NamedTuple):
-    """The taken tasks, and the task that was acknowledged, as it is now. With the latter, ``tasks``
-    can be empty although tasks are ready: these need another request, without ``ack``. With
-    ``later`` no task is ready, and the caller may wait at once."""
+    """The taken tasks. After a request with ``acks``, ``tasks`` can be empty although tasks are
+    ready: these need another request, without ``acks``. With ``later`` no task is ready, and the
+    caller may wait at once. ``refused``: the tasks that were not acknowledged, by their indexes,
+    with the reasons. ``acknowledged``: a task that alone was to be acknowledged, as it is now."""
 
     tasks: list[StoredTask]
     acknowledged: TaskRecord | None = None
     later: NoTask | None = None
+    refused: Mapping[int, Refusal] = MappingProxyType({})
 
 
-TakeTasksReply = TakenTasks | NoTask | Refusal | Lost | Closed | Missing
+TakeTasksReply = TakenTasks | NoTask | Lost | Closed | Missing
 
 #: The task as it is now, with its data only if the request is ``whole``. CHANGED: the reply to an
 #: edit. LOST: the content of its result is gone, or may be; nothing was done.

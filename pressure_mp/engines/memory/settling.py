@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 from ... import states
-from ..contract.replies import Outcome
+from ..contract.replies import Lost, Outcome
 from ..contract.task_administration import ChangeTask, ChangeTaskReply
-from ..contract.task_records import Edit
+from ..contract.task_records import Edit, HeldTask
 from ..contract.task_results import Result
 from ..contract.tasks import (
     AckTask,
@@ -108,18 +108,33 @@ def touch(life: Life, request: TouchTask, caller: Caller) -> SettledReply:
 
 @for_tasks.does(AckTasks)
 def ack_many(life: Life, request: AckTasks, caller: Caller) -> AckTasksReply:
-    problems: dict[int, Refusal] = {}
-    results = dict(request.results)
+    problems = acknowledge(life, request.owner, request.tasks, dict(request.results))
+    return problems if problems is Outcome.LOST else without_owners(problems)
+
+
+def without_owners(problems: dict[int, Refusal]) -> dict[int, Refusal]:
+    """Return the reasons as a request on many tasks tells them."""
+    return {
+        place: OtherOwner("") if isinstance(why, OtherOwner) else why
+        for place, why in problems.items()
+    }
+
+
+def acknowledge(
+    life: Life, owner: str, tasks: Sequence[HeldTask], results: Mapping[int, Result]
+) -> dict[int, Refusal] | Lost:
+    """Acknowledge tasks, with results by their places. Return why some are not acknowledged."""
     if not all(has_content(life, result) for result in results.values()):
         return Outcome.LOST
-    for place, (id, call) in enumerate(request.tasks):
-        task = held(life, id, request.owner, call)
+    problems: dict[int, Refusal] = {}
+    for place, (id, call) in enumerate(tasks):
+        task = held(life, id, owner, call)
         if isinstance(task, Living):
             life.process(task, None, None)
             if place in results:
                 life.results.say(id, results[place], True)
         else:
-            problems[place] = OtherOwner("") if isinstance(task, OtherOwner) else task
+            problems[place] = task
     return problems
 
 

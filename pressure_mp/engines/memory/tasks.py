@@ -207,16 +207,17 @@ def _dismiss(life: Life, request: Dismiss, caller: Caller) -> DismissReply:
 
 @for_tasks.does(TakeTasks)
 def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
-    acknowledged = None
-    if request.ack is not None:
-        done = settling.held(life, request.ack.id, request.owner, request.ack.record.call)
-        if not isinstance(done, Living):
-            return done
-        if not settling.has_content(life, request.ack.result):
-            return Outcome.LOST
-        life.process(done, None, None)
-        life.results.say(done.id, request.ack.result, True)
-        acknowledged = done.record
+    acks = request.acks
+    alone = life.tasks.get(acks[0].id) if len(acks) == 1 else None
+    held = [(ack.id, ack.record.call) for ack in acks]
+    results = {place: ack.result for place, ack in enumerate(acks)}
+    refused = settling.acknowledge(life, request.owner, held, results)
+    if refused is Outcome.LOST:
+        return refused
+    if alone is None:
+        refused = settling.without_owners(refused)
+    if acks and len(refused) == len(acks):
+        return TakenTasks([], refused=refused)
     taken: list[StoredTask] = []
     room, is_retry = MOST_BYTES, False
     while len(taken) < min(request.limit, MOST_ITEMS):
@@ -234,8 +235,8 @@ def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
         until = life.now + caller.lease
         life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
     is_over = life.closed and not taken and not life.number_ready(request.tube)
-    if taken or acknowledged:
-        return TakenTasks(taken, acknowledged)
+    if taken or acks:
+        return TakenTasks(taken, None if alone is None else alone.record, refused=refused)
     return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
 
 

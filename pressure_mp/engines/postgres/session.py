@@ -198,7 +198,8 @@ class BaseSession(SessionDefaults):
                 self._is_lane_clean = False
             return self._in_full(asked, waits, listening, lane, number, again)
 
-        settles = asked.op in _SETTLING or "ack" in asked.args
+        # Then it is tried for ``reconnect`` seconds, however short the caller would wait.
+        settles = asked.op == "ack" or "calls" in asked.args
         if lane is not None and self._calls is self._pool:
             asked.args["flushes"] = True
         try:
@@ -364,8 +365,6 @@ class BaseSession(SessionDefaults):
 _PLACED = frozenset(("put", "take", "take_with_hold", "join", "await", "take_notices"))
 #: The functions whose effect ``durability`` is for.
 _CONFIRMED = frozenset(("put", "close", "ack", "ack_many"))
-#: The functions that are tried for ``reconnect`` seconds, however short the caller would wait.
-_SETTLING = frozenset(("ack", "ack_many"))
 
 
 def _reply(row: list[bytes | None]) -> Reply:

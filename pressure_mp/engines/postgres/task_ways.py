@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from ..contract import task_administration as a
 from ..contract import tasks as t
 from ..contract.replies import NoTask, Outcome, Unprocessed
-from ..contract.task_records import Edit, Record, StoredTask, TaskSettings
+from ..contract.task_records import Edit, HeldTask, Record, StoredTask, TaskSettings
 from ..contract.task_results import NO_RESULT, Result
 from .ways import Asked, Reply, Way, does, flags, given, number, outcome, same
 
@@ -99,27 +100,42 @@ def _read_put(request: Any, reply: Reply) -> Any:
 
 
 def _ask_take(request: t.TakeTasks, discipline: str) -> Asked:
-    owner, call, limit, tube, ttr, ack, waits, retries_alone, _ = request
+    owner, call, limit, tube, ttr, acks, waits, retries_alone, _ = request
     args = {"owner": owner, "call": call, "limit": limit} | given(ttr=ttr)
     args |= flags(waits=waits, retries_alone=retries_alone)
     parts = [encode(tube)]
-    if ack is not None:
-        args |= {"ack": ack.record.call} | given(token=ack.result.token or None)
-        parts += ack.id, ack.result.data
+    if acks:
+        held = [(ack.id, ack.record.call) for ack in acks]
+        acked, ids = _acks(held, {place: ack.result for place, ack in enumerate(acks)})
+        args |= acked
+        parts += ids
     return Asked("take", args, parts)
 
 
 def _read_take(request: t.TakeTasks, reply: Reply) -> Any:
     match reply.status:
         case "taken":
-            tasks = _tasks(reply)
+            tasks, refused = _tasks(reply), _problems(reply.info.get("refused", {}))
+            later = NoTask(request.tube, reply.info["due"]) if "due" in reply.info else None
             if "acknowledged" not in reply.info:
-                return t.TakenTasks(tasks)
+                return t.TakenTasks(tasks, None, later, refused)
             (done,) = _tasks(Reply("", {"tasks": reply.info["acknowledged"]}, reply.items[-5:]))
-            return t.TakenTasks(tasks, done.record)
+            return t.TakenTasks(tasks, done.record, later)
         case "no_task":
             return NoTask(request.tube, reply.info["due"])
-    return _refusal(request, reply)
+    return outcome(request, reply)
+
+
+def _acks(
+    held: Sequence[HeldTask], results: Mapping[int, Result]
+) -> tuple[dict[str, Any], list[bytes]]:
+    """Make the arguments and bytes for tasks to acknowledge."""
+    args: dict[str, Any] = {"calls": [call for _, call in held]}
+    parts = [id for id, _ in held]
+    if any(result.data for result in results.values()):
+        args["tokens"] = {place: one.token for place, one in results.items() if one.token}
+        parts += [results.get(place, NO_RESULT).data for place in range(len(held))]
+    return args, parts
 
 
 def _parts(request: Any) -> tuple[dict[str, Any], list[bytes]]:
@@ -152,22 +168,20 @@ def _read_task(request: Any, reply: Reply) -> Any:
 
 
 def _ask_ack_many(request: t.AckTasks, discipline: str) -> Asked:
-    calls = [call for _, call in request.tasks]
-    args: dict[str, Any] = {"owner": request.owner, "calls": calls}
-    parts = [id for id, _ in request.tasks]
-    if request.results:
-        results = dict(request.results)
-        args["tokens"] = {place: one.token for place, one in results.items() if one.token}
-        parts += [results.get(place, NO_RESULT).data for place in range(len(calls))]
-    return Asked("ack_many", args, parts)
+    args, parts = _acks(request.tasks, dict(request.results))
+    return Asked("ack_many", {"owner": request.owner, **args}, parts)
 
 
 def _read_ack_many(request: t.AckTasks, reply: Reply) -> Any:
     if reply.status != "problems":
         return outcome(request, reply)
+    return _problems(reply.info)
+
+
+def _problems(said: Mapping[str, Any]) -> dict[int, t.Refusal]:
     return {
-        int(place): _refusal(request, Reply(status, info, []))
-        for place, (status, info) in reply.info.items()
+        int(place): _refusal(None, Reply(status, info, []))
+        for place, (status, info) in said.items()
     }
 
 

@@ -154,7 +154,7 @@ def take_args(
 async def take(
     caller: Caller, request: TakeTasks, end: float | None, reply: Reply | None
 ) -> TakeTasksReply:
-    """Do :class:`TakeTasks` without an ``ack``, from the reply of the first script on, if it was
+    """Do :class:`TakeTasks` without ``acks``, from the reply of the first script on, if it was
     called."""
     tube = request.tube
     waiter = waiter_of(caller) if tube or caller.waiter is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from ... import states
@@ -56,7 +56,8 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         limit = None if timeout is None else self._at.seconds(timeout)
         if ack is not None and not isinstance(ack, BaseTask):
             raise ArgumentTypeError(f"ack is a task that was taken, not {type(ack).__name__}")
-        return self._take(_first, 1, limit, ttr, tube, on_error, backoff, ack)
+        acks = () if ack is None else (ack,)
+        return self._take(_first, 1, limit, ttr, tube, on_error, backoff, acks)
 
     def take_many(
         self,
@@ -232,11 +233,17 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         return self._settle("touch", touched, update, more)
 
 
-def _first(tasks: list[AnyTask], problem: PressureError | None) -> AnyTask:
+def _first(
+    tasks: list[AnyTask], problem: PressureError | None, refused: Mapping[int, PressureError]
+) -> AnyTask:
+    for error in refused.values():
+        raise error
     return tasks[0]  # there is no problem if there is one
 
 
-def all_usable(tasks: list[AnyTask], problem: PressureError | None) -> list[AnyTask]:
+def all_usable(
+    tasks: list[AnyTask], problem: PressureError | None, refused: Mapping[int, PressureError]
+) -> list[AnyTask]:
     """Return the tasks of a take; warn with RejectedItemWarning if others could not be decoded."""
     if problem is not None:
         warn_caller(str(problem), RejectedItemWarning)

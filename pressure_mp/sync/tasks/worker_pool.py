@@ -208,23 +208,14 @@ class WorkerPool:
             self._news.put(None)
 
     def _take(self, job: Job, book: Dispatch[Task[Any]], step: Take[Task[Any]], wake: Wake) -> None:
-        """Acknowledge what is done, and take the next tasks. One round trip does both for one task;
-        for several, there are two."""
-        done, tasks = step.done, []
-
-        def note(is_waiting: bool) -> None:
-            with self._lock:
-                book.waits(is_waiting)
-
+        """Acknowledge what is done, and take the next tasks: in one round trip, if there are
+        any."""
         try:
-            if len(done) > 1:
-                self._settle(done)
-            last = done[0] if len(done) == 1 else None
-            tasks = self._take_after(job, step, last, note)
+            tasks = self._take_after(job, book, step)
         except (WaitEnded, Empty):
-            pass
+            tasks = []
         except ShutDown:  # of this queue; or of another one, into which a handler had put
-            self._release(done)
+            self._release(step.done)
             with self._lock:
                 book.shut(step, wake)
             return
@@ -232,31 +223,29 @@ class WorkerPool:
             book.took(step, tasks, time.monotonic())
 
     def _take_after(
-        self,
-        job: Job,
-        step: Take[Task[Any]],
-        done: Task[Any] | None,
-        note: Callable[[bool], None],
+        self, job: Job, book: Dispatch[Task[Any]], step: Take[Task[Any]]
     ) -> list[Task[Any]]:
-        """Take tasks after acknowledging one; none, if this process no longer had that one."""
+        """Take tasks after acknowledging what is done."""
+
+        def note(is_waiting: bool) -> None:
+            with self._lock:
+                book.waits(is_waiting)
+
+        how = (None, note) if step.waits else (0, None)
         try:
             with self._until_the_end:
-                how = (None, note) if step.waits else (0, None)
-                tasks, problem = self._take_tasks(step.number, done, *how, **job.taking)
-        except TaskError as error:
-            say_late(error)
-        except EncodingError as error:
-            assert done is not None
-            self._bury(done, error)  # or it was no longer ours
+                taken = self._take_tasks(step.number, step.done, *how, **job.taking)
         except PressureError as error:
             if not is_of_a_buried_task(error):
                 raise
             say_buried(self._name, error)
-        else:
-            if problem is not None:
-                say_buried(self._name, problem)
-            return tasks
-        return []
+            return []
+        tasks, problem, refused = taken
+        if problem is not None:
+            say_buried(self._name, problem)
+        for task, unsaid in to_bury(step.done, refused):
+            self._bury(task, unsaid)
+        return tasks
 
     def _acknowledge(self, book: Dispatch[Task[Any]], step: Acknowledge[Task[Any]]) -> None:
         try:

@@ -88,11 +88,21 @@ class Pair:
 
     def take_next(self, id, fence, owner, call, limit=1, tube="", ttr=None, said=NO_RESULT):
         """Acknowledge a task and take the next, as a take of the queue does that is given one."""
-        numbers = 0, 0, 0, 1, fence, bool(said.data)
-        packed = HEAD.pack(states.TAKEN.encode(), bytes(8), *numbers)
-        done = Acknowledged(id, PackedRecord(packed + b"\0\0%s\0\0" % owner.encode()), said)
-        taking = TakeTasks(owner, call, limit, tube, ttr, done, waits=False)
+        acks = [acknowledged(id, fence, owner, said)]
+        taking = TakeTasks(owner, call, limit, tube, ttr, acks, waits=False)
         return self.run(lambda binding: ack_and_take(binding, taking))
+
+    def take_after(self, done, owner, call, limit=1, tube=""):
+        """Acknowledge several tasks, with their results, by one request that may take too."""
+        acks = [acknowledged(id, fence, owner, said) for id, fence, said in done]
+        taking = TakeTasks(owner, call, limit, tube, None, acks, waits=False)
+        return self.run(lambda binding: refused_and_taken(binding, taking))
+
+
+def acknowledged(id, fence, owner, said):
+    numbers = 0, 0, 0, 1, fence, bool(said.data)
+    packed = HEAD.pack(states.TAKEN.encode(), bytes(8), *numbers)
+    return Acknowledged(id, PackedRecord(packed + b"\0\0%s\0\0" % owner.encode()), said)
 
 
 def ask(binding, request):
@@ -109,11 +119,25 @@ def ack_and_take(binding, taking):
     reply = ask(binding, taking)
     if not isinstance(reply, TakenTasks):
         return reply
+    if reply.refused:
+        return reply.refused[0]
     state, tasks = reply.acknowledged.state, reply.tasks
     if not tasks:
-        reply = ask(binding, taking._replace(ack=None))
+        reply = ask(binding, taking._replace(acks=()))
         tasks = reply.tasks if isinstance(reply, TakenTasks) else reply
     return state, tasks
+
+
+def refused_and_taken(binding, taking):
+    """Why some tasks were not acknowledged, and what was taken then, if any was acknowledged."""
+    reply = ask(binding, taking)
+    if not isinstance(reply, TakenTasks):
+        return reply
+    tasks = reply.tasks
+    if not tasks and len(reply.refused) < len(taking.acks):
+        again = ask(binding, taking._replace(acks=()))
+        tasks = again.tasks if isinstance(again, TakenTasks) else again
+    return dict(reply.refused), tasks
 
 
 def tasks_of(binding, state):

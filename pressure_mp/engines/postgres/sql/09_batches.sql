@@ -192,13 +192,14 @@ BEGIN
     RETURN taken;
 END $$;
 
--- "parts" are the tube, and the id of a task to acknowledge first, with its result.
+-- "parts" are the tube, and the ids of the tasks to acknowledge first, with their results; see ack_tasks.
 CREATE OR REPLACE FUNCTION pressure_mp.take_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
     args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     t pressure_mp.tasks;
     r pressure_mp.reply;
+    later pressure_mp.reply;
     next pressure_mp.tasks[];
     taken pressure_mp.tasks[] := '{}';
     acknowledged pressure_mp.tasks;
@@ -207,18 +208,30 @@ DECLARE
     ttr bigint := coalesce((args->>'ttr')::bigint, (q.settings->>'ttr')::bigint);
     ends bigint := CASE ttr WHEN 0 THEN 0 ELSE moment + ttr END;
     before bigint := q.arrival;
+    acks integer := coalesce(jsonb_array_length(args->'calls'), 0);
+    refused jsonb := '{}';
 BEGIN
-    IF args ? 'ack' THEN
+    IF acks = 1 THEN
         acknowledged := pressure_mp.get_task(q.id, parts[2]);
-        r := pressure_mp.not_held(acknowledged, args->>'owner', (args->>'ack')::bigint);
+        r := pressure_mp.not_held(acknowledged, args->>'owner', (args->'calls'->>0)::bigint);
         IF r.status IS NOT NULL THEN
-            RETURN r;
+            RETURN pressure_mp.told_taken('{}', jsonb_build_object(0,
+                jsonb_build_array(r.status, r.info)));
         END IF;
-        IF NOT pressure_mp.has_content(q.id, args->>'token') THEN
+        IF NOT pressure_mp.has_content(q.id, args->'tokens'->>'0') THEN
             RETURN pressure_mp.said('lost');
         END IF;
         acknowledged := pressure_mp.process(q, c.slot, moment, acknowledged, NULL, NULL);
-        PERFORM pressure_mp.say_result(acknowledged, parts[3], args->>'token');
+        PERFORM pressure_mp.say_result(acknowledged, coalesce(parts[3], ''), args->'tokens'->>'0');
+    ELSIF acks > 1 THEN
+        r := pressure_mp.ack_tasks(q, c, moment, args, parts[2:]);
+        IF r.status <> 'problems' THEN
+            RETURN r;
+        END IF;
+        refused := r.info;
+        IF (SELECT count(*) FROM jsonb_object_keys(refused)) = acks THEN
+            RETURN pressure_mp.told_taken('{}', refused);
+        END IF;
     END IF;
     WHILE cardinality(taken) < most LOOP
         t := pressure_mp.first_ready(q.id, parts[1]);
@@ -264,15 +277,25 @@ BEGIN
                 FROM (SELECT DISTINCT unnest(u.inboxes) AS name FROM unnest(taken) u) i;
         END IF;
         PERFORM pressure_mp.renew_lease(q.id, 't', args->>'owner', c.lease);
-    ELSIF NOT args ? 'ack' THEN
+    ELSIF acks = 0 THEN
         RETURN pressure_mp.no_task(q, moment, ttr, parts[1]);
     END IF;
-    r := pressure_mp.tell_tasks('taken', taken, true);
-    IF args ? 'ack' THEN
-        RETURN pressure_mp.with_acknowledged(r, acknowledged);
+    r := pressure_mp.told_taken(taken, refused);
+    IF cardinality(taken) = 0 AND NOT args ? 'waits' THEN
+        later := pressure_mp.no_task(q, moment, ttr, parts[1]);
+        IF later.status = 'no_task' THEN
+            r.info := r.info || later.info;
+        END IF;
     END IF;
-    RETURN r;
+    RETURN CASE acks WHEN 1 THEN pressure_mp.with_acknowledged(r, acknowledged) ELSE r END;
 END $$;
+
+-- Return the reply to a take: with the tasks, and with the reasons why tasks were not acknowledged.
+CREATE OR REPLACE FUNCTION pressure_mp.told_taken(tasks pressure_mp.tasks[], refused jsonb)
+RETURNS pressure_mp.reply LANGUAGE sql IMMUTABLE AS $$
+    SELECT pressure_mp.tell_tasks('taken', tasks, true,
+        CASE refused WHEN '{}' THEN '{}' ELSE jsonb_build_object('refused', refused) END)
+$$;
 
 -- Add the task that was acknowledged to the reply to a take.
 CREATE OR REPLACE FUNCTION pressure_mp.with_acknowledged(r pressure_mp.reply, t pressure_mp.tasks)

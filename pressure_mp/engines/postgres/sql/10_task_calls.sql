@@ -76,7 +76,7 @@ BEGIN
     THEN
         PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, CASE
             WHEN a_op <> 'take' OR r.status <> 'taken' THEN r
-            WHEN args ? 'ack' THEN pressure_mp.shorten_take(r)
+            WHEN args ? 'calls' THEN pressure_mp.shorten_take(r)
             ELSE pressure_mp.said('taken') END);
     ELSE
         is_early := false;  -- nothing is done that is to last

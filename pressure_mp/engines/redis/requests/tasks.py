@@ -110,10 +110,13 @@ async def put_awaited(caller: Caller, request: t.PutAwaited, end: float | None) 
 def _first_of_take(
     binding: RedisBinding, request: t.TakeTasks
 ) -> tuple[str, tuple[Any, ...]] | None:
-    """Use the fast path; with an ``ack`` that is one script that does both, if each is ordinary."""
-    done = request.ack
-    if done is None:
+    """Use the fast path; with one of ``acks`` that is one script that does both, if each is
+    ordinary."""
+    if not request.acks:
         return None if request.tube else ("take", task_waiting.take_args(binding, request, None))
+    if len(request.acks) > 1:
+        return None
+    (done,) = request.acks
     is_ordinary = request.limit == 1 and not request.tube and not done.record.tube
     is_ordinary = is_ordinary and not done.record.key
     if not is_ordinary or binding.keeps_processed:
@@ -128,9 +131,9 @@ def _first_of_take(
 def _read_taken(request: t.TakeTasks, reply: Reply) -> t.TakenTasks | None:
     if reply[0] != DONE or len(reply) == 1:
         return None
-    done = request.ack
-    if done is None:
+    if not request.acks:
         return None if bells_in(reply) else t.TakenTasks(read_tasks(reply[2:]))
+    (done,) = request.acks
     if bells_in(reply[1:]) or _is_idle(reply):
         return None
     return t.TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
@@ -144,9 +147,11 @@ def _is_idle(reply: Reply) -> bool:
 async def _take(
     caller: Caller, request: t.TakeTasks, end: float | None, reply: Reply | None
 ) -> t.TakeTasksReply:
-    if request.ack is None:
+    if not request.acks:
         return await task_waiting.take(caller, request, end, reply)
-    done, owner = request.ack, request.owner
+    if len(request.acks) > 1:
+        return await _acknowledge(caller, request, end)
+    (done,), owner = request.acks, request.owner
     if reply == [DONE]:  # it was done before, and its reply was lost
         moment, tasks = await task_waiting.had(caller, owner, request.call, end)
         return t.TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
@@ -164,7 +169,19 @@ async def _take(
         caller.binding.keeps_processed = settled.record.state != "X"
         return t.TakenTasks([], settled.record)
     assert settled is not Outcome.CHANGED
-    return settled
+    if settled is Outcome.LOST or settled is Outcome.MISSING:
+        return settled
+    return t.TakenTasks([], refused={0: settled})
+
+
+async def _acknowledge(caller: Caller, request: t.TakeTasks, end: float | None) -> t.TakeTasksReply:
+    """Acknowledge several tasks; the next request takes."""
+    held = [(ack.id, ack.record.call) for ack in request.acks]
+    results = [(place, ack.result) for place, ack in enumerate(request.acks) if ack.result.data]
+    acking = t.AckTasks(request.owner, held, results)
+    reply = await ask(caller, "ack_many", _ack_many(caller.binding, acking), end)
+    problems = _read_problems(acking, reply)
+    return t.TakenTasks([], refused=problems) if isinstance(problems, dict) else problems
 
 
 does(t.TakeTasks)(FirstScript(_first_of_take, _read_taken, _take))
