@@ -22,6 +22,7 @@ from typing import Any
 from ..encoding.task_values import check_tube
 from ..exceptions import ArgumentError, BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..sync.brokers import check_shared
+from ..sync.tasks.outages import Outages
 from ..telemetry.json_logs import JsonFormatter
 from .call_queue import CallQueue
 from .worker import Setup
@@ -77,8 +78,9 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
         description="Do the calls of a named executor, until SIGTERM or SIGINT: then finish the "
         "calls in hand. A second signal ends the grace.",
         epilog=f"Exit codes: {ENDED} it was told to end, or the executor was shut down; {FAILED} "
-        f"the broker does not answer; {USAGE} wrong arguments; {BROKEN} the workers cannot start; "
-        f"{GAVE_BACK} the grace was over, and calls were given back.",
+        f"the broker did not answer for --max-outage, or cannot be used; {USAGE} wrong arguments; "
+        f"{BROKEN} the workers cannot start; {GAVE_BACK} the grace was over, and calls were given "
+        "back.",
     )
     parser.add_argument("name", help="the executor's name")
     parser.add_argument(
@@ -118,6 +120,12 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
         default=DEFAULT_GRACE,
         metavar="SECONDS",
         help=f"how long running calls may take after a signal (default: {DEFAULT_GRACE:g})",
+    )
+    parser.add_argument(
+        "--max-outage",
+        type=_seconds,
+        metavar="SECONDS",
+        help="end when the broker has not answered for so long (default: wait for it)",
     )
     parser.add_argument(
         "--health-file",
@@ -168,6 +176,7 @@ class Program:
         #: Whether the health file could not be touched the last time.
         self._is_untold = False
         self._workers: WorkerProcesses | None = None
+        self._outages = Outages(f"executor {asked.name!r}", asked.max_outage)
 
     def run(self) -> int:
         """Serve until told to end; return the exit code. Raises ArgumentError, and the broker's
@@ -195,18 +204,22 @@ class Program:
             return self._end(workers) or (BROKEN if broken else ENDED)
 
     def _find(self) -> CallQueue | None:
-        """Return the executor's queue, once it is there; None if the program was told to end
-        before."""
+        """Return the executor's queue, once it and the broker are there; None if the program was
+        told to end before."""
         waits = False
         options = {} if self._asked.url is None else {"url": self._asked.url}
         while not self._signals:
+            tried = time.monotonic()
             try:
                 return CallQueue.attach(self._asked.name, **options)
             except QueueDoesNotExistError as error:
+                self._outages.answered()
                 if not waits:
                     _log.info("%s; waiting for it", error)
                 waits = True
-                time.sleep(_FIND_INTERVAL)
+            except BrokerUnavailable as error:
+                self._outages.failed(error, tried)
+            time.sleep(_FIND_INTERVAL)
         return None
 
     def _serve(self, queue: CallQueue, workers: WorkerProcesses) -> bool:
@@ -226,14 +239,16 @@ class Program:
 
     def _is_there(self, queue: CallQueue) -> bool:
         """Tell whether the executor is there; touch the health file if it is."""
+        tried = time.monotonic()
         try:
             if queue.is_shutdown:
                 return False
         except QueueDoesNotExistError:
             return False
         except BrokerUnavailable as error:
-            _log.warning("executor %r: %s", queue.name, error)
+            self._outages.failed(error, tried)
             return True
+        self._outages.answered()
         self._touch(self._asked.health_file)
         return True
 

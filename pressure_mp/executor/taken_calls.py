@@ -9,8 +9,8 @@ from collections import deque
 from typing import Any
 
 from ..exceptions import BrokerUnavailable, Empty, QueueDoesNotExistError, TaskError
-from ..states import TAKEN
 from ..sync.tasks.task import Task
+from ..sync.tasks.worker_pool import not_acknowledged
 from .call_queue import CallQueue
 from .calls import Outcome
 
@@ -99,7 +99,7 @@ class TakenCalls:
             _say_late(error, 1)
             return
         except BaseException:
-            self._done = _untold(self._done)
+            self._done = not_acknowledged(self._done)
             raise
         self._done.clear()
         self._unbegun.append(task)
@@ -163,7 +163,7 @@ class TakenCalls:
             _say_late(error, len(error.rest))
         except BrokerUnavailable:
             with self._lock:
-                self._done += _untold(done)
+                self._done += not_acknowledged(done)
             raise
 
     def _release(self, calls: deque[Call]) -> None:
@@ -215,11 +215,6 @@ class TakenCalls:
             with self._lock:
                 self._unbegun.extend(unbegun)
         self._tell()
-
-
-def _untold(done: list[Call]) -> list[Call]:
-    """Return the calls that the broker has not confirmed as acknowledged."""
-    return [call for call in done if call.state == TAKEN]
 
 
 def _say_late(error: TaskError, number: int) -> None:

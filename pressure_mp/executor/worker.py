@@ -26,10 +26,10 @@ from ..exceptions import (
     QueueDoesNotExistError,
     ShutDown,
     TaskNotFound,
-    WrongServerError,
 )
 from ..identity.processes import incarnation, state
 from ..polling import new_poll
+from ..sync.tasks.outages import PAUSE, Outages
 from ..sync.tasks.task import Task
 from . import calls
 from .call_queue import CallQueue
@@ -170,6 +170,7 @@ def serve(
     ``note`` is told which call begins, and with None that it has ended.
     """
     taken = TakenCalls(queue, tube)
+    outages = Outages(f"a worker of executor {queue.name!r}")
     number = 0
 
     def is_told_before_waiting() -> bool:
@@ -179,15 +180,16 @@ def serve(
 
     until_told = waits_end_when(is_told_before_waiting)
     while number != max_calls and not is_told():
+        tried = time.monotonic()
         try:
             with until_told:
                 taken.take(None if max_calls is None else max_calls - number)
+            outages.answered()
         except (WaitEnded, ShutDown, QueueDoesNotExistError):
             return
-        except WrongServerError:
-            raise  # another try would not help
         except BrokerUnavailable as error:  # outcomes are reported when it is back
-            _log.warning("a worker of executor %r waits for the broker: %s", queue.name, error)
+            outages.failed(error, tried)
+            time.sleep(PAUSE)
         except (DecodingError, AuthenticationError):
             _log.exception("a call of executor %r was buried", queue.name)
         while (task := taken.begin()) is not None:

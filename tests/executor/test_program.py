@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from multiprocessing import current_process
 from pathlib import Path
 
@@ -76,13 +77,17 @@ def test_workers_without_the_module_that_is_to_be_preloaded_cannot_start(start, 
     assert start("--preload", "executors.nowhere").wait(60) == program.BROKEN
 
 
-#: The program, with short times: between two looks at the broker, and until it does not answer.
+#: The program, with short times: between two looks at the broker, until it does not answer, and
+#: between two lines about that.
 HASTY = """
 import sys
+import time
 from functools import partial
+from pressure_mp.sync.tasks import outages
 from pressure_mp.executor import program
 
 program._INTERVAL = 0.02
+outages._INTERVAL = 0
 program.CallQueue.attach = partial(program.CallQueue.attach, reconnect=0.1)
 if __name__ == "__main__":
     sys.exit(program.main(sys.argv[1:]))
@@ -104,11 +109,13 @@ def hasty(tmp_path):
     return [sys.executable, str(path)]
 
 
-def test_its_exit_code_says_that_the_broker_does_not_answer(hasty, name):
-    done = subprocess.run(
-        [*hasty, name, "--url", "redis://127.0.0.1:1"], capture_output=True, text=True, timeout=60
-    )
+def test_its_exit_code_says_that_the_broker_did_not_answer_for_too_long(hasty, name):
+    options = ("--url", "redis://127.0.0.1:1", "--max-outage", "1")
+    began = time.monotonic()
+    done = subprocess.run([*hasty, name, *options], capture_output=True, text=True, timeout=60)
+    assert time.monotonic() - began >= 1
     assert done.returncode == program.FAILED
+    assert "s for the broker" in done.stderr
     assert "127.0.0.1:1" in done.stderr.splitlines()[-1]
 
 
@@ -119,7 +126,7 @@ def test_its_health_file_is_touched_only_while_the_broker_answers(
     executor = Executor(0, name, url=keeping_server.url)
 
     def failed_looks():
-        return log.read_text().count(f"WARNING executor {name!r}:")
+        return log.read_text().count(f"WARNING executor {name!r} ")
 
     with log.open("wb") as stderr:
         options = ("--url", keeping_server.url, "--health-file", str(health))

@@ -11,18 +11,28 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
-from ...exceptions import Empty, EncodingError, PressureError, ShutDown, TaskError
+from ...exceptions import (
+    BrokerUnavailable,
+    Empty,
+    EncodingError,
+    PressureError,
+    ShutDown,
+    TaskError,
+)
 from ...operations.task_taking import Delivery
 from ...states import TAKEN
 from ...sync.tasks.dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
+from ...sync.tasks.outages import PAUSE, Outages
 from ...sync.tasks.overdue import Work
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
 from ...sync.tasks.worker_pool import (
     UNFINISHED,
     is_of_a_buried_task,
+    not_acknowledged,
     say_buried,
     say_late,
     say_unsaid,
@@ -39,6 +49,8 @@ _CLEANING = 5.0
 
 _log = logging.getLogger("pressure_mp")
 
+T = TypeVar("T")
+
 
 class WorkerPool:
     """The workers of one run."""
@@ -52,6 +64,7 @@ class WorkerPool:
         jobs: Sequence[Job],
         grace: float | None,
         stop: asyncio.Event | None,
+        max_outage: float | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue = queue
@@ -62,6 +75,7 @@ class WorkerPool:
         self._jobs = jobs
         self._grace = grace
         self._stop = stop
+        self._outages = Outages(f"a run of {queue.name!r}", max_outage)
         self._threads = Threads(f"{queue.name} worker")
         self._workers: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[Any]] = set()  # takes, that may wait for long
@@ -196,6 +210,25 @@ class WorkerPool:
             self._end()
         bell.clear()
 
+    async def _persist(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Make a call again until the broker answers. When the run ends, raise BrokerUnavailable
+        instead."""
+        while True:
+            tried = time.monotonic()
+            try:
+                found = await call()
+            except BrokerUnavailable as error:
+                if self._is_ending:
+                    raise
+                self._outages.failed(error, tried)
+                await asyncio.sleep(PAUSE)
+            except PressureError:
+                self._outages.answered()
+                raise
+            else:
+                self._outages.answered()
+                return found
+
     async def _take(
         self, job: Job, book: Dispatch[Task[Any]], step: Take[Task[Any]], wake: Wake
     ) -> None:
@@ -223,8 +256,13 @@ class WorkerPool:
         note: Callable[[bool], None] | None,
     ) -> list[Task[Any]]:
         """Take tasks after acknowledging what is done."""
+
+        async def take() -> tuple[list[Task[Any]], Delivery[Task[Any]]]:
+            done = not_acknowledged(step.done)
+            return done, await self._take_tasks(step.number, done, timeout, note, **job.taking)
+
         try:
-            taken = await self._take_tasks(step.number, step.done, timeout, note, **job.taking)
+            done, taken = await self._persist(take)
         except PressureError as error:
             if not is_of_a_buried_task(error):
                 raise
@@ -233,7 +271,7 @@ class WorkerPool:
         tasks, problem, refused = taken
         if problem is not None:
             say_buried(self._name, problem)
-        for task, unsaid in to_bury(step.done, refused):
+        for task, unsaid in to_bury(done, refused):
             await self._bury(task, unsaid)
         return tasks
 
@@ -260,15 +298,20 @@ class WorkerPool:
 
     async def _settle_all(self, done: list[Task[Any]]) -> None:
         """Acknowledge tasks, in one call."""
-        problems = await to_its_end(self._acknowledge_tasks(done), LAST_SECONDS)
-        for task, error in to_bury(done, problems):
+
+        async def acknowledge() -> tuple[list[Task[Any]], dict[int, PressureError]]:
+            left = not_acknowledged(done)
+            return left, await to_its_end(self._acknowledge_tasks(left), LAST_SECONDS)
+
+        left, problems = await self._persist(acknowledge)
+        for task, error in to_bury(left, problems):
             await self._bury(task, error)
 
     async def _process(self, job: Job, step: Begin[Task[Any]]) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
         task, work = step.task, Work(self._name, step.task, step.taken)
         if self._is_ending:
-            await self._settle(task.release())
+            await self._settle(task.release)
             return False
         if not work.may_begin():
             return False
@@ -325,7 +368,7 @@ class WorkerPool:
         )
         if task.state == TAKEN:
             try:
-                await self._settle(task.fail(error))
+                await self._settle(partial(task.fail, error))
             except Exception:
                 await self._give_back(task)
                 raise
@@ -354,10 +397,10 @@ class WorkerPool:
     async def _bury(self, done: Task[Any], error: EncodingError) -> None:
         """Bury a task whose result cannot be encoded, now or later."""
         say_unsaid(done.id, self._name, error)
-        await self._settle(done.bury(error=error))
+        await self._settle(partial(done.bury, error=error))
 
-    async def _settle(self, settling: Coroutine[Any, Any, None]) -> None:
+    async def _settle(self, settle: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
-            await to_its_end(settling, LAST_SECONDS)
+            await self._persist(lambda: to_its_end(settle(), LAST_SECONDS))
         except TaskError as error:
             say_late(error)

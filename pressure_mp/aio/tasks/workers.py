@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeVar
 from ...handles.base_task import Backoff, Data
 from ...sync.tasks import workers as sync
 from ...sync.tasks.jobs import check_grace, choose
+from ...sync.tasks.outages import check_longest
 from ...sync.tasks.workers import DEFAULT_GRACE
 from ..awaited import as_in
 from .handle import TaskHandle
@@ -54,6 +55,7 @@ class TaskWorkers(TaskHandle[Data]):
         backoff: Backoff | None = None,
         prefetch: int = 0,
         grace: float | None = DEFAULT_GRACE,
+        max_outage: float | None = None,
         stop: asyncio.Event | None = None,
         executor: Executor | None = None,
     ) -> None:
@@ -91,8 +93,9 @@ class TaskWorkers(TaskHandle[Data]):
         options = (concurrency, tube, ttr, on_error, backoff, prefetch, executor)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
+        longest = check_longest(max_outage)
         self._at.check_open()
         await self.open()
         takes = self._at.address.capabilities.takes_at_a_time
         ways = self._take_for_run, self._acknowledge_for_run, takes
-        await WorkerPool(self.sync, *ways, jobs, grace, stop).run()
+        await WorkerPool(self.sync, *ways, jobs, grace, stop, longest).run()

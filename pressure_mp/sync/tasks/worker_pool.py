@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ... import interrupts
 from ...drivers import waits_end_when
 from ...effects import WaitEnded
 from ...exceptions import (
+    BrokerUnavailable,
     DecodingError,
     Empty,
     EncodingError,
@@ -29,6 +30,7 @@ from ...operations.task_taking import Delivery
 from ...states import TAKEN
 from .dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
 from .jobs import Handler, Job
+from .outages import PAUSE, Outages
 from .overdue import Work
 from .task import Task
 
@@ -40,6 +42,7 @@ UNFINISHED = "its worker ended before it was finished"
 
 _log = logging.getLogger("pressure_mp")
 
+T = TypeVar("T")
 
 #: Acknowledges tasks; returns the errors of those that cannot be acknowledged, by their place.
 Acknowledging = Callable[[list[Task[Any]]], dict[int, PressureError]]
@@ -57,6 +60,7 @@ class WorkerPool:
         jobs: Sequence[Job],
         grace: float | None,
         stop: threading.Event,
+        max_outage: float | None,
     ) -> None:
         self._name = name
         self._take_tasks = take
@@ -65,6 +69,7 @@ class WorkerPool:
         self._jobs = jobs
         self._grace = grace
         self._stop = stop
+        self._outages = Outages(f"a run of {name!r}", max_outage)
         self._ending = threading.Event()
         self._is_told = False  # to end, by a signal
         # Of the threads that ended (None), and signals. A signal's handler may put into it, even
@@ -207,6 +212,25 @@ class WorkerPool:
         finally:
             self._news.put(None)
 
+    def _persist(self, call: Callable[[], T]) -> T:
+        """Make a call again until the broker answers. When the run ends, raise BrokerUnavailable
+        instead."""
+        while True:
+            tried = time.monotonic()
+            try:
+                found = call()
+            except BrokerUnavailable as error:
+                if self._is_ending():
+                    raise
+                self._outages.failed(error, tried)
+                time.sleep(PAUSE)
+            except PressureError:
+                self._outages.answered()
+                raise
+            else:
+                self._outages.answered()
+                return found
+
     def _take(self, job: Job, book: Dispatch[Task[Any]], step: Take[Task[Any]], wake: Wake) -> None:
         """Acknowledge what is done, and take the next tasks: in one round trip, if there are
         any."""
@@ -232,9 +256,14 @@ class WorkerPool:
                 book.waits(is_waiting)
 
         how = (None, note) if step.waits else (0, None)
+
+        def take() -> tuple[list[Task[Any]], Delivery[Task[Any]]]:
+            done = not_acknowledged(step.done)
+            return done, self._take_tasks(step.number, done, *how, **job.taking)
+
         try:
             with self._until_the_end:
-                taken = self._take_tasks(step.number, step.done, *how, **job.taking)
+                done, taken = self._persist(take)
         except PressureError as error:
             if not is_of_a_buried_task(error):
                 raise
@@ -243,7 +272,7 @@ class WorkerPool:
         tasks, problem, refused = taken
         if problem is not None:
             say_buried(self._name, problem)
-        for task, unsaid in to_bury(step.done, refused):
+        for task, unsaid in to_bury(done, refused):
             self._bury(task, unsaid)
         return tasks
 
@@ -258,14 +287,21 @@ class WorkerPool:
 
     def _settle(self, done: list[Task[Any]]) -> None:
         """Acknowledge tasks, in one call."""
-        for task, error in to_bury(done, self._acknowledge_tasks(done)):
+        left, problems = self._persist(lambda: self._acknowledge_left(done))
+        for task, error in to_bury(left, problems):
             self._bury(task, error)
+
+    def _acknowledge_left(
+        self, done: list[Task[Any]]
+    ) -> tuple[list[Task[Any]], dict[int, PressureError]]:
+        left = not_acknowledged(done)
+        return left, self._acknowledge_tasks(left)
 
     def _bury(self, done: Task[Any], error: EncodingError) -> None:
         """Bury a task whose result cannot be encoded, now or later."""
         say_unsaid(done.id, self._name, error)
         try:
-            done.bury(error=error)
+            self._persist(partial(done.bury, error=error))
         except TaskError as late:
             say_late(late)
 
@@ -294,7 +330,7 @@ class WorkerPool:
                 "task %r of %r failed, delivery %d", task.id, self._name, task.deliveries
             )
             if task.state == TAKEN:
-                task.fail(error)
+                self._persist(partial(task.fail, error))
             if not isinstance(error, Exception):
                 raise
             return False
@@ -317,6 +353,12 @@ def is_of_a_buried_task(error: PressureError) -> bool:
     from ...authentication import AuthenticationError
 
     return isinstance(error, (AuthenticationError, DecodingError))
+
+
+def not_acknowledged(done: Sequence[AnyTask]) -> list[AnyTask]:
+    """Return the tasks that this process may still have: the calls before may have acknowledged
+    some, before a call failed."""
+    return [task for task in done if task.state == TAKEN]
 
 
 def to_bury(

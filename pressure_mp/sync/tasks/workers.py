@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from ...handles.base_task import Backoff, Data
 from .jobs import Job, check_grace, choose
+from .outages import check_longest
 from .taker import TaskTaker
 from .task import Task
 from .worker_pool import WorkerPool
@@ -61,6 +62,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         backoff: Backoff | None = None,
         prefetch: int = 0,
         grace: float | None = DEFAULT_GRACE,
+        max_outage: float | None = None,
         stop: threading.Event | None = None,
     ) -> None:
         """Take tasks and run ``handler(task)`` on each, in ``concurrency`` threads, until stopped.
@@ -91,6 +93,8 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
             this run returns.
         :param grace: seconds that running handlers have to finish after the stop; tasks that are
             not finished by then are released. None means no limit.
+        :param max_outage: seconds without an answer of the broker after which the run ends with
+            BrokerUnavailable. None: the run waits for the broker, however long it is away.
         :param stop: an event; within a second after it is set, the run stops.
 
         Blocks until it is stopped: by ``stop``; by SIGTERM or SIGINT, if this was called in the
@@ -99,14 +103,20 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         handler is started. A handler that does not return within ``grace`` continues in a daemon
         thread.
 
-        Raises, when running handlers are finished: what :meth:`take` raises, and an exception of a
+        While the broker does not answer, the run takes no tasks, and goes on when it answers: the
+        log gets a line when that begins, one each minute, and one when it is over. A handler that
+        returns or fails meanwhile settles its task then, if this process still has it.
+
+        Raises, when running handlers are finished: what :meth:`take` raises, BrokerUnavailable only
+        after ``max_outage`` or when the run is stopped during an outage, and an exception of a
         handler that is not an Exception, such as SystemExit. Raises ArgumentError and
         ArgumentTypeError at once.
         """
         options = (concurrency, tube, ttr, on_error, backoff, prefetch)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
+        longest = check_longest(max_outage)
         self._at.check_open()
         takes = self._at.address.capabilities.takes_at_a_time
         ways = self._take_for_run, self._acknowledge_for_run, takes
-        WorkerPool(self.name, *ways, jobs, grace, stop or threading.Event()).run()
+        WorkerPool(self.name, *ways, jobs, grace, stop or threading.Event(), longest).run()

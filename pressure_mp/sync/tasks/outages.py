@@ -1,0 +1,77 @@
+"""Log for how long the broker does not answer a program that goes on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+
+from ...exceptions import ArgumentError, BrokerUnavailable, WrongServerError
+from ...numeric import seconds
+
+#: Seconds from a failed call to the next try. Each try lasts for ``reconnect`` seconds.
+PAUSE = 0.5
+#: Seconds from one line of the log to the next.
+_INTERVAL = 60.0
+
+_log = logging.getLogger("pressure_mp")
+
+
+class Outages:
+    """The outages of a broker, as the calls of a program's threads find them. The log gets a line
+    when an outage begins, one each minute, and one when it is over."""
+
+    def __init__(self, program: str, longest: float | None = None) -> None:
+        """:meth:`failed` raises after ``longest`` seconds; None for never."""
+        self._program = program
+        self._longest = longest
+        self._lock = threading.Lock()
+        #: When the first failed call began; None while the broker answers.
+        self._began: float | None = None
+        #: When the next line is due.
+        self._due = 0.0
+        #: When the last outage was over.
+        self._over = 0.0
+
+    def failed(self, error: BrokerUnavailable, tried: float) -> None:
+        """Note that a call failed that began at the time ``tried``, on the monotonic clock. Raises
+        ``error`` if the outage has lasted for too long, or if another try does not help."""
+        if isinstance(error, WrongServerError):
+            raise error
+        with self._lock:
+            now = time.monotonic()
+            if self._began is None and tried < self._over:
+                return  # another call was answered since
+            is_first = self._began is None
+            began = self._began = tried if self._began is None else self._began
+            is_due = is_first or now >= self._due
+            if is_due:
+                self._due = now + _INTERVAL
+        if self._longest is not None and now - began >= self._longest:
+            raise error
+        if is_first:
+            _log.warning("%s waits for the broker: %s", self._program, error)
+        elif is_due:
+            _log.warning(
+                "%s has waited %.0f s for the broker: %s", self._program, now - began, error
+            )
+
+    def answered(self) -> None:
+        """Note that a call was answered."""
+        if self._began is None:
+            return
+        with self._lock:
+            began, self._began, self._over = self._began, None, time.monotonic()
+        if began is not None:
+            lasted = self._over - began
+            _log.warning("%s goes on: the broker answers after %.0f s", self._program, lasted)
+
+
+def check_longest(longest: float | None) -> float | None:
+    """Return the option ``max_outage``. Raises ArgumentError, ArgumentTypeError."""
+    if longest is None:
+        return None
+    found = seconds("max_outage", longest)
+    if not found >= 0:
+        raise ArgumentError(f"max_outage is 0 or more seconds, or None; not {longest!r}")
+    return found
