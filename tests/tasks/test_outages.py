@@ -14,6 +14,7 @@ from waiting import LIMIT, Background, until
 
 from pressure_mp import ArgumentError, ArgumentTypeError, BrokerUnavailable, TaskQueue, aio
 from pressure_mp.sync.tasks import outages
+from pressure_mp.sync.tasks.dispatch import Dispatch
 
 pytestmark = pytest.mark.parametrize("run_in", ["threads", "asyncio"])
 
@@ -85,11 +86,11 @@ def test_idle_workers_handle_the_next_task_when_the_broker_is_back(
         server.kill()
         waits(caplog)
         server.start()
-        put(queue, outage)
         began = time.monotonic()
-        until(lambda outage=outage: seen[-1] == outage)
-        assert time.monotonic() - began < 2
         until(lambda: lines(caplog, "goes on: the broker answers"))
+        assert time.monotonic() - began < 2
+        put(queue, outage)
+        until(lambda outage=outage: seen[-1] == outage)
         assert len(lines(caplog, f"a run of {queue.name!r}")) == 2
     queue.shutdown()
     running.result()
@@ -136,14 +137,37 @@ def test_a_run_ends_when_the_outage_is_longer_than_it_may_be(server, queue, begi
     assert time.monotonic() - killed >= 1
 
 
-def test_a_run_that_is_stopped_during_the_outage_ends(server, queue, begin, caplog, run_in):
-    stop = threading.Event()
-    running = begin(lambda task: None, stop)
+@pytest.mark.parametrize("has_a_task", [False, True])
+def test_a_run_that_is_stopped_during_the_outage_ends_and_raises_if_it_cannot_settle_a_task(
+    server, queue, begin, caplog, monkeypatch, run_in, has_a_task
+):
+    stop, begun, go_on = threading.Event(), threading.Event(), threading.Event()
+    waits_for_task, note = threading.Semaphore(0), Dispatch.waits
+
+    def note_and_say_so(book, is_waiting):
+        note(book, is_waiting)
+        if is_waiting:
+            waits_for_task.release()
+
+    monkeypatch.setattr(Dispatch, "waits", note_and_say_so)
+
+    def handler(task):
+        begun.set()
+        if has_a_task:
+            assert go_on.wait(LIMIT)
+
+    running = begin(handler, stop, concurrency=1 + has_a_task)
+    assert waits_for_task.acquire(timeout=LIMIT)
     queue.put("a task")
-    until(lambda: queue.stats().transitions.get("T-X") == 1)
+    assert begun.wait(LIMIT)
+    assert waits_for_task.acquire(timeout=LIMIT)
     server.kill()
     waits(caplog)
     stop.set()
+    go_on.set()
+    if not has_a_task:
+        running.result()
+        return
     with pytest.raises(BrokerUnavailable):
         running.result()
 

@@ -222,9 +222,6 @@ class WorkerPool:
                     raise
                 self._outages.failed(error, tried)
                 await asyncio.sleep(PAUSE)
-            except PressureError:
-                self._outages.answered()
-                raise
             else:
                 self._outages.answered()
                 return found
@@ -235,18 +232,26 @@ class WorkerPool:
         """Acknowledge what is done, and take the next tasks: in one round trip, if there are
         any."""
         done, tasks = step.done, list[Task[Any]]()
+
+        def note(is_waiting: bool) -> None:
+            self._outages.answered()
+            book.waits(is_waiting)
+
         try:
             if done or not step.waits:
                 # What acknowledges is not cancelled, so that it is known what came of it.
                 with suppress(Empty):
                     tasks = await self._take_after(job, step, 0, None)
             if not tasks and step.waits and not self._is_ending:
-                tasks = await self._wait_for_tasks(job, replace(step, done=[]), book.waits)
+                tasks = await self._wait_for_tasks(job, replace(step, done=[]), note)
         except ShutDown:  # of this queue; or of another one, into which a handler had put
             await self._give_back_all(done)
             book.shut(step, wake)
-        else:
-            book.took(step, tasks, time.monotonic())
+            return
+        except BrokerUnavailable:
+            if not self._is_ending or not_acknowledged(done):
+                raise
+        book.took(step, tasks, time.monotonic())
 
     async def _take_after(
         self,

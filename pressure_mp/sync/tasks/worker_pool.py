@@ -224,9 +224,6 @@ class WorkerPool:
                     raise
                 self._outages.failed(error, tried)
                 time.sleep(PAUSE)
-            except PressureError:
-                self._outages.answered()
-                raise
             else:
                 self._outages.answered()
                 return found
@@ -237,6 +234,10 @@ class WorkerPool:
         try:
             tasks = self._take_after(job, book, step)
         except (WaitEnded, Empty):
+            tasks = []
+        except BrokerUnavailable:
+            if not self._is_ending() or not_acknowledged(step.done):
+                raise
             tasks = []
         except ShutDown:  # of this queue; or of another one, into which a handler had put
             self._release(step.done)
@@ -252,6 +253,7 @@ class WorkerPool:
         """Take tasks after acknowledging what is done."""
 
         def note(is_waiting: bool) -> None:
+            self._outages.answered()
             with self._lock:
                 book.waits(is_waiting)
 

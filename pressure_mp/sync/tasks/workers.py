@@ -108,9 +108,9 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         returns or fails meanwhile settles its task then, if this process still has it.
 
         Raises, when running handlers are finished: what :meth:`take` raises, BrokerUnavailable only
-        after ``max_outage`` or when the run is stopped during an outage, and an exception of a
-        handler that is not an Exception, such as SystemExit. Raises ArgumentError and
-        ArgumentTypeError at once.
+        after ``max_outage`` or when the run is stopped during an outage and cannot settle a task,
+        and an exception of a handler that is not an Exception, such as SystemExit. Raises
+        ArgumentError and ArgumentTypeError at once.
         """
         options = (concurrency, tube, ttr, on_error, backoff, prefetch)
         jobs = choose(Job, handler, options, self._jobs)
