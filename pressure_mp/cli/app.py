@@ -156,7 +156,9 @@ def _drop_output() -> None:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
-@click.group(cls=App, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=App, context_settings={"help_option_names": ["-h", "--help"], "show_default": True}
+)
 @click.version_option(__version__, prog_name="pressure-mp")
 def app() -> None:
     """Queues of multiprocessing, across machines, on Redis or Valkey, or PostgreSQL.

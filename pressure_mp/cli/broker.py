@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from ..administration.broker import Named
 from ..engines.contract.address import Address
 from ..exceptions import AddressError
 
-__all__ = ["Broker", "Named", "broker_options"]
+__all__ = ["Broker", "Named", "broker_options", "with_broker", "with_queue"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -37,6 +38,26 @@ def broker_options(command: Command) -> Command:
     ):
         command = option(command)
     return command
+
+
+def with_broker(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the same options, and give the command the ``broker`` there."""
+
+    @functools.wraps(command)
+    def at_broker(url: str | None, prefix: str | None, **given: Any) -> None:
+        command(broker=Broker(url, prefix), **given)
+
+    return broker_options(at_broker)
+
+
+def with_queue(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the same options, and give the command the ``queue`` that its argument ``name`` names."""
+
+    @functools.wraps(command)
+    def on_queue(broker: Broker, name: str, **given: Any) -> None:
+        command(queue=broker.find(name), **given)
+
+    return with_broker(on_queue)
 
 
 class Broker(broker.Broker):

@@ -9,7 +9,7 @@ import warnings
 import click
 
 from ..exceptions import ArgumentError, EvictionWarning
-from .broker import Broker, broker_options
+from .broker import Broker, with_broker
 
 
 @click.command()
@@ -17,13 +17,11 @@ from .broker import Broker, broker_options
     "--port",
     type=click.IntRange(0, 65535),
     default=8700,
-    show_default=True,
     help="The port to listen at; 0 for any free one.",
 )
 @click.option(
     "--bind",
     default="127.0.0.1",
-    show_default=True,
     metavar="ADDRESS",
     help="The address to listen at; an address that other machines can reach needs a token.",
 )
@@ -50,11 +48,10 @@ from .broker import Broker, broker_options
     "--interval",
     type=click.FloatRange(min=0.2),
     default=2.0,
-    show_default=True,
     metavar="SECONDS",
     help="The time between two readings of the queues, while a page is open.",
 )
-@broker_options
+@with_broker
 def dashboard(
     port: int,
     bind: str,
@@ -63,8 +60,7 @@ def dashboard(
     allow_actions: bool,
     show_content: bool,
     interval: float,
-    url: str | None,
-    prefix: str | None,
+    broker: Broker,
 ) -> None:
     """Serve pages about every queue to browsers, until Ctrl-C.
 
@@ -96,8 +92,7 @@ def dashboard(
     except ArgumentError as error:
         raise click.UsageError(str(error)) from error
     warnings.simplefilter("ignore", EvictionWarning)
-    Broker(url, prefix)  # refuses a broker that other processes cannot reach
-    app = make_app(url, prefix, settings)
+    app = make_app(**broker.options, settings=settings)
     try:
         serve(app, bind, port, lambda where: click.echo(f"Dashboard at {where}", err=True))
     except OSError as error:

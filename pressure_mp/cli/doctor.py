@@ -13,7 +13,7 @@ from ..engines.contract.queues import ANONYMOUS
 from ..exceptions import EvictionWarning, QueueDoesNotExistError
 from ..identity.client import is_gone
 from . import statuses
-from .broker import Broker, Named, broker_options
+from .broker import Broker, Named, broker_options, with_broker
 from .output import as_json, write_count, write_json
 from .repair import confirm, yes
 
@@ -65,12 +65,9 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
 )
 @yes
 @as_json
-@broker_options
-def gc(
-    host_name: str | None, yes: bool, in_json: bool, url: str | None, prefix: str | None
-) -> None:
+@with_broker
+def gc(host_name: str | None, yes: bool, in_json: bool, broker: Broker) -> None:
     """Remove anonymous queues (made without a name) whose processes have all ended."""
-    broker = Broker(url, prefix)
     found: list[tuple[Named, list[str]]] = []
     for page in broker.pages():
         for summary in page:

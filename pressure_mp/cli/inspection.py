@@ -14,7 +14,7 @@ from ..administration.broker import KINDS
 from ..administration.clients import diagnose
 from ..encoding.display import content_of
 from ..engines.contract.brokers import QueueSummary
-from .broker import Broker, Named, broker_options
+from .broker import Broker, Named, with_broker, with_queue
 from .completion import queue_name
 from .output import Column, as_json, duration, number, write_json, write_pairs, write_rows
 
@@ -71,15 +71,14 @@ _ORDERS = {
     help="Count twice, this many seconds apart, and show the items put and got per second.",
 )
 @as_json
-@broker_options
+@with_broker
 def ls(
     pattern: str,
     kind: str | None,
     sort: str | None,
     rates: float | None,
     in_json: bool,
-    url: str | None,
-    prefix: str | None,
+    broker: Broker,
 ) -> None:
     """List the queues of every kind whose name matches PATTERN, such as 'jobs-*'.
 
@@ -89,7 +88,6 @@ def ls(
     or to get. OLDEST: for how long the next task has been in the queue; brokers do not keep this
     for items.
     """
-    broker = Broker(url, prefix)
 
     def pages() -> Iterator[list[QueueSummary]]:
         for page in broker.pages():
@@ -144,10 +142,9 @@ def _as_json(row: _Row) -> dict[str, Any]:
 @click.command()
 @queue_name()
 @as_json
-@broker_options
-def info(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
+@with_queue
+def info(queue: Named, in_json: bool) -> None:
     """Show all counts of the queue NAME."""
-    queue = Broker(url, prefix).find(name)
     found = _info_of_tasks(queue) if queue.has_tasks else _info_of_items(queue)
     if in_json:
         write_json(found)
@@ -193,22 +190,18 @@ def _shown(value: Any) -> str:
     "limit",
     type=click.IntRange(min=1),
     default=10,
-    show_default=True,
     help="Show at most this many items.",
 )
 @click.option("--rejected", is_flag=True, help="Show the items that were set aside instead.")
 @as_json
-@broker_options
-def peek(
-    name: str, limit: int, rejected: bool, in_json: bool, url: str | None, prefix: str | None
-) -> None:
+@with_queue
+def peek(queue: Named, limit: int, rejected: bool, in_json: bool) -> None:
     """Show the next items of the queue NAME; they stay in the queue.
 
     Text, JSON and pickles of simple values (numbers, strings, lists, dicts) are shown as values.
     For any other pickle the command shows what unpickling would call; it unpickles nothing. For a
     queue of tasks use the command tasks.
     """
-    queue = Broker(url, prefix).find(name)
     items = queue.run(queue.items.rejected(limit) if rejected else queue.items.peek_items(limit))
     for item in items:
         content = content_of(item)
@@ -221,13 +214,12 @@ def peek(
 @click.command()
 @queue_name()
 @as_json
-@broker_options
-def why(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
+@with_queue
+def why(queue: Named, in_json: bool) -> None:
     """Say in one sentence what the queue NAME waits for, and what to do.
 
     Below it: which clients put, get or wait, and how long their leases still last.
     """
-    queue = Broker(url, prefix).find(name)
     found = diagnose(queue)
     if in_json:
         write_json({"sentence": found.sentence, **_nested(found)})

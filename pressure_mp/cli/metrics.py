@@ -7,7 +7,7 @@ import threading
 
 import click
 
-from .broker import Broker, broker_options
+from .broker import Broker, with_broker
 
 
 @click.command()
@@ -25,14 +25,11 @@ from .broker import Broker, broker_options
 @click.option(
     "--bind",
     default="127.0.0.1",
-    show_default=True,
     metavar="ADDRESS",
     help="The address to listen at, with --listen.",
 )
-@broker_options
-def metrics(
-    per_queue: str | None, listen: int | None, bind: str, url: str | None, prefix: str | None
-) -> None:
+@with_broker
+def metrics(per_queue: str | None, listen: int | None, bind: str, broker: Broker) -> None:
     """Write the metrics of all queues in the text format of Prometheus.
 
     They are sums over all queues of a discipline (fifo, lifo, priority, fair, tasks). Prometheus
@@ -48,9 +45,8 @@ def metrics(
         raise click.ClickException(
             "metrics needs prometheus_client: pip install 'pressure_mp[metrics]'"
         ) from None
-    Broker(url, prefix)  # refuses a broker that other processes cannot reach
     registry = CollectorRegistry()
-    registry.register(QueueCollector(url, prefix, per_queue))
+    registry.register(QueueCollector(**broker.options, per_queue=per_queue))
     if listen is None:
         gc.disable()  # it would visit all queues again and again, and none becomes garbage
         click.echo(generate_latest(registry), nl=False)

@@ -32,7 +32,7 @@ def _schema(default: str | None, text: str) -> Callable[[Command], Command]:
 
 def _of_text(command: Command) -> Command:
     """Add the option for the schema's name in the printed SQL."""
-    return _schema(DEFAULT_SCHEMA, f"The name of the schema; else {DEFAULT_SCHEMA}.")(command)
+    return _schema(DEFAULT_SCHEMA, "The name of the schema.")(command)
 
 
 def _in_database(command: Command) -> Command:

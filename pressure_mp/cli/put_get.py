@@ -18,7 +18,7 @@ from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from ..sync.forwarding import Forwarder, NextIsLarge
 from . import statuses
-from .broker import Broker, Named, broker_options
+from .broker import Broker, Named, with_broker
 from .completion import queue_name
 from .output_reader import Reader, reader_of_output
 
@@ -53,7 +53,7 @@ _KINDS = {FIFO: Queue, "lifo": LifoQueue}
     "bound. 0: no bound, and an existing queue may have any.",
 )
 @click.option("--shutdown", is_flag=True, help="Shut the queue down at the end of the input.")
-@broker_options
+@with_broker
 def put(
     name: str,
     null: bool,
@@ -61,8 +61,7 @@ def put(
     raw_chunks: int | None,
     maxsize: int | None,
     shutdown: bool,
-    url: str | None,
-    prefix: str | None,
+    broker: Broker,
 ) -> None:
     """Put each line of the standard input into the queue NAME.
 
@@ -73,7 +72,6 @@ def put(
     """
     if null and raw_chunks:
         raise click.UsageError("-0 and --raw-chunks exclude each other: both say where items end")
-    broker = Broker(url, prefix)
     queue = _open_to_put(broker, name, maxsize)
     batches = _chunks(raw_chunks) if raw_chunks else _lines(b"\0" if null else b"\n")
     if in_json:
@@ -176,15 +174,9 @@ def _only_json(batches: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
     "-0", "null", is_flag=True, help="End each item with a zero byte, not with a newline."
 )
 @click.option("--raw", is_flag=True, help="Write the items' bytes with nothing between them.")
-@broker_options
+@with_broker
 def get(
-    name: str,
-    limit: int | None,
-    timeout: float | None,
-    null: bool,
-    raw: bool,
-    url: str | None,
-    prefix: str | None,
+    name: str, limit: int | None, timeout: float | None, null: bool, raw: bool, broker: Broker
 ) -> None:
     """Write each item of the queue NAME to the standard output, until it is shut down and empty.
 
@@ -197,7 +189,6 @@ def get(
     """
     if null and raw:
         raise click.UsageError("-0 and --raw exclude each other: with --raw items have no end")
-    broker = Broker(url, prefix)
     end = b"" if raw else b"\0" if null else b"\n"
     with reader_of_output() as reader:
         queue = _wait_for(broker, name, timeout)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
 
 import click
 
@@ -18,7 +16,7 @@ from ..exceptions import QueueDoesNotExistError, TaskNotFound
 from ..operations.task_queue import DecodedTask
 from ..states import READY, TAKEN, WAITING
 from . import statuses
-from .broker import Broker, Named, broker_options
+from .broker import Broker, Named, with_broker, with_queue
 from .completion import queue_name
 from .output import as_json, write_count, write_json
 
@@ -27,7 +25,6 @@ time_limit = click.option(
     "--timeout",
     type=click.FloatRange(min=0),
     default=5.0,
-    show_default=True,
     metavar="SECONDS",
     help="How long to wait while a client of another implementation of the protocol uses the "
     "queue; then end with status 3.",
@@ -59,15 +56,14 @@ def confirm(question: str, is_sure: bool) -> None:
 @queue_name()
 @click.argument("role", type=click.Choice(["producer", "consumer"]))
 @as_json
-@broker_options
-def unlock(name: str, role: str, in_json: bool, url: str | None, prefix: str | None) -> None:
+@with_queue
+def unlock(queue: Named, role: str, in_json: bool) -> None:
     """Take the ROLE producer or consumer of the queue NAME from a dead client.
 
     This is for a dead client of another implementation of the protocol: it keeps its role for
     ever otherwise. Make sure that it is dead: a live client goes on as if it still had the role.
     The roles of this package's own clients end by themselves.
     """
-    queue = Broker(url, prefix).find(name)
     holder = queue.run(queue.items.unlock(role))
     if in_json:
         write_json({"role": role, "taken_from": holder})
@@ -75,38 +71,24 @@ def unlock(name: str, role: str, in_json: bool, url: str | None, prefix: str | N
         click.echo(f"The {role} role was free." if holder is None else f"Taken from {holder}.")
 
 
-_which = (
-    queue_name(),
-    click.argument("ids", nargs=-1, metavar="[ID]..."),
-    click.option(
-        "--all", "everything", is_flag=True, help="All items or tasks that were set aside."
-    ),
-    click.option(
-        "--match",
-        metavar="TEXT",
-        help="Only items whose content, or tasks whose error, contains TEXT.",
-    ),
+ids = click.argument("ids", nargs=-1, metavar="[ID]...")
+everything = click.option(
+    "--all", "everything", is_flag=True, help="All items or tasks that were set aside."
+)
+match = click.option(
+    "--match", metavar="TEXT", help="Only items whose content, or tasks whose error, contains TEXT."
 )
 
 
-def _selecting(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_which):
-        command = option(command)
-    return command
-
-
 @click.command()
-@_selecting
+@queue_name()
+@ids
+@everything
+@match
 @as_json
-@broker_options
+@with_queue
 def requeue(
-    name: str,
-    ids: tuple[str, ...],
-    everything: bool,
-    match: str | None,
-    in_json: bool,
-    url: str | None,
-    prefix: str | None,
+    queue: Named, ids: tuple[str, ...], everything: bool, match: str | None, in_json: bool
 ) -> None:
     """Put the items that were set aside back into the queue NAME, or make buried tasks ready.
 
@@ -114,7 +96,6 @@ def requeue(
     item as `peek --rejected` lists them, 1 for the oldest. Items go to the end of the queue. For a
     priority or fair queue this is refused.
     """
-    queue = Broker(url, prefix).find(name)
     if queue.has_tasks and everything:
         number = queue.run(queue.tasks.kick_many(None, 0, None))
     else:
@@ -123,25 +104,25 @@ def requeue(
 
 
 @click.command()
-@_selecting
+@queue_name()
+@ids
+@everything
+@match
 @yes
 @as_json
-@broker_options
+@with_queue
 def drop(
-    name: str,
+    queue: Named,
     ids: tuple[str, ...],
     everything: bool,
     match: str | None,
     yes: bool,
     in_json: bool,
-    url: str | None,
-    prefix: str | None,
 ) -> None:
     """Remove the items that were set aside in the queue NAME, or its buried tasks, for good.
 
     State IDs, --match or --all, as for requeue.
     """
-    queue = Broker(url, prefix).find(name)
     found = _chosen(queue, ids, everything, match)
     if found:
         confirm(f"Remove {some(len(found), 'task' if queue.has_tasks else 'item')} for good?", yes)
@@ -207,20 +188,17 @@ def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) 
 @time_limit
 @yes
 @as_json
-@broker_options
-def purge(
-    name: str, timeout: float, yes: bool, in_json: bool, url: str | None, prefix: str | None
-) -> None:
+@with_queue
+def purge(queue: Named, timeout: float, yes: bool, in_json: bool) -> None:
     """Remove all items that are queued in the queue NAME; or all tasks, in every state.
 
     The queue stays. Items in flight stay too. Items that are removed count as done.
     """
-    queue = Broker(url, prefix).find(name)
     if queue.has_tasks:
-        there = sum(queue.run(queue.tasks.stats()).counts.values())
-        confirm(f"Remove {some(there, 'task')} from {name!r}?", yes)
+        there = some(sum(queue.run(queue.tasks.stats()).counts.values()), "task")
     else:
-        confirm(f"Remove {some(queue.stats().length, 'item')} from {name!r}?", yes)
+        there = some(queue.stats().length, "item")
+    confirm(f"Remove {there} from {queue.name!r}?", yes)
     write_count(empty(queue, timeout), "dropped", in_json)
 
 
@@ -228,15 +206,12 @@ def purge(
 @queue_name()
 @click.option("--immediate", is_flag=True, help="Also remove the items that are queued.")
 @time_limit
-@broker_options
-def shutdown(
-    name: str, immediate: bool, timeout: float, url: str | None, prefix: str | None
-) -> None:
+@with_queue
+def shutdown(queue: Named, immediate: bool, timeout: float) -> None:
     """Shut the queue NAME down, for all clients and for good.
 
     Nothing more can be put. Consumers can still get the queued items; then they get ShutDown.
     """
-    queue = Broker(url, prefix).find(name)
     if queue.has_tasks and immediate:
         raise click.UsageError("--immediate is not for a queue of tasks: purge it")
     shut_down(queue, timeout, immediate)
@@ -246,12 +221,9 @@ def shutdown(
 @queue_name("names", nargs=-1, required=True, metavar="NAME...")
 @time_limit
 @yes
-@broker_options
-def delete(
-    names: tuple[str, ...], timeout: float, yes: bool, url: str | None, prefix: str | None
-) -> None:
+@with_broker
+def delete(names: tuple[str, ...], timeout: float, yes: bool, broker: Broker) -> None:
     """Remove the queues NAME, with all their items or tasks, for all clients."""
-    broker = Broker(url, prefix)
     queues = [broker.find(name) for name in names]
     confirm(f"Delete {', '.join(map(repr, names))} and everything queued there?", yes)
     for queue in queues:
@@ -267,16 +239,13 @@ def delete(
     help="How long to wait. Without it, wait without limit.",
 )
 @as_json
-@broker_options
-def drain(
-    name: str, timeout: float | None, in_json: bool, url: str | None, prefix: str | None
-) -> None:
+@with_queue
+def drain(queue: Named, timeout: float | None, in_json: bool) -> None:
     """Shut the queue NAME down, and wait until its work is done.
 
     That is: no item is queued or in flight; in a queue of tasks, no task is ready, waiting or
     taken. Exit status 3: something was left when the time was up.
     """
-    queue = Broker(url, prefix).find(name)
     began, is_told = time.monotonic(), False
     shut_down(queue, timeout)
     while left := _left(queue):

@@ -21,13 +21,11 @@ from ..engines.embedded.serving import become_server
     "--port",
     type=click.IntRange(1, 65535),
     default=6379,
-    show_default=True,
     help="The port to listen at.",
 )
 @click.option(
     "--bind",
     default="127.0.0.1",
-    show_default=True,
     metavar="ADDRESS",
     help="The address to listen at; 0.0.0.0 for all. An address that other machines can reach "
     "needs a password.",

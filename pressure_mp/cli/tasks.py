@@ -11,7 +11,7 @@ from ..encoding.display import content_of
 from ..encoding.task_values import check_tube, decode_id
 from ..operations.task_queue import DecodedTask
 from ..states import NAMES, named
-from .broker import Broker, broker_options
+from .broker import Named, with_queue
 from .completion import queue_name
 from .output import Column, as_json, duration, number, write_json, write_rows
 
@@ -27,22 +27,12 @@ from .output import Column, as_json, duration, number, write_json, write_rows
     "limit",
     type=click.IntRange(min=1),
     default=100,
-    show_default=True,
     help="Show at most this many tasks.",
 )
 @as_json
-@broker_options
-def tasks(
-    name: str,
-    state: str | None,
-    tube: str | None,
-    limit: int,
-    in_json: bool,
-    url: str | None,
-    prefix: str | None,
-) -> None:
+@with_queue
+def tasks(queue: Named, state: str | None, tube: str | None, limit: int, in_json: bool) -> None:
     """Show the tasks of the queue NAME, the next one first, each with its last error."""
-    queue = Broker(url, prefix).find(name)
     states = "".join(NAMES) if state is None else read_state(state)
     found = queue.run(queue.tasks.list(states, check_tube(tube), limit))
     now = queue.run(queue.tasks.stats()).now
@@ -95,15 +85,14 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
 @click.command()
 @queue_name()
 @as_json
-@broker_options
-def workers(name: str, in_json: bool, url: str | None, prefix: str | None) -> None:
+@with_queue
+def workers(queue: Named, in_json: bool) -> None:
     """Show the processes that put into, or get from, the queue NAME, or have its tasks.
 
     For each: host, pid, whether it is alive, for how long it has waited, and how many tasks or
     items it has that are not acknowledged; "some" if others may have some of them. Only processes
     that the broker knows are shown; whether one of another host is alive may not be known.
     """
-    queue = Broker(url, prefix).find(name)
     found = known_clients(diagnose(queue))
     if in_json:
         for worker in found:

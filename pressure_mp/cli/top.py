@@ -23,7 +23,7 @@ from rich.text import Text
 from ..administration.phrases import some
 from ..administration.rates import BrokerRates, QueueRates
 from ..encoding.display import printable
-from .broker import Broker, broker_options
+from .broker import Broker, with_broker
 from .output import Column, as_json, column_widths, number, write_json, write_rows
 
 _ORDERS = ("waiting", "depth", "rate", "name")
@@ -37,7 +37,6 @@ _WITH_RATES, _WITH_DEPTHS = 60, 76
     "--interval",
     type=click.FloatRange(min=0.1),
     default=1.0,
-    show_default=True,
     metavar="SECONDS",
     help="The time between two updates.",
 )
@@ -46,26 +45,19 @@ _WITH_RATES, _WITH_DEPTHS = 60, 76
     "--sort",
     type=click.Choice(_ORDERS),
     default=_ORDERS[0],
-    show_default=True,
     help="The order of the queues.",
 )
 @as_json
-@broker_options
+@with_broker
 def top(
-    pattern: str,
-    interval: float,
-    limit: int | None,
-    sort: str,
-    in_json: bool,
-    url: str | None,
-    prefix: str | None,
+    pattern: str, interval: float, limit: int | None, sort: str, in_json: bool, broker: Broker
 ) -> None:
     """Show the queues whose name matches PATTERN, live, and which clients they wait for.
 
     Keys: q quits, p or space pauses, s changes the order, / asks for a pattern. Without a terminal
     a table is written at each update.
     """
-    rates = BrokerRates(Broker(url, prefix))
+    rates = BrokerRates(broker)
     screen = _Screen(rates, pattern, sort)
     if in_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         screen.write_updates(interval, limit, in_json)

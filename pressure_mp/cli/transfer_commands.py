@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,39 +16,55 @@ from ..exceptions import PressureError, ShutDown
 from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from . import export_file, transfer, transfer_tasks
-from .broker import Broker, Named, broker_options
+from .broker import Broker, Named, with_broker, with_queue
 from .completion import queue_name
 from .import_notes import Progress
 from .output import as_json, write_count
 from .transfer import Carried, Translator, context_of
 
-to_options = (
-    click.option("--to-url", metavar="URL", help="The broker of TARGET; else that of SOURCE."),
-    click.option("--to-prefix", metavar="TEXT", help="The prefix of TARGET; else that of SOURCE."),
+to_url = click.option("--to-url", metavar="URL", help="The broker of TARGET; else that of SOURCE.")
+to_prefix = click.option(
+    "--to-prefix", metavar="TEXT", help="The prefix of TARGET; else that of SOURCE."
 )
 
 
-def _to(command: Any) -> Any:
-    for option in to_options:
-        command = option(command)
-    return command
+def _with_loader(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a broker, and give the command the queue SOURCE and a loader of TARGET."""
+
+    @functools.wraps(command)
+    def with_both(
+        broker: Broker,
+        source: str,
+        target: str,
+        to_url: str | None,
+        to_prefix: str | None,
+        **given: Any,
+    ) -> None:
+        queue, at = broker.find(source), broker.options
+        there = Broker(to_url or at["url"], to_prefix or at["prefix"])
+        if there.address == broker.address and source == target:
+            raise click.UsageError("SOURCE and TARGET are the same queue")
+        ways = _ways(queue.discipline)
+        other = ways.open_target(there, target, queue.discipline, ways.settings_of(queue))
+        loader = ways.Loader(other, Translator(context_of(queue), context_of(other)))
+        command(queue=queue, loader=loader, **given)
+
+    return with_broker(with_both)
+
+
+def _ways(discipline: str) -> Any:
+    """Return the module that carries items, or tasks."""
+    return transfer_tasks if discipline == TASKS else transfer
 
 
 @click.command()
 @queue_name("source")
 @queue_name("target")
-@_to
+@to_prefix
+@to_url
 @as_json
-@broker_options
-def copy(
-    source: str,
-    target: str,
-    to_url: str | None,
-    to_prefix: str | None,
-    in_json: bool,
-    url: str | None,
-    prefix: str | None,
-) -> None:
+@_with_loader
+def copy(queue: Named, loader: Any, in_json: bool) -> None:
     """Put a copy of all items or tasks of the queue SOURCE into the queue TARGET.
 
     TARGET may be at another broker, of any kind. It is created like SOURCE if it does not exist.
@@ -57,51 +75,19 @@ def copy(
     the items, and all would be put again: empty TARGET first, or use export and import, which can
     go on. Tasks can be copied again.
     """
-    queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     loader.load_all(_ways(queue.discipline).carry_all(queue))
     write_count(loader.number, "copied", in_json)
-
-
-def _ways(discipline: str) -> Any:
-    """Return the module that carries items, or tasks."""
-    return transfer_tasks if discipline == TASKS else transfer
-
-
-def _ends(
-    source: str,
-    target: str,
-    to_url: str | None,
-    to_prefix: str | None,
-    url: str | None,
-    prefix: str | None,
-) -> tuple[Named, Any]:
-    broker = Broker(url, prefix)
-    queue = broker.find(source)
-    there = Broker(to_url or url, to_prefix or prefix)
-    if there.address == broker.address and source == target:
-        raise click.UsageError("SOURCE and TARGET are the same queue")
-    ways = _ways(queue.discipline)
-    other = ways.open_target(there, target, queue.discipline, ways.settings_of(queue))
-    return queue, ways.Loader(other, Translator(context_of(queue), context_of(other)))
 
 
 @click.command()
 @queue_name("source")
 @queue_name("target")
 @click.option("-n", "limit", type=click.IntRange(min=1), help="Move at most this many items.")
-@_to
+@to_prefix
+@to_url
 @as_json
-@broker_options
-def move(
-    source: str,
-    target: str,
-    limit: int | None,
-    to_url: str | None,
-    to_prefix: str | None,
-    in_json: bool,
-    url: str | None,
-    prefix: str | None,
-) -> None:
+@_with_loader
+def move(queue: Named, loader: Any, limit: int | None, in_json: bool) -> None:
     """Move all items or tasks of the queue SOURCE into the queue TARGET.
 
     As copy, but each item is removed from SOURCE when it is in TARGET. The next item of SOURCE is
@@ -110,7 +96,6 @@ def move(
     on. It had fetched up to 1,000 items, and the ones that it had put come a second time; from a
     priority or fair queue that is at most one item, and of tasks none.
     """
-    queue, loader = _ends(source, target, to_url, to_prefix, url, prefix)
     _ways(queue.discipline).move_all(queue, loader, limit)
     write_count(loader.number, "moved", in_json)
 
@@ -120,17 +105,14 @@ def move(
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--rejected", is_flag=True, help="Write the items that were set aside instead.")
 @as_json
-@broker_options
-def export(
-    name: str, file: Path, rejected: bool, in_json: bool, url: str | None, prefix: str | None
-) -> None:
+@with_queue
+def export(queue: Named, file: Path, rejected: bool, in_json: bool) -> None:
     """Write all items or tasks of the queue NAME to FILE; '-' is the standard output.
 
     The items stay in the queue. FILE has a line of JSON for each item, and a last line with their
     number and a checksum. It appears under its name only when it is complete. The number of items
     is also written to standard error.
     """
-    queue = Broker(url, prefix).find(name)
     ways = _ways(queue.discipline)
     in_prefix, in_queue = context_of(queue)
     head = {"prefix": in_prefix, "name": in_queue, "discipline": queue.discipline}
@@ -163,15 +145,9 @@ def export(
     metavar="N",
 )
 @as_json
-@broker_options
+@with_broker
 def import_(
-    file: Path,
-    name: str | None,
-    resume: bool,
-    skip: int | None,
-    in_json: bool,
-    url: str | None,
-    prefix: str | None,
+    file: Path, name: str | None, resume: bool, skip: int | None, in_json: bool, broker: Broker
 ) -> None:
     """Put the items of an exported FILE into the queue NAME.
 
@@ -190,7 +166,7 @@ def import_(
     found = export_file.check(file)
     head = found.head
     ways = _ways(head["discipline"])
-    queue = ways.open_target(Broker(url, prefix), name or head["name"], head["discipline"], head)
+    queue = ways.open_target(broker, name or head["name"], head["discipline"], head)
     progress = Progress(file, found, queue)
     done = start = progress.find_start(skip, resume)
     loader = ways.Loader(queue, Translator((head["prefix"], head["name"]), context_of(queue)))

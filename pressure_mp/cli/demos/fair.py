@@ -25,7 +25,6 @@ WIDTH = 40
     "--jobs",
     type=click.IntRange(min=1),
     default=300,
-    show_default=True,
     help="How many jobs the tenant with very many jobs has.",
 )
 def fair(url: str, jobs: int) -> None:

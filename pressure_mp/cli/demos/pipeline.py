@@ -43,7 +43,6 @@ def _check_url(ctx: click.Context, option: click.Parameter, url: str) -> str:
 broker_url = click.option(
     "--url",
     default="embedded://",
-    show_default=True,
     callback=_check_url,
     help="Where the broker is.",
 )
