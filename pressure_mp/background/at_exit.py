@@ -22,41 +22,26 @@ LIMIT = 5.0
 _RECONNECT = 1.0
 
 
-class _Farewells:
-    """The time that this process may still wait for brokers at its end."""
-
-    def __init__(self) -> None:
-        self._left = LIMIT
-        self._away: set[int] = set()
-        #: The brokers that this process ever used.
-        self.brokers: set[int] = set()
-
-    @property
-    def left(self) -> float:
-        """Return the seconds that can still be waited."""
-        return max(self._left, 0.0)
-
-    def spend(self, seconds: float) -> None:
-        """Note that so many seconds were waited."""
-        self._left -= seconds
-
-    def give_up(self, engine: Engine) -> None:
-        """Note that a broker does not answer: it is not asked again."""
-        self._away.add(id(engine))
-
-    def share(self, engine: Engine) -> float:
-        """Return the seconds for a broker, 0 for a broker that did not answer before."""
-        if id(engine) in self._away:
-            return 0.0
-        return self.left / max(len(self.brokers - self._away), 1)
-
-
-_farewells = _Farewells()
+#: The seconds that this process may still wait for brokers at its end.
+_left = LIMIT
+#: The brokers that this process ever used, and those of them that did not answer at its end.
+_brokers: set[int] = set()
+_away: set[int] = set()
 
 
 def meet(engine: Engine) -> None:
     """Note that this process uses a broker, which gets a share of the time at the end."""
-    _farewells.brokers.add(id(engine))
+    _brokers.add(id(engine))
+
+
+def give_up(engine: Engine) -> None:
+    """Note, at the process's end, that a broker does not answer: it is not asked again."""
+    _away.add(id(engine))
+
+
+def _spend_since(began: float) -> None:
+    global _left
+    _left = max(_left - (time.monotonic() - began), 0.0)
 
 
 def say(engine: Engine, words: Callable[[Options], object]) -> bool:
@@ -77,35 +62,29 @@ def answers(engine: Engine, ask: Callable[[Options], object]) -> bool:
 def _say(
     engine: Engine, words: Callable[[Options], object], reconnect: float, is_free: bool = False
 ) -> bool:
-    share = _farewells.share(engine)
-    if not share:
+    if not _left or id(engine) in _away:
         return False
-    began = time.monotonic()
+    began, share = time.monotonic(), _left / max(len(_brokers - _away), 1)
     try:
         words(Options(reconnect=min(reconnect, share), until=began + share))
     except BrokerUnavailable:
-        _farewells.give_up(engine)
+        give_up(engine)
         is_free = False
         return False
     finally:
         if not is_free:
-            _farewells.spend(time.monotonic() - began)
+            _spend_since(began)
     return True
 
 
-def enter(lock: threading.Lock, most: float = LIMIT) -> bool:
+def enter(lock: threading.Lock, most: float) -> bool:
     """Acquire, at the process's end, a lock that a thread may hold for ever; return whether it was
     acquired."""
     began = time.monotonic()
     try:
-        return lock.acquire(timeout=min(most, _farewells.left))
+        return lock.acquire(timeout=min(most, _left))
     finally:
-        _farewells.spend(time.monotonic() - began)
-
-
-def give_up(engine: Engine) -> None:
-    """Note, at the process's end, that the broker is known not to answer."""
-    _farewells.give_up(engine)
+        _spend_since(began)
 
 
 def tell(text: str) -> None:
@@ -116,9 +95,9 @@ def tell(text: str) -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _farewells
-    brokers, _farewells = _farewells.brokers, _Farewells()
-    _farewells.brokers = brokers
+    global _left
+    _left = LIMIT
+    _away.clear()
 
 
 lifecycle.register("have time to end", _after_fork_in_child)

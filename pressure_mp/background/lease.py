@@ -38,9 +38,16 @@ LAST_TRY = 1.0
 
 
 class LeasedItems(Protocol):
-    """The items or tasks of a queue that this process has under the lease."""
+    """The items or tasks of a queue that this process has under the lease. As a context: this
+    process waits for items or tasks of other processes."""
 
     lease: Lease
+
+    def __enter__(self) -> None:
+        self.lease.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self.lease.__exit__(*error)
 
     @property
     def has_something(self) -> bool:

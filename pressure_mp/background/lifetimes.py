@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from .. import lifecycle
 from ..drivers import drive
@@ -35,6 +35,7 @@ from ..engines.contract.hosts import (
 from ..engines.contract.session import DEFAULTS, Engine, Options
 from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..identity.processes import host, state, user
+from ..operations.queues import QueueOperations
 from . import at_exit
 
 if TYPE_CHECKING:
@@ -52,23 +53,10 @@ _TRIES = 2
 _Key = tuple[int, str]
 
 
-class Membership(Protocol):
-    """The operations of every discipline that anonymous queues need."""
-
-    name: str
-    discipline: str
-
-    def enlist(self, user: str) -> Operation[None]: ...
-
-    def users(self) -> Operation[list[str]]: ...
-
-    def dismiss(self, users: list[str]) -> Operation[int]: ...
-
-
 class _Use:
     """This process's use of one anonymous queue."""
 
-    def __init__(self, engine: Engine, operations: Membership) -> None:
+    def __init__(self, engine: Engine, operations: QueueOperations) -> None:
         self.engine = engine
         self.operations = operations
         #: The holds of handles, by id. To remove one twice changes nothing.
@@ -151,7 +139,7 @@ class Hold:
             _drop(use.key)
 
 
-def adopt(engine: Engine, operations: Membership) -> Hold:
+def adopt(engine: Engine, operations: QueueOperations) -> Hold:
     """Count one more handle that uses the queue, before anything of it is noted at the broker.
 
     When no handle is left, or at the process's end, the process is no longer a user of the queue.
@@ -161,7 +149,7 @@ def adopt(engine: Engine, operations: Membership) -> Hold:
     return Hold(_uses.setdefault(use.key, use))
 
 
-def note(engine: Engine, operations: Membership, options: Options) -> Operation[None]:
+def note(engine: Engine, operations: QueueOperations, options: Options) -> Operation[None]:
     """Note the queue with this host, before the queue is made."""
     yield tell(engine, Remember((operations.name, operations.discipline)), options)
 
@@ -193,7 +181,7 @@ def escape(name: str, engine: Engine) -> None:
 
 
 def sweep(
-    engine: Engine, make: Callable[[str, str], Membership], options: Options
+    engine: Engine, make: Callable[[str, str], QueueOperations], options: Options
 ) -> Operation[None]:
     """Remove what killed processes of this host left behind, once for each engine and process.
 
@@ -211,7 +199,7 @@ def sweep(
 
 
 def _clear_after_the_killed(
-    engine: Engine, make: Callable[[str, str], Membership], options: Options
+    engine: Engine, make: Callable[[str, str], QueueOperations], options: Options
 ) -> Operation[None]:
     remembered: GetRememberedReply
     remembered = yield tell(engine, GetRemembered(), options)

@@ -21,7 +21,7 @@ from ..identity.processes import incarnation
 from ..in_flight import Claim, InFlight
 from ..operations.deliveries import DeliveryOperations
 from . import lease_thread
-from .lease import Lease, find
+from .lease import Lease, LeasedItems, find
 
 #: Runs an operation on a handle's queue.
 Run = Callable[[Operation[T]], T]
@@ -38,9 +38,8 @@ class Reader(Protocol):
         """Tell the broker what was handed out; put back items that no get will ask for."""
 
 
-class Presence:
-    """The items in flight, and the producers, of this process in one queue. As a context: this
-    process waits for items of other processes."""
+class Presence(LeasedItems):
+    """The items in flight, and the producers, of this process in one queue."""
 
     def __init__(self, engine: Engine, name: str, discipline: str) -> None:
         self.operations = DeliveryOperations(name, discipline)
@@ -48,7 +47,6 @@ class Presence:
         self.reset()
 
     def reset(self) -> None:
-        """Begin as a process that has not used the queue: a new process, or a forked child."""
         self.in_flight = InFlight()
         self._readers: set[Reader] = set()
         self._has_prefetched = False
@@ -65,12 +63,6 @@ class Presence:
     @property
     def has_something(self) -> bool:
         return bool(self.is_holding or self._producers or self._retires or self._undone)
-
-    def __enter__(self) -> None:
-        self.lease.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self.lease.__exit__(*error)
 
     # What was taken
 

@@ -15,7 +15,7 @@ from ..identity.processes import incarnation, state
 from ..in_flight import Claim
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
-from .lease import Lease, find
+from .lease import Lease, LeasedItems, find
 
 _GONE = "the process that had taken it ended"
 _SILENT = "the process that had taken it did not answer for longer than its lease"
@@ -27,9 +27,8 @@ _LONGEST_TRANSACTION = 60.0
 MOST_UNSURE = 10_000
 
 
-class Takers:
-    """The tasks of this process in one queue. As a context: this process waits for tasks of other
-    processes."""
+class Takers(LeasedItems):
+    """The tasks of this process in one queue."""
 
     def __init__(self, engine: Engine, name: str, discipline: str = TASKS) -> None:
         self._operations = TaskLeaseOperations(name)
@@ -37,19 +36,12 @@ class Takers:
         self.reset()
 
     def reset(self) -> None:
-        """Begin as a process that has not used the queue: a new process, or a forked child."""
         self._guard = threading.RLock()
         #: Of each task that this process has: the number of the take, and how long that can last,
         #: on the monotonic clock.
         self._held: dict[bytes, tuple[int, float]] = {}
         #: The tasks that transactions are to acknowledge, or did, in the order of these calls.
         self._unsure: dict[HeldTask, None] = {}
-
-    def __enter__(self) -> None:
-        self.lease.__enter__()
-
-    def __exit__(self, *error: object) -> None:
-        self.lease.__exit__(*error)
 
     @property
     def has_something(self) -> bool:
@@ -113,7 +105,7 @@ class Takers:
         self.lease.doubt(call)
 
     def renewal(self) -> None:
-        """See :class:`~.lease.LeasedItems`."""
+        """Return None: the lease of takers is renewed by a call of its own."""
 
     def renew_and_return(self, there: object) -> None:
         me, run = incarnation(), self.lease.run_now

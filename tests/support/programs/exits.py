@@ -14,7 +14,7 @@ from pressure_mp.background import at_exit, lifetimes
 
 if __name__ in ("__main__", "__mp_main__"):  # not where a test imports this
     at_exit.LIMIT = float(os.environ["EXIT_LIMIT"])
-    at_exit._farewells = at_exit._Farewells()
+    at_exit._left = at_exit.LIMIT
 
 #: Seconds for which a handle would try to reach its broker.
 HOURS = 10_000.0
