@@ -10,15 +10,7 @@ from ..exceptions import DecodingError, PressureError
 from ..interrupts import is_from_outside
 from . import envelope, large, serializers, signing
 from .error_texts import ITEM, Kind
-from .large import (
-    HEAD_SIZE,
-    THRESHOLD,
-    Large,
-    Manifest,
-    digest,
-    is_manifest,
-    read_unchecked,
-)
+from .large import HEAD_SIZE, THRESHOLD, Large, Manifest, digest, is_manifest, read_unchecked
 from .serializers import LargeBuffers, PickleSerializer, Serializer
 from .signing import Checked, Keys, Signatures
 from .unsigned_items import Private, Privates

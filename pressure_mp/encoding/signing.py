@@ -280,30 +280,21 @@ class Signer:
 
     def _refusal(self, item: bytes, kind: Kind) -> AuthenticationError:
         if not item.startswith(MARKS):
-            return _refused(
-                item,
-                kind,
-                self._queue,
-                "is not signed: it was put without a key, or it is forged",
-                f"give every producer the key (authkey= or {VARIABLE})",
-            )
-        if item[:_HEAD_SIZE] in (*self._small, *self._large):
-            return _refused(
-                item,
-                kind,
-                self._queue,
+            problem = "is not signed: it was put without a key, or it is forged"
+            advice = f"give every producer the key (authkey= or {VARIABLE})"
+        elif item[:_HEAD_SIZE] in (*self._small, *self._large):
+            problem = (
                 "has a wrong signature: it is forged, changed or truncated, or it was signed for "
-                "another queue",
-                "find out which programs write to the broker",
+                "another queue"
             )
-        return _refused(
-            item,
-            kind,
-            self._queue,
-            f"is signed with another key ({_key_id(item)}; this handle accepts "
-            f"{_hexes(self._accepted)}), forged or truncated",
-            f"if the key is one of yours, add it to the keys here (authkey= or {VARIABLE})",
-        )
+            advice = "find out which programs write to the broker"
+        else:
+            problem = (
+                f"is signed with another key ({_key_id(item)}; this handle accepts "
+                f"{_hexes(self._accepted)}), forged or truncated"
+            )
+            advice = f"if the key is one of yours, add it to the keys here (authkey= or {VARIABLE})"
+        return _refused(item, kind, self._queue, problem, advice)
 
 
 class Unsigned:

@@ -66,24 +66,22 @@ def check_priority(priority: object) -> float:
 
 def check_tube(tube: object) -> str:
     """Return a tube's name, "" for None. Raises ArgumentTypeError, ArgumentError."""
-    if tube is None:
-        return ""
-    if not isinstance(tube, str):
-        raise ArgumentTypeError(f"tube is a str or None, not {type(tube).__name__}")
-    if not 0 < len(tube) <= 255 or "\0" in tube:
-        raise ArgumentError("a tube's name has 1 to 255 characters, and no zero byte")
-    return tube
+    return _check_text("tube", "a tube's name", tube)
 
 
 def check_key(key: object) -> str:
     """Return a key, "" for None. Raises ArgumentTypeError, ArgumentError."""
-    if key is None:
+    return _check_text("key", "a task's key", key)
+
+
+def _check_text(option: str, what: str, given: object) -> str:
+    if given is None:
         return ""
-    if not isinstance(key, str):
-        raise ArgumentTypeError(f"key is a str or None, not {type(key).__name__}")
-    if not 0 < len(key) <= 255 or "\0" in key:
-        raise ArgumentError("a task's key has 1 to 255 characters, and no zero byte")
-    return key
+    if not isinstance(given, str):
+        raise ArgumentTypeError(f"{option} is a str or None, not {type(given).__name__}")
+    if not 0 < len(given) <= 255 or "\0" in given:
+        raise ArgumentError(f"{what} has 1 to 255 characters, and no zero byte")
+    return given
 
 
 def milliseconds(name: str, seconds: float | None, least: float = 0.0) -> int:

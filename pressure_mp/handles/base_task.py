@@ -17,8 +17,8 @@ from ..exceptions import ArgumentError
 if TYPE_CHECKING:
     import typing_extensions
 
-#: Seconds until a task that failed may be taken again; or what tells them from how often it was
-#: delivered.
+#: Seconds until a failed task may be taken again; or a function that returns them for a number of
+#: deliveries.
 Backoff = float | Callable[[int], float]
 
 if TYPE_CHECKING:  # as with the items of a queue
@@ -40,13 +40,13 @@ class BaseTask(Generic[Data]):
         #: The id, as the broker has it.
         self.id_bytes = id_bytes
         self._data = data
-        #: What the broker said; most of it is seldom asked for.
+        #: The broker's record of it; most of that is seldom asked for.
         self.record = record
         #: Whether it is acknowledged if a transaction of this program's commits.
         self.is_staged = False
         self.on_error = "release"
         self.backoff: Backoff | None = None
-        #: What the task came to, which its taker may set: it is told when it is acknowledged.
+        #: Its result, which its taker may set: the acknowledgement sends it.
         self.result: Any = None
         #: The message for listeners when it is processed; None if there was no listener when it
         #: was taken.
@@ -68,7 +68,7 @@ class BaseTask(Generic[Data]):
             self._work = work
 
     def _end(self, *exc_info: Any) -> None:
-        """It ends."""
+        """End a ``with`` block."""
         work, self._work = self._work, None
         if work is not None:
             work.__exit__(*exc_info)
@@ -80,27 +80,27 @@ class BaseTask(Generic[Data]):
 
     @property
     def data(self) -> Data:
-        """What was put, or what it was changed to since."""
+        """The data that were put, or that have replaced them since."""
         return self._data
 
     @property
     def state(self) -> states.TaskState:
-        """Its state; ``TaskState.VOID`` when it is no longer in the queue."""
+        """The task's state; ``TaskState.VOID`` when it is no longer in the queue."""
         return states.named(self.record.state)
 
     @property
     def tube(self) -> str | None:
-        """Its tube, None if it has none."""
+        """The task's tube, None if it has none."""
         return self.record.tube or None
 
     @property
     def key(self) -> str | None:
-        """Its key, None if it has none."""
+        """The task's key, None if it has none."""
         return self.record.key or None
 
     @property
     def priority(self) -> float:
-        """Its priority: the lowest is taken first."""
+        """The task's priority: the lowest is taken first."""
         return self.record.priority
 
     @property
@@ -135,38 +135,37 @@ class BaseTask(Generic[Data]):
         return self.record.owner if self.state == states.TAKEN else None
 
     def become(self, now: BaseTask[Data]) -> None:
-        """Become what ``now`` is: the same task, later."""
+        """Take the data and the record of ``now``, the same task at a later moment."""
         self._data, self.record = now._data, now.record
 
     def become_record(self, record: TaskRecord) -> None:
-        """Become what ``now`` is, but keep the data."""
+        """Take a later record, and keep the data."""
         self.record = record
 
     def have_returned(self, returned: object) -> None:
-        """Note what a handler returned: the task's result, unless it is None."""
+        """Set the result to a handler's return value, unless that is None."""
         if returned is not None:
             self.result = returned
 
     @property
     def is_settled(self) -> bool:
-        """Whether its taker has said what becomes of it; maybe in a transaction that did not yet
-        commit."""
+        """Whether its taker has settled it, perhaps in a transaction that has not committed yet."""
         return self.is_staged or self.state != states.TAKEN
 
     @property
     def call(self) -> int:
-        """The number of the take that has it: what it is acknowledged by."""
+        """The number of the take that has it, by which it is acknowledged."""
         return self.record.call
 
     @property
     def result_ttl(self) -> float | None:
-        """Seconds for which its result is kept, from its end on; infinity if that is for the inbox
-        that it was put with, for as long as that lasts. None if its result is not kept."""
+        """Seconds for which its result is kept, from its end on; infinity for a result that is kept
+        as long as the inbox that it was put with. None if its result is not kept."""
         kept = self.record.result_ttl
         return math.inf if kept == WITH_INBOX else kept / 1000 if kept else None
 
     def _after(self, error: BaseException) -> tuple[str, dict[str, Any]]:
-        """Return the verb that is due when ``error`` ended the work on it, and its options."""
+        """Return the verb to call when ``error`` ended the work on it, and its options."""
         if not isinstance(error, Exception):
             return "release", {}
         if self.on_error == "bury":
@@ -178,12 +177,12 @@ class BaseTask(Generic[Data]):
         return f"<Task {self.id!r} {self.state} {self._data!r:.60}>"
 
 
-#: What a verb of a queue is given for a task.
+#: A task, or its id, as the argument of a verb.
 TaskOrId = BaseTask[Any] | int | str
 
 
 def check_on_error(on_error: str, backoff: Backoff | None) -> None:
-    """Raises ArgumentError for what does not say what to do with a task that failed."""
+    """Raise ArgumentError for values that exclude each other, or that are unknown."""
     if on_error not in ("release", "bury"):
         raise ArgumentError(f"on_error is 'release' or 'bury', not {on_error!r}")
     if backoff is not None and on_error == "bury":

@@ -32,7 +32,7 @@ from .items import ItemAttachment
 from .orders import Order
 from .transactions import check_waits_for_nothing
 
-#: Calls after a get that looks at a descriptor, before it returns.
+#: A get calls it before it returns; it looks at the descriptor of the handle.
 Look = Callable[[], None]
 
 
@@ -100,8 +100,8 @@ class ObjectAttachment(ItemAttachment):
     def limit_put(
         self, block: bool, timeout: float | None, connection: object | None
     ) -> tuple[bool, float | None]:
-        """Whether a put may wait, and until when on the monotonic clock. Raises HandleClosedError,
-        ArgumentError, ArgumentTypeError."""
+        """Return whether a put may wait, and until when on the monotonic clock. Raises
+        HandleClosedError, ArgumentError, ArgumentTypeError."""
         self.check_open()
         if connection is not None:
             check_waits_for_nothing("a timeout", timeout)
@@ -196,7 +196,7 @@ class ObjectAttachment(ItemAttachment):
 
     @property
     def _goes_back(self) -> bool:
-        """Whether the engine can take back what an interrupted get took."""
+        """Whether the engine can take back the items of an interrupted get."""
         return self.address.capabilities.persistent
 
     def _give_up(self, claim: Any) -> None:
@@ -275,7 +275,7 @@ class UntilDone(ObjectAttachment):
         return self.run_at_once(self.taking(claim, limit, block, timeout), self.while_open)
 
     def note_end(self, asking: Asking, error: BaseException) -> None:
-        """Note for an item what the error says with which a call ended that acknowledges it."""
+        """Note that the call that acknowledges an item ended with this error."""
         if asking.held is not None:
             if isinstance(error, _DONE):
                 asking.held.is_done = True

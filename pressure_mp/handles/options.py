@@ -1,7 +1,7 @@
 """The options of handles, each one's name, type and default in one place.
 
-The signatures of the classes and the check of what a caller gives are made of these. What each
-option means is said where :class:`pressure_mp.Queue` and :class:`pressure_mp.TaskQueue` are made.
+The signatures of the classes, and the checks of given options, are made of these. The docstrings of
+:class:`pressure_mp.Queue` and :class:`pressure_mp.TaskQueue` say the meaning of each.
 """
 
 # Without ``from __future__ import annotations``: these annotations are read at run time.
@@ -38,7 +38,7 @@ class ConnectionOptions(TypedDict, total=False):
 
 
 class ObjectOptions(ConnectionOptions, total=False):
-    """These, and what becomes of the objects that are put."""
+    """The options of a connection, and of the conversion of objects to bytes."""
 
     serializer: Annotated["str | Serializer", "pickle"]
     authkey: Annotated["AuthKey | None", None]
@@ -74,24 +74,22 @@ class TaskQueueOptions(RecordedOptions, ObjectOptions, total=False):
     """The options of a queue of tasks."""
 
 
-def _defaults(kind: type[Any]) -> dict[str, Any]:
-    return {name: option.__metadata__[0] for name, option in kind.__annotations__.items()}
-
-
 def read(kind: type[Kind], given: Kind, handle: object) -> Kind:
     """Return all options of a kind: the given ones, and the defaults of the rest.
 
     Raises TypeError for an option that the kind does not have.
     """
-    defaults, owner = _defaults(kind), type(handle).__name__
+    options: dict[str, Any] = kind.__annotations__
     for name in hide_in(given):
-        if name not in defaults:
+        if name not in options:
+            owner = type(handle).__name__
             raise TypeError(f"{owner}() got an unexpected keyword argument {name!r}")
+    defaults = {name: option.__metadata__[0] for name, option in options.items()}
     return cast(Kind, {**defaults, **given})
 
 
 class SignatureOf:
-    """The ``__signature__`` of a class: the one of its ``__init__``, with every option by name.
+    """The ``__signature__`` of a class: that of its ``__init__``, with every option by name.
 
     It is made when it is asked for: the module that does it takes long to import.
     """

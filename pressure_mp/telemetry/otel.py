@@ -109,23 +109,13 @@ class _Tracing:
         """Make the span of messages; it began when they were asked for."""
         _received.set((source, messages))
         name = "take" if source.discipline == "tasks" else "get"
-        self._start(
-            *(SpanKind.CLIENT, name, "receive", source, len(messages)),
-            links=self._links(messages),
-            start_time=since,
-            message=messages[0] if len(messages) == 1 else None,
-        ).end()
+        self._about(SpanKind.CLIENT, name, "receive", source, messages, since).end()
 
     def settled(
         self, source: Destination, verb: str, messages: Sequence[Message], since: int
     ) -> None:
         """Make the span of an acknowledgement, release or burial."""
-        self._start(
-            *(SpanKind.CLIENT, verb, "settle", source, len(messages)),
-            links=self._links(messages),
-            start_time=since,
-            message=messages[0] if len(messages) == 1 else None,
-        ).end()
+        self._about(SpanKind.CLIENT, verb, "settle", source, messages, since).end()
 
     @contextmanager
     def processing(self, source: Destination, message: Message) -> Iterator[None]:
@@ -141,11 +131,7 @@ class _Tracing:
         outer = self._propagator.extract(one.headers) if one else context.get_current()
         token = context.attach(outer)
         try:
-            span = self._start(
-                *(SpanKind.CONSUMER, "process", "process", source, len(messages)),
-                links=self._links(messages),
-                message=one,
-            )
+            span = self._about(SpanKind.CONSUMER, "process", "process", source, messages)
             with trace.use_span(span, end_on_exit=True):
                 try:
                     yield
@@ -155,6 +141,20 @@ class _Tracing:
         finally:
             context.detach(token)
 
+    def _about(
+        self,
+        kind: SpanKind,
+        name: str,
+        type_: str,
+        queue: Destination,
+        messages: Sequence[Message],
+        since: int | None = None,
+    ) -> Span:
+        """Start a span of messages, with links to the spans that put them."""
+        id = messages[0].id if len(messages) == 1 else None
+        links = self._links(messages)
+        return self._start(kind, name, type_, queue, len(messages), links, since, id)
+
     def _start(
         self,
         kind: SpanKind,
@@ -163,8 +163,8 @@ class _Tracing:
         queue: Destination,
         number: int,
         links: Sequence[Link] = (),
-        start_time: int | None = None,
-        message: Message | None = None,
+        since: int | None = None,
+        id: int | str | None = None,
     ) -> Span:
         attributes: dict[str, Any] = {
             "messaging.system": "pressure_mp",
@@ -181,12 +181,10 @@ class _Tracing:
             attributes["messaging.destination.temporary"] = True
         if number > 1:
             attributes["messaging.batch.message_count"] = number
-        if message is not None and message.id is not None:
-            attributes["messaging.message.id"] = str(message.id)
+        if id is not None:
+            attributes["messaging.message.id"] = str(id)
         where = "(anonymous)" if queue.is_anonymous else queue.name
-        return self._tracer.start_span(
-            f"{name} {where}", None, kind, attributes, links, start_time=start_time
-        )
+        return self._tracer.start_span(f"{name} {where}", None, kind, attributes, links, since)
 
     def _headers(self, span: Span) -> dict[str, str]:
         """Return the headers that tell consumers of a put of its span."""

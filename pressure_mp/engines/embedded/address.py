@@ -38,7 +38,7 @@ class EmbeddedAddress(NamedTuple):
     def capabilities(self) -> Capabilities:
         from . import launcher
 
-        private = not self.directory and not launcher.is_inherited()
+        private = not self.directory and launcher.inherited_socket() is None
         return self.server.capabilities._replace(starts=True, private=private)
 
     def started(self) -> EmbeddedAddress | RedisAddress:

@@ -77,7 +77,7 @@ def start_private() -> str:
     """
     lifecycle.hook_forks()  # a fork in another thread waits for this lock
     with _lock:
-        socket_path = _inherited_socket()
+        socket_path = inherited_socket()
         if socket_path is None:
             socket_path = _create_private()
         elif not _answers(socket_path):
@@ -128,12 +128,8 @@ def start_shared(directory: str) -> str:
     return socket_path
 
 
-def is_inherited() -> bool:
-    """Tell whether a process that this one descends from started a private server."""
-    return _inherited_socket() is not None
-
-
-def _inherited_socket() -> str | None:
+def inherited_socket() -> str | None:
+    """Return the socket of the private server of a process that this one descends from."""
     from multiprocessing.process import current_process
 
     # The configuration comes first: it is from the parent, while the environment of a fork
@@ -334,7 +330,7 @@ def launch(arguments: list[str], stdin: int, *inherited: int) -> subprocess.Pope
         try:
             _wait_until_ready(report)
         except BaseException:
-            _end(process)
+            supervisor.end(process, 2.0)
             raise
     return process
 
@@ -363,17 +359,6 @@ def _python() -> str | None:
     found = os.fsdecode(get_executable() or "")
     is_python = os.path.basename(found).lower().startswith(_INTERPRETERS)
     return found if is_python and not getattr(sys, "frozen", False) else None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    import subprocess
-
-    process.terminate()
-    try:
-        process.wait(2.0)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 def _wait_until_ready(report: int) -> None:

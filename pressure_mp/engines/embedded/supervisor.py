@@ -366,12 +366,17 @@ def _die_with_supervisor() -> Callable[[], None] | None:
 def _stop(server: subprocess.Popen[bytes], grace: float) -> None:
     for number in _ENDING_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    server.terminate()
+    end(server, grace)
+
+
+def end(process: subprocess.Popen[bytes], grace: float) -> None:
+    """End a child process: ask it to, and kill it if it is still there after so many seconds."""
+    process.terminate()
     try:
-        server.wait(grace)
+        process.wait(grace)
     except subprocess.TimeoutExpired:
-        server.kill()
-        server.wait()
+        process.kill()
+        process.wait()
 
 
 def _wait_until_ready(server: subprocess.Popen[bytes], directory: str, unused: Unused) -> None:

@@ -8,15 +8,7 @@ from dataclasses import dataclass, field
 
 from ..contract.items import MOST_BYTES
 from ..contract.task_records import Record
-from ..contract.task_results import (
-    ABSENT,
-    NO_RESULT,
-    TAKEN,
-    WITH_INBOX,
-    Notice,
-    OpenInbox,
-    Result,
-)
+from ..contract.task_results import ABSENT, NO_RESULT, TAKEN, WITH_INBOX, Notice, OpenInbox, Result
 from .contents import Contents
 
 
