@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from ..engines.contract.ages import Ages
 from ..engines.contract.brokers import QueueSummary
 from ..exceptions import PressureError
-from . import phrases
+from ..operations import phrases
 from .broker import Broker
 
 #: How many depths a line shows.
@@ -64,6 +64,15 @@ class QueueRates:
         depth."""
         top = self.queue.maxsize or max(self.depths, default=0)
         return "".join(_bar(depth, top) for depth in self.depths)
+
+    def state(self, slow: Container[str]) -> str:
+        """Describe the state in a word or two, nothing for the usual one. ``slow`` has the names of
+        the queues with consumers that delay other queues."""
+        if self.queue.name in slow:
+            return "its consumers are slow"
+        if self.is_full:
+            return "full"
+        return "shut down" if self.queue.closed else ""
 
     def blocked(self, now: float) -> str:
         """Say how many clients wait, and for how long."""

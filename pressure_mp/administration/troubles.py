@@ -19,10 +19,10 @@ from ..identity.processes import incarnation, is_lost, state
 from ..operations.brokers import examine_server, find_damaged
 from ..operations.control import FIFO
 from ..operations.diagnosis import Diagnosis
+from ..operations.phrases import are, some
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
 from .broker import Broker, Named
-from .phrases import are
 from .repair import return_lost
 
 #: How many items of a signed queue, and tasks of each state, are looked at.
@@ -39,7 +39,7 @@ class Trouble:
     problem: str
     advice: str
     loses: bool = False
-    fix: Callable[[], None] | None = field(default=None, repr=False)
+    fix: Callable[[], object] | None = field(default=None, repr=False)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -58,7 +58,8 @@ def find_troubles(broker: Broker) -> Iterator[Trouble]:
         yield Trouble(f"{subject} is {value}", problem, advice, loses)
     damaged = _damaged(broker)
     for name in sorted(damaged):
-        yield _of_damage(broker, name, damaged[name])
+        discipline = TASKS if damaged[name] is Damage.INCOMPLETE else FIFO
+        yield _of_damage(broker.named(name, discipline), damaged[name])
     for page in broker.pages():
         for summary in page:
             if summary.name in damaged:
@@ -88,75 +89,14 @@ def _damaged(broker: Broker) -> dict[str, Damage]:
             return found
 
 
-def _of_damage(broker: Broker, name: str, damage: Damage) -> Trouble:
-    if damage is Damage.NO_BOUND:
-        return Trouble(
-            f"queue {name!r}",
-            "Its bound is missing: clients are told that there is no such queue. The server or "
-            "another program removed keys of it, and items may be missing too.",
-            "Open it with the bound that it had, in a program with its own class, or, if that is "
-            f"Queue, by `pressure-mp put {name} --maxsize N </dev/null`. It has its items then.",
-            loses=True,
-        )
-    if damage is Damage.NO_SETTINGS:
-        return Trouble(
-            f"queue {name!r}",
-            "Its settings are missing, and the note that it is a queue of tasks: clients are "
-            "told that there is no such queue. The server or another program removed keys of it.",
-            f"Open it in a program, with the options that it had: TaskQueue({name!r}, …). It has "
-            "its tasks then, and is open if it was shut down. Then call doctor again.",
-            loses=True,
-        )
-    if damage is Damage.NO_KIND:
-        return Trouble(
-            f"queue {name!r}",
-            "The key that says its discipline is missing: a program that knows only its name, as "
-            "the commands of pressure-mp, is refused. The server or another program removed keys "
-            "of it, and items may be missing too.",
-            "Open it in a program with the class that it had: LifoQueue, PriorityQueue or "
-            "FairQueue. It has its items then. Then call doctor again.",
-            loses=True,
-        )
-    if damage is Damage.INCOMPLETE:
-        return Trouble(
-            f"queue {name!r}",
-            "Keys of this queue of tasks are missing: the server or another program removed them.",
-            "--fix rebuilds them from the data of each task. Then call doctor again.",
-            loses=True,
-            fix=partial(_mend_tasks, broker.named(name, TASKS)),
-        )
-    if damage is Damage.NO_CONTENTS:
-        return Trouble(
-            f"queue {name!r}",
-            "Items are missing whose order is there: the server or another program "
-            "removed them. A get of one raises IncompleteQueueError, and it stays.",
-            "The missing items cannot be known here. "
-            f"`pressure-mp purge {name}` empties the queue, with the items that are still there, "
-            "and it can be used again: put all of them again by the program that made them.",
-            loses=True,
-        )
-    queue = broker.named(name, FIFO)
-    if damage is Damage.NONE_IN_FLIGHT:
-        return Trouble(
-            f"queue {name!r}",
-            "Items were taken that are neither in flight nor acknowledged: the server or another "
-            "program removed them. If the process that has them ends, they do not come back, and "
-            "join() waits without end.",
-            "A living process can still acknowledge the items that it has. --fix counts the "
-            "others as done, so that join() returns: put these again by the program that made "
-            "them.",
-            loses=True,
-            fix=partial(_count_lost_as_done, queue),
-        )
+def _of_damage(queue: Named, damage: Damage) -> Trouble:
+    problem, advice, fix = _DAMAGES[damage]
     return Trouble(
-        f"queue {name!r}",
-        "The data beside its items (items set aside or in flight, contents of large items) may "
-        "belong to another queue: a client of another implementation deleted a queue of this "
-        "name and created this one, or its keys were copied without their times to live.",
-        "If its keys were copied, copy them again with their times to live. Else nothing needs "
-        "to be done: the next client that reads these data removes them first; --fix does it "
-        "now. Then doctor can look at the rest of the queue.",
-        fix=partial(_run, queue, queue.items.stats),
+        f"queue {queue.name!r}",
+        problem,
+        advice.format(name=queue.name),
+        damage not in (Damage.OF_ANOTHER, Damage.NO_SIGN),
+        fix and partial(fix, queue),
     )
 
 
@@ -192,10 +132,8 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         yield from _of_roles(queue, found)
         yield from _of_counters(queue)
         yield from _of_owners(queue)
-        if found.damage == Damage.NO_SIGN.value:
-            yield _of_sign(queue)
-        elif found.damage:
-            yield _of_damage(queue.broker, queue.name, Damage(found.damage))
+        if found.damage:
+            yield _of_damage(queue, Damage(found.damage))
         if found.damage != Damage.NO_CONTENTS.value:
             yield from _of_signatures(queue)
     if summary.rejected:
@@ -206,17 +144,6 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
             f"{are(summary.rejected, 'task' if queue.has_tasks else 'item')} {kept}.",
             f"See `pressure-mp {show} {queue.name}`; then `pressure-mp requeue` or `drop`.",
         )
-
-
-def _of_sign(queue: Named) -> Trouble:
-    return Trouble(
-        f"queue {queue.name!r}",
-        "The key that says that there is space is missing: the server or another program removed "
-        "it, or a producer ended that had just taken it. Producers of other implementations wait "
-        "for it.",
-        "The next put of this package puts it back; --fix does it now.",
-        fix=partial(_run, queue, queue.items.unlock, "producer"),
-    )
 
 
 def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:
@@ -282,7 +209,7 @@ def _of_takers(queue: Named) -> Iterator[Trouble]:
             seen = leases.get(taker.peer.id)
             yield Trouble(
                 f"queue {queue.name!r}",
-                f"{taker.peer} has {taker.tasks} {'task' if taker.tasks == 1 else 'tasks'}{lease}.",
+                f"{taker.peer} has {some(taker.tasks, 'task')}{lease}.",
                 "They are ready again when a worker waits; --fix gives them back now.",
                 fix=partial(_run, queue, operations.requeue, taker.peer.id, error, seen),
             )
@@ -330,6 +257,70 @@ def _mend_tasks(queue: Named) -> None:
     """Rebuild the keys in which tasks are looked for and counted."""
     settings = queue.run(queue.tasks.recorded())
     queue.run(queue.tasks.open(How.ATTACH, settings, mends=True))
+
+
+#: For each damage: the problem, what to do, and the fix, where that is safe.
+_DAMAGES: dict[Damage, tuple[str, str, Callable[[Named], object] | None]] = {
+    Damage.NO_BOUND: (
+        "Its bound is missing: clients are told that there is no such queue. The server or "
+        "another program removed keys of it, and items may be missing too.",
+        "Open it with the bound that it had, in a program with its own class, or, if that is "
+        "Queue, by `pressure-mp put {name} --maxsize N </dev/null`. It has its items then.",
+        None,
+    ),
+    Damage.NO_SETTINGS: (
+        "Its settings are missing, and the note that it is a queue of tasks: clients are "
+        "told that there is no such queue. The server or another program removed keys of it.",
+        "Open it in a program, with the options that it had: TaskQueue({name!r}, …). It has "
+        "its tasks then, and is open if it was shut down. Then call doctor again.",
+        None,
+    ),
+    Damage.NO_KIND: (
+        "The key that says its discipline is missing: a program that knows only its name, as "
+        "the commands of pressure-mp, is refused. The server or another program removed keys "
+        "of it, and items may be missing too.",
+        "Open it in a program with the class that it had: LifoQueue, PriorityQueue or "
+        "FairQueue. It has its items then. Then call doctor again.",
+        None,
+    ),
+    Damage.INCOMPLETE: (
+        "Keys of this queue of tasks are missing: the server or another program removed them.",
+        "--fix rebuilds them from the data of each task. Then call doctor again.",
+        _mend_tasks,
+    ),
+    Damage.NO_CONTENTS: (
+        "Items are missing whose order is there: the server or another program "
+        "removed them. A get of one raises IncompleteQueueError, and it stays.",
+        "The missing items cannot be known here. "
+        "`pressure-mp purge {name}` empties the queue, with the items that are still there, "
+        "and it can be used again: put all of them again by the program that made them.",
+        None,
+    ),
+    Damage.NONE_IN_FLIGHT: (
+        "Items were taken that are neither in flight nor acknowledged: the server or another "
+        "program removed them. If the process that has them ends, they do not come back, and "
+        "join() waits without end.",
+        "A living process can still acknowledge the items that it has. --fix counts the "
+        "others as done, so that join() returns: put these again by the program that made them.",
+        _count_lost_as_done,
+    ),
+    Damage.OF_ANOTHER: (
+        "The data beside its items (items set aside or in flight, contents of large items) may "
+        "belong to another queue: a client of another implementation deleted a queue of this "
+        "name and created this one, or its keys were copied without their times to live.",
+        "If its keys were copied, copy them again with their times to live. Else nothing needs "
+        "to be done: the next client that reads these data removes them first; --fix does it "
+        "now. Then doctor can look at the rest of the queue.",
+        Named.stats,
+    ),
+    Damage.NO_SIGN: (
+        "The key that says that there is space is missing: the server or another program removed "
+        "it, or a producer ended that had just taken it. Producers of other implementations wait "
+        "for it.",
+        "The next put of this package puts it back; --fix does it now.",
+        lambda queue: queue.run(queue.items.unlock("producer")),
+    ),
+}
 
 
 def _run(queue: Named, make: Callable[..., Operation[Any]], *args: Any) -> None:

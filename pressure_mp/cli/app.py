@@ -134,12 +134,7 @@ class _Failure(click.ClickException):
 
     def __init__(self, error: PressureError) -> None:
         super().__init__(str(error))
-        self.status = statuses.of(error)
-
-    @property
-    def exit_code(self) -> int:  # type: ignore[override]
-        """As click asks for it."""
-        return self.status
+        self.exit_code = statuses.of(error)  # type: ignore[misc]  # it may be of an instance
 
 
 def _failure(error: OSError) -> click.ClickException:

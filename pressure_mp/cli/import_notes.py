@@ -85,7 +85,7 @@ class Progress:
         """Write down that the first ``done`` items are in the queue, and that others follow.
         Returns how many may be put before the next note."""
         exported, before = self._exported, self._note
-        produced = self._produced()
+        produced = None if self._queue.has_tasks else self._queue.stats().produced_messages
         alone = before is None or (
             before.alone and produced == _after(before.produced, done - before.done)
         )
@@ -98,9 +98,6 @@ class Progress:
     def end(self) -> None:
         """Remove the note: the whole file is in the queue."""
         self._path.unlink(missing_ok=True)
-
-    def _produced(self) -> int | None:
-        return None if self._queue.has_tasks else self._queue.stats().produced_messages
 
     def _count(self, note: Note) -> int:
         """Return how many items behind the note's ``done`` are in the queue."""

@@ -16,7 +16,7 @@ from ..encoding.display import content_of
 from ..engines.contract.brokers import QueueSummary
 from .broker import Broker, Named, with_broker, with_queue
 from .completion import queue_name
-from .output import Column, as_json, duration, number, write_json, write_pairs, write_rows
+from .output import Column, as_json, at_most, duration, number, write_json, write_pairs, write_rows
 
 
 class _Row(NamedTuple):
@@ -185,13 +185,7 @@ def _shown(value: Any) -> str:
 
 @click.command()
 @queue_name()
-@click.option(
-    "-n",
-    "limit",
-    type=click.IntRange(min=1),
-    default=10,
-    help="Show at most this many items.",
-)
+@at_most("Show at most this many items.", 10)
 @click.option("--rejected", is_flag=True, help="Show the items that were set aside instead.")
 @as_json
 @with_queue

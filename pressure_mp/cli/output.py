@@ -5,20 +5,29 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import click
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from ..administration import phrases
 from ..encoding.display import printable
+from ..operations import phrases
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: The option of every command that reports something.
 as_json = click.option(
     "--json", "in_json", is_flag=True, help="Write JSON, one value on each line."
 )
+
+
+def at_most(help: str, default: int | None = None) -> Callable[[Command], Command]:
+    """Make the option ``-n``, which limits a number; the command gets it as ``limit``."""
+    return click.option("-n", "limit", type=click.IntRange(min=1), default=default, help=help)
+
 
 #: A long text is not cut to less.
 _LEAST = 8
@@ -59,15 +68,19 @@ def write_rows(rows: Iterable[Any], columns: Sequence[Column], head: bool = True
         return
     console = Console(highlight=False, markup=False, emoji=False)
     shown = fitting(columns, console.width)
-    cells = [[printable(column.cell(row)) for column in shown] for row in rows]
-    widths = column_widths(shown, cells, console.width)
+    console.print(table_of(rows, shown, console.width, head))
+
+
+def table_of(rows: Iterable[Any], columns: Sequence[Column], room: int, head: bool = True) -> Table:
+    """Make a table of that width."""
+    cells = [[printable(column.cell(row)) for column in columns] for row in rows]
     table = Table(box=None, show_header=head, pad_edge=False, padding=(0, 2, 0, 0))
-    for column, width in zip(shown, widths, strict=True):
+    for column, width in zip(columns, _widths(columns, cells, room), strict=True):
         side: Any = "right" if column.is_number else "left"
         table.add_column(column.head, justify=side, no_wrap=True, overflow="ellipsis", width=width)
-    for row in cells:
-        table.add_row(*row)
-    console.print(table)
+    for texts in cells:
+        table.add_row(*map(Text, texts))
+    return table
 
 
 def fitting(columns: Sequence[Column], room: int) -> list[Column]:
@@ -84,9 +97,7 @@ def _needed(columns: Sequence[Column]) -> int:
     return sum(widths) + 2 * (len(widths) - 1)
 
 
-def column_widths(
-    columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int
-) -> list[int]:
+def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
     """Return the width of each column: of its widest cell, but long columns share the rest."""
     widths = [
         max(cell_len(text) for text in (column.head, *(row[place] for row in cells)))

@@ -9,12 +9,7 @@ import click
 
 from ..engines import registry
 from ..engines.postgres import schema as texts
-from ..engines.postgres.address import (
-    DEFAULT_SCHEMA,
-    SCHEMA_LETTERS,
-    PostgresAddress,
-    is_schema,
-)
+from ..engines.postgres.address import DEFAULT_SCHEMA, SCHEMA_LETTERS, PostgresAddress, is_schema
 from .repair import confirm, yes
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -30,9 +25,8 @@ def _schema(default: str | None, text: str) -> Callable[[Command], Command]:
     return click.option("--schema", default=default, metavar="NAME", help=text, callback=_check)
 
 
-def _of_text(command: Command) -> Command:
-    """Add the option for the schema's name in the printed SQL."""
-    return _schema(DEFAULT_SCHEMA, "The name of the schema.")(command)
+#: The option for the schema's name in the printed SQL.
+_of_text = _schema(DEFAULT_SCHEMA, "The name of the schema.")
 
 
 def _in_database(command: Command) -> Command:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import click
 
 from .. import LifoQueue, Queue, ShutDown, TaskQueue
-from ..administration.phrases import some
 from ..authentication import AuthenticationError
 from ..encoding.display import content_of
 from ..exceptions import PressureError, QueueDoesNotExistError
 from ..operations.control import FIFO
+from ..operations.phrases import some
 from ..operations.task_queue import TASKS
 from ..sync.forwarding import Forwarder, NextIsLarge
 from . import statuses

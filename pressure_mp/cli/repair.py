@@ -8,11 +8,11 @@ import time
 
 import click
 
-from ..administration.phrases import are, some
 from ..administration.repair import buried, drop_each, empty, remove, requeue_each, shut_down
 from ..encoding.display import content_of
 from ..encoding.task_values import encode_id
 from ..exceptions import QueueDoesNotExistError, TaskNotFound
+from ..operations.phrases import are, some
 from ..operations.task_queue import DecodedTask
 from ..states import READY, TAKEN, WAITING
 from . import statuses

@@ -13,7 +13,7 @@ from ..operations.task_queue import DecodedTask
 from ..states import NAMES, named
 from .broker import Named, with_queue
 from .completion import queue_name
-from .output import Column, as_json, duration, number, write_json, write_rows
+from .output import Column, as_json, at_most, duration, number, write_json, write_rows
 
 
 @click.command()
@@ -22,13 +22,7 @@ from .output import Column, as_json, duration, number, write_json, write_rows
     "--state", help="Only tasks in this state, as a letter or a word, such as B or buried."
 )
 @click.option("--tube", help="Only tasks in this tube (part of the queue).")
-@click.option(
-    "-n",
-    "limit",
-    type=click.IntRange(min=1),
-    default=100,
-    help="Show at most this many tasks.",
-)
+@at_most("Show at most this many tasks.", 100)
 @as_json
 @with_queue
 def tasks(queue: Named, state: str | None, tube: str | None, limit: int, in_json: bool) -> None:

@@ -20,11 +20,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..administration.phrases import some
 from ..administration.rates import BrokerRates, QueueRates
-from ..encoding.display import printable
+from ..operations.phrases import some
 from .broker import Broker, with_broker
-from .output import Column, as_json, column_widths, number, write_json, write_rows
+from .output import Column, as_json, at_most, number, table_of, write_json, write_rows
 
 _ORDERS = ("waiting", "depth", "rate", "name")
 #: Columns from which on the rates, and the depths, are shown.
@@ -40,7 +39,7 @@ _WITH_RATES, _WITH_DEPTHS = 60, 76
     metavar="SECONDS",
     help="The time between two updates.",
 )
-@click.option("-n", "limit", type=click.IntRange(min=1), help="End after this many updates.")
+@at_most("End after this many updates.")
 @click.option(
     "--sort",
     type=click.Choice(_ORDERS),
@@ -202,19 +201,9 @@ class _Screen:
             if not (one.leaves and width < _WITH_RATES)
             and not (one.head == "depths" and width < _WITH_DEPTHS)
         ]
-        shown = rows[: max(height - 4, 1)]
-        cells = [[printable(column.cell(row)) for column in columns] for row in shown]
-        widths = column_widths(columns, cells, width)
-        table = Table.grid(padding=(0, 2, 0, 0))
-        for column, room in zip(columns, widths, strict=True):
-            side: Any = "right" if column.is_number else "left"
-            table.add_column(justify=side, no_wrap=True, overflow="ellipsis", width=room)
-        table.add_row(*(Text(column.head, style="bold") for column in columns))
-        for texts in cells:
-            table.add_row(*map(Text, texts))
         outer = Table.grid()
         outer.add_row(Text(self._headline(len(rows)), no_wrap=True, overflow="ellipsis"))
-        outer.add_row(table)
+        outer.add_row(table_of(rows[: max(height - 4, 1)], columns, width))
         return outer
 
     def _headline(self, shown: int) -> str:
@@ -228,13 +217,6 @@ class _Screen:
 
 
 def _columns(rates: BrokerRates, now: float) -> list[Column]:
-    def state(row: QueueRates) -> str:
-        if row.queue.name in rates.slow:
-            return "its consumers are slow"
-        if row.is_full:
-            return "full"
-        return "shut down" if row.queue.closed else ""
-
     return [
         Column("name", lambda row: row.queue.name, is_long=True),
         Column("depth", lambda row: number(row.queue.length), is_number=True),
@@ -243,5 +225,5 @@ def _columns(rates: BrokerRates, now: float) -> list[Column]:
         Column("in/s", lambda row: number(row.puts), True, 1),
         Column("out/s", lambda row: number(row.gets), True, 1),
         Column("waiting", lambda row: row.blocked(now)),
-        Column("", state, leaves=1),
+        Column("", lambda row: row.state(rates.slow), leaves=1),
     ]

@@ -63,8 +63,7 @@ def to_text(data: bytes | bytearray) -> str:
     return base64.b64encode(data).decode()
 
 
-def to_bytes(text: str) -> bytes:
-    return base64.b64decode(text)
+to_bytes = base64.b64decode
 
 
 def _with_manifest(item: bytes, content: Sequence[bytes | bytearray]) -> Large:

@@ -19,7 +19,7 @@ from . import export_file, transfer, transfer_tasks
 from .broker import Broker, Named, with_broker, with_queue
 from .completion import queue_name
 from .import_notes import Progress
-from .output import as_json, write_count
+from .output import as_json, at_most, write_count
 from .transfer import Carried, Translator, context_of
 
 to_url = click.option("--to-url", metavar="URL", help="The broker of TARGET; else that of SOURCE.")
@@ -82,7 +82,7 @@ def copy(queue: Named, loader: Any, in_json: bool) -> None:
 @click.command()
 @queue_name("source")
 @queue_name("target")
-@click.option("-n", "limit", type=click.IntRange(min=1), help="Move at most this many items.")
+@at_most("Move at most this many items.")
 @to_prefix
 @to_url
 @as_json

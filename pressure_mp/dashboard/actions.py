@@ -64,24 +64,10 @@ def _read_id(text: str) -> bytes:
         raise TaskNotFound("that is not the id of a task") from None
 
 
-def _empty(queue: Named, id: str) -> int:
-    return repair.empty(queue, _PATIENCE)
-
-
-def _shut_down(queue: Named, id: str) -> int:
-    repair.shut_down(queue, _PATIENCE)
-    return 0
-
-
-def _remove(queue: Named, id: str) -> int:
-    repair.remove(queue, _PATIENCE)
-    return 0
-
-
-_ACTIONS: dict[str, Callable[[Named, str], int]] = {
+_ACTIONS: dict[str, Callable[[Named, str], int | None]] = {
     "requeue": _requeue,
     "drop": _drop,
-    "empty": _empty,
-    "shut_down": _shut_down,
-    "remove": _remove,
+    "empty": lambda queue, id: repair.empty(queue, _PATIENCE),
+    "shut_down": lambda queue, id: repair.shut_down(queue, _PATIENCE),
+    "remove": lambda queue, id: repair.remove(queue, _PATIENCE),
 }

@@ -49,11 +49,6 @@ class Sessions:
         #: The sessions that have logged out, and when their cookies end.
         self._ended: dict[str, int] = {}
 
-    @property
-    def wants_login(self) -> bool:
-        """Whether there is a token, so that each browser has to log in."""
-        return self._token is not None
-
     def is_token(self, said: str) -> bool:
         """Tell whether ``said`` is the token; takes the same time for every text."""
         return self._token is not None and hmac.compare_digest(_digest(said), self._token)
@@ -97,7 +92,7 @@ class Sessions:
 
     def may_see(self, request: Request) -> bool:
         """Tell whether the reply to a request may show queues."""
-        return not self.wants_login or self.has_header(request) or self.of(request) is not None
+        return self._token is None or self.has_header(request) or self.of(request) is not None
 
     def has_header(self, request: Request) -> bool:
         """Tell whether a program sent the token, in the header ``Authorization``."""

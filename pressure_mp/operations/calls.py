@@ -17,9 +17,8 @@ class CallOperations(TaskOperations):
 
     def is_taken(self, id: bytes) -> Operation[bool]:
         reply: GetTaskReply = yield GetTask(id)
-        if reply is Outcome.MISSING:
-            raise self._missing()
-        return isinstance(reply, StoredTask) and reply.record.state == TAKEN
+        found = self._found(reply)
+        return isinstance(found, StoredTask) and found.record.state == TAKEN
 
     def withdraw(self, id: bytes) -> Operation[bool]:
         """Remove a call that no worker has taken; return whether that was so."""
@@ -29,9 +28,8 @@ class CallOperations(TaskOperations):
         """Remove a call that has not ended. Returns the process that had it then, "" if none had it
         or it is not known; None if the call has ended."""
         while True:
-            seen: GetTaskReply = yield GetTask(id)
-            if seen is Outcome.MISSING:
-                raise self._missing()
+            reply: GetTaskReply = yield GetTask(id)
+            seen = self._found(reply)
             if not isinstance(seen, StoredTask) or seen.record.state not in READY + WAITING + TAKEN:
                 return None
             # Only out of the state that was seen: a worker may give it back meanwhile.

@@ -191,7 +191,7 @@ class ControlOperations(QueueOperations):
     def why_blocked(self) -> Operation[Diagnosis]:
         """Return what a put and a get would wait for at this moment, and which clients are in the
         way."""
-        from .diagnosis import diagnose
+        from .diagnosing import diagnose
         from .diagnosis_in_flight import find_owners
 
         reply: InspectReply = yield Inspect(_MANY)
@@ -202,7 +202,7 @@ class ControlOperations(QueueOperations):
         """Return the end of an error's text: after a wait, what was in the way."""
         if not (block and timeout):
             return ""
-        from .diagnosis import diagnose
+        from .diagnosing import diagnose
 
         try:
             # The time is up: a broker that is lost just now is not waited for.

@@ -1,21 +1,30 @@
-"""Diagnose what a queue's clients wait for, and which clients are in the way."""
+"""A diagnosis: what a queue's clients wait for, which clients are in the way, and what to do."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..engines.contract.queues import End, Inspection
-from ..identity.client import is_gone, parse_client, process_of
-from .diagnosis_in_flight import NOTHING, Unacknowledged
-from .diagnosis_sides import Holder, Peer, Side, Waiter
-from .diagnosis_summary import sum_up
+from ..engines.contract.brokers import Damage
+from .diagnosis_in_flight import Unacknowledged, sum_up_lost
+from .diagnosis_sides import Side
+from .phrases import some
 
 #: How many of the waiting clients a text names.
 _NAMED = 3
-
-
 #: The states in which a client of this package has a role, with a lease.
-_WITH_LEASE = ("waiting", "reading")
+WITH_LEASE = ("waiting", "reading")
+
+_DAMAGES = {
+    Damage.NO_CONTENTS: (
+        "Items of the queue are missing, which the server or another program removed: a get "
+        "of one raises IncompleteQueueError; `pressure-mp doctor` says what to do."
+    ),
+    Damage.NONE_IN_FLIGHT: (
+        "Items that were in flight are missing, which the server or another program removed: if "
+        "the process that has them ends, they do not come back, and join() waits without end; "
+        "`pressure-mp doctor` says what to do."
+    ),
+}
 
 
 class Diagnosis(NamedTuple):
@@ -55,22 +64,23 @@ class Diagnosis(NamedTuple):
     @property
     def sentence(self) -> str:
         """What a put or a get waits for, and what to do, in one sentence."""
-        return sum_up(*self[:7], self.in_flight, self.damage)
+        return _sum_up(self)
 
     def explain(self, operation: str) -> str:
         """Say in one line what a ``"put"`` or a ``"get"`` waits for."""
         return f"{self._filling()}; {self._detail(self.put if operation == 'put' else self.get)}"
 
     def _filling(self) -> str:
-        items = "item" if self.length == 1 else "items"
-        bound = f"of {self.maxsize} items" if self.maxsize else f"{items}, without a bound"
-        state = ", and is shut down" if self.closed else ""
-        return "is being deleted" if self.deleting else f"holds {self.length} {bound}{state}"
+        if self.deleting:
+            return "is being deleted"
+        unbounded = f"{some(self.length, 'item')}, without a bound"
+        items = f"{self.length} of {self.maxsize} items" if self.maxsize else unbounded
+        return f"holds {items}{', and is shut down' if self.closed else ''}"
 
     def _detail(self, side: Side) -> str:
         parts = [_holder(side), self._line(side)]
         if side.waits_for != "nothing":
-            parts.append(_partners(side))
+            parts.append(_missing_partners(side))
         return "; ".join(filter(None, parts))
 
     def _line(self, side: Side) -> str:
@@ -107,91 +117,110 @@ def _holder(side: Side) -> str:
     )
 
 
-def _partners(side: Side) -> str:
-    partner = {"put": "consumer", "get": "producer"}[side.operation]
+def _missing_partners(side: Side) -> str:
     if not side.partners:
-        return f"no {partner} was ever seen"
+        return f"no {side.partner} was ever seen"
     if side.no_live_partner:
-        return f"no live {partner} exists: the last one known is {side.partners[0]}"
+        return f"no live {side.partner} exists: the last one known is {side.partners[0]}"
     return ""
 
 
-def diagnose(queue: str, seen: Inspection, in_flight: Unacknowledged = NOTHING) -> Diagnosis:
-    """Make the diagnosis of what an engine saw of a queue."""
-    known = _Peers()
-    put_holder = _holder_of(seen.producer, seen.now, known)
-    get_holder = _holder_of(seen.consumer, seen.now, known)
-    put_line = _line_of(seen.producer, seen.now, known)
-    get_line = _line_of(seen.consumer, seen.now, known)
-    if seen.closed:
-        put_waits, get_waits = "nothing", "role" if get_holder and seen.length else "nothing"
-    else:
-        put_waits = "role" if put_holder else "nothing" if seen.has_space else "space"
-        get_waits = "role" if get_holder else "nothing" if seen.length else "item"
-    producers = _users(seen.producer, put_holder, put_line, known)
-    consumers = _users(seen.consumer, get_holder, get_line, known)
-    return Diagnosis(
-        queue=queue,
-        length=seen.length,
-        maxsize=seen.bound,
-        closed=seen.closed,
-        deleting=seen.deleting,
-        put=Side("put", "producer", put_waits, put_holder, put_line, consumers),
-        get=Side("get", "consumer", get_waits, get_holder, get_line, producers),
-        partial=seen.partial,
-        in_flight=in_flight,
-        damage=seen.damage,
-    )
-
-
-class _Peers:
-    """The clients of one diagnosis; whether a process lives is asked once."""
-
-    def __init__(self) -> None:
-        self._gone: dict[str, bool | None] = {}
-
-    def peer(self, client: str, ticket: str = "") -> Peer:
-        process = process_of(ticket) if ticket else client
-        if process not in self._gone:
-            self._gone[process] = is_gone(ticket or client)
-        gone = self._gone[process]
-        named = parse_client(client)
-        host, pid, thread = named if named else (None, None, None)
-        return Peer(client, host, pid, thread, None if gone is None else not gone)
-
-
-def _holder_of(end: End, now: int, known: _Peers) -> Holder | None:
-    holder = end.holder
-    if holder is None:
-        return None
-    peer = known.peer(holder.client, holder.ticket) if holder.client else None
-    if holder.state not in _WITH_LEASE:
-        return Holder(holder.state, peer)
-    left = holder.until - now
-    times = (now - holder.since, holder.lease - left, left)
-    return Holder(holder.state, peer, *(time / 1000 for time in times))
-
-
-def _line_of(end: End, now: int, known: _Peers) -> tuple[Waiter, ...]:
-    return tuple(
-        Waiter(
-            known.peer(one.client, one.ticket),
-            max(now - one.since, 0) / 1000,
-            (now - one.seen) / 1000,
+def _sum_up(found: Diagnosis) -> str:
+    if found.deleting:
+        return (
+            "The queue is being deleted, and that waits for a client of another implementation "
+            "that is at work, or died at work."
         )
-        for one in end.line
+    stuck = _stuck(found)
+    if stuck:
+        return stuck
+    if found.damage == Damage.NO_SIGN.value:
+        return (
+            f"{_state(found)}, but the key that says that there is space is missing; the server or "
+            "another program removed it, or a producer ended that had taken it. A producer of "
+            "another implementation waits for it; the next put of this package puts it back, or "
+            "`pressure-mp doctor --fix`."
+        )
+    if found.damage:
+        return _DAMAGES[Damage(found.damage)]
+    lost = "" if found.length else sum_up_lost(found.in_flight, found.closed)
+    if lost:
+        return lost
+    if found.closed:
+        left = some(found.length, "item") if found.length else "nothing"
+        return f"The queue is shut down, with {left} left to get: no process can put any more."
+    if found.put.waits_for == "space":
+        return f"{_state(found)}{_partners(found.put)}"
+    if found.get.waits_for == "item" or (found.get.waits_for == "role" and not found.length):
+        return f"{_state(found)}{_partners(found.get)}"
+    if found.put.waits_for == "role" and found.maxsize and found.length >= found.maxsize:
+        return f"{_state(found)}{_partners(found.put)}"
+    if found.length and found.put.no_live_partner:
+        return f"{_state(found)}{_partners(found.put)}"
+    return f"{_state(found)}, and nothing blocks a put or a get."
+
+
+def _state(found: Diagnosis) -> str:
+    if found.maxsize and found.length >= found.maxsize:
+        return f"The queue is full ({found.length} of {found.maxsize})"
+    if not found.length:
+        return f"The queue is empty{_with_holders(found.in_flight)}"
+    if found.maxsize:
+        return f"The queue holds {found.length} of {found.maxsize} items"
+    return f"The queue holds {some(found.length, 'item')}"
+
+
+def _with_holders(in_flight: Unacknowledged) -> str:
+    if not in_flight.number:
+        return ""
+    owners = in_flight.owners
+    at = f" at {owners[0].peer.name}" if len(owners) == 1 else ""
+    return f" ({in_flight}{at})"
+
+
+def _stuck(found: Diagnosis) -> str:
+    """Return the sentence for a role that clients wait for, with a holder that cannot be known to
+    live."""
+    for side in (found.put, found.get):
+        holder = side.holder
+        if side.waits_for != "role" or holder is None:
+            continue
+        command = f"pressure-mp unlock {found.queue} {side.role}"
+        if holder.state == "lost":
+            return (
+                f"No process can {side.operation}: a key of the queue is missing, which the server "
+                f"or another program removed; `{command}` puts it back."
+            )
+        if holder.state == "foreign":
+            last = f"; the last one known was {holder.peer.name}" if holder.peer else ""
+            return (
+                f"No process can {side.operation}: a {side.role} of another implementation is at "
+                f"work, or died at work{last}. If it is dead, `{command}` lets others go on."
+            )
+    return ""
+
+
+def _partners(side: Side) -> str:
+    """Return the end of the sentence: which clients could change that."""
+    partner, known = side.partner, side.partners
+    start = f": start a {partner}."
+    if not known:
+        return f" and no {partner} was ever seen{start}"
+    if side.no_live_partner and len(known) == 1:
+        return f" and its only known {partner}, {known[0].name}, has ended{start}"
+    if side.no_live_partner:
+        return f" and all {len(known)} {partner}s that are known have ended{start}"
+    live = [peer for peer in known if peer.alive]
+    doing = "take an item" if partner == "consumer" else "put one"
+    if live:
+        others = len(live) - 1
+        more = f" and {others} more" if others else ""
+        verb = "are" if others else "is"
+        return (
+            f"; {partner} {live[0].name}{more} {verb} alive, and "
+            f"{'have' if others else 'has'} to {doing}."
+        )
+    return (
+        f"; the last known {partner} is {known[0].name}, and whether it is alive is not known "
+        f"here: look there, or start a {partner}."
     )
-
-
-def _users(
-    end: End, holder: Holder | None, line: tuple[Waiter, ...], known: _Peers
-) -> tuple[Peer, ...]:
-    """Return all clients that are known to put, or to get. Unknown clients may be at work as
-    well."""
-    users = [known.peer(end.last)] if end.last else []
-    if holder and holder.state in _WITH_LEASE and holder.peer:
-        users.append(holder.peer)
-    if holder and holder.state == "foreign":
-        users.append(Peer("unknown", None, None, None, None))
-    users += [waiter.peer for waiter in line]
-    return tuple(dict.fromkeys(users))

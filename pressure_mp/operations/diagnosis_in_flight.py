@@ -9,6 +9,7 @@ from ..engines.contract.items import Attendance, Renew, RenewReply
 from ..engines.contract.queues import GetStats, GetStatsReply, Stats
 from ..identity.processes import State, incarnation, is_lost, state
 from .diagnosis_sides import Peer, peer_of
+from .phrases import are
 
 
 class Owner(NamedTuple):
@@ -36,7 +37,7 @@ class Unacknowledged(NamedTuple):
     owners: tuple[Owner, ...]
 
     def __str__(self) -> str:
-        return f"{self.number} item{' is' if self.number == 1 else 's are'} in flight"
+        return f"{are(self.number, 'item')} in flight"
 
 
 NOTHING = Unacknowledged(0, ())

@@ -93,6 +93,11 @@ class Side(NamedTuple):
     partners: tuple[Peer, ...]
 
     @property
+    def partner(self) -> str:
+        """The role of the other side."""
+        return {"put": "consumer", "get": "producer"}[self.operation]
+
+    @property
     def no_live_partner(self) -> bool:
         """Whether all known clients of the other side are known to have ended."""
         return bool(self.partners) and all(peer.alive is False for peer in self.partners)

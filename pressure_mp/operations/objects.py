@@ -9,12 +9,11 @@ from typing import Any, Protocol, TypeVar
 
 from .. import events
 from ..effects import MORE, AnyOperation, Ask, Keep, Operation
-from ..encoding.codec import Codec
 from ..encoding.large import is_manifest
 from ..encoding.unsigned_items import Private, Privates
 from ..engines.contract.items import Acknowledge, AcknowledgeReply, Hold, Take, Taken, TakeReply
 from ..engines.contract.replies import Done, Late, Outcome, Passed
-from ..events import Destination, Message
+from ..events import Message
 from ..exceptions import PressureError, TaskDoneError
 from ..identity.processes import incarnation
 from ..in_flight import Asking, Claim, InFlight, ItemInFlight
@@ -65,15 +64,7 @@ class ObjectOperations(DeliveryOperations):
     go back to the queue: the caller sees to that (``Session.taken``, or the ``claim``).
     """
 
-    #: From objects to items and back. Given once the handle has its keys.
-    codec: Codec[Any]
-
     # Telling
-
-    @cached_property
-    def destination(self) -> Destination:
-        """The queue, as listeners are told of it."""
-        return Destination(self.name, self.discipline, self.codec.anonymous, self.endpoint)
 
     def tell_received(
         self,

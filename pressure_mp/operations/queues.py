@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
 from ..effects import Operation
+from ..encoding.codec import Codec
 from ..engines.contract.address import Endpoint
 from ..engines.contract.queues import (
     Dismiss,
@@ -19,6 +21,7 @@ from ..engines.contract.queues import (
     GetUsersReply,
 )
 from ..engines.contract.replies import Missing, Outcome
+from ..events import Destination
 from ..exceptions import QueueDoesNotExistError, QueueMismatchError
 
 R = TypeVar("R")
@@ -33,10 +36,17 @@ class QueueOperations:
 
     #: The server that has the queue, for listeners. Given by the handle, if it knows.
     endpoint: Endpoint | None = None
+    #: From objects to bytes and back. Given once the handle has its keys.
+    codec: Codec[Any]
 
     def __init__(self, name: str, discipline: str) -> None:
         self.name = name
         self.discipline = discipline
+
+    @cached_property
+    def destination(self) -> Destination:
+        """The queue, as listeners are told of it."""
+        return Destination(self.name, self.discipline, self.codec.anonymous, self.endpoint)
 
     def look_for_rival(self) -> Operation[None]:
         """Check that no queue of another discipline has the same name, where that is possible.

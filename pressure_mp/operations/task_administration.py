@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..effects import Operation
 from ..engines.contract.items import MOST_ITEMS
-from ..engines.contract.replies import Outcome
 from ..engines.contract.task_administration import (
     ChangeTask,
     GetTaskCounts,
     GetTaskCountsReply,
     KickTasks,
     KickTasksReply,
+    ListedTasks,
     ListTasks,
     ListTasksReply,
+    TaskCounts,
     TruncateTasks,
     TruncateTasksReply,
 )
@@ -39,10 +40,7 @@ class TaskAdministration(TaskSettling):
 
     def stats(self) -> Operation[TaskStats]:
         """Return all counts, at one moment; without rates."""
-        reply: GetTaskCountsReply = yield GetTaskCounts()
-        if reply is Outcome.MISSING:
-            raise self._missing()
-        now, created, oldest, closed, total, tubes = reply
+        now, created, oldest, closed, total, tubes = yield from self._counts()
         return TaskStats(
             counts=count(total),
             transitions=total,
@@ -53,34 +51,34 @@ class TaskAdministration(TaskSettling):
             closed=closed,
         )
 
+    def _counts(self) -> Operation[TaskCounts]:
+        reply: GetTaskCountsReply = yield GetTaskCounts()
+        return self._found(reply)
+
+    def _page(self, state: str, tube: str, start: int, limit: int) -> Operation[ListedTasks]:
+        reply: ListTasksReply = yield ListTasks(state, tube, start, limit)
+        return self._found(reply)
+
     def why_blocked(self, owner: str) -> Operation[TaskDiagnosis]:
         """Return what a take would wait for, and which processes have the tasks. ``owner`` is the
         process that asks."""
         from .task_diagnosis import diagnose_tasks
 
-        counts: GetTaskCountsReply = yield GetTaskCounts()
-        takers: RenewTakerReply = yield RenewTaker(owner, False)
-        taken: ListTasksReply = yield ListTasks(TAKEN, "", 0, _PAGE)
-        waiting: ListTasksReply = yield ListTasks(WAITING, "", 0, 1)
+        counts = yield from self._counts()
+        reply: RenewTakerReply = yield RenewTaker(owner, False)
+        takers = self._found(reply)
+        taken = (yield from self._page(TAKEN, "", 0, _PAGE)).tasks
+        waiting = (yield from self._page(WAITING, "", 0, 1)).tasks
         most = (yield from self.recorded()).per_key
-        ready: ListTasksReply = yield ListTasks(READY, "", 0, _PAGE if most else 1)
-        again: GetTaskCountsReply = yield GetTaskCounts()
-        if (
-            counts is Outcome.MISSING
-            or takers is Outcome.MISSING
-            or taken is Outcome.MISSING
-            or waiting is Outcome.MISSING
-            or ready is Outcome.MISSING
-            or again is Outcome.MISSING
-        ):
-            raise self._missing()
-        due = [task.record.due for task in waiting.tasks]
-        found = diagnose_tasks(self.name, counts, takers, taken.tasks, due, ready.tasks, most)
+        ready = (yield from self._page(READY, "", 0, _PAGE if most else 1)).tasks
+        again = yield from self._counts()
+        due = [task.record.due for task in waiting]
+        found = diagnose_tasks(self.name, counts, takers, taken, due, ready, most)
         # As many tasks are listed as are counted, unless a task changed its state between the
         # calls.
         listed = ((TAKEN, taken), (WAITING, waiting), (READY, ready))
         lost = any(number < 0 for number in found.counts.values()) or any(
-            bool(some.tasks) != bool(found.counts[state]) for state, some in listed
+            bool(some) != bool(found.counts[state]) for state, some in listed
         )
         return found._replace(incomplete=lost and again.transitions == counts.transitions)
 
@@ -93,10 +91,9 @@ class TaskAdministration(TaskSettling):
         while kicked < limit:
             number = min(limit - kicked, MOST_ITEMS)
             reply: KickTasksReply = yield KickTasks(number, delay, ttl)
-            if reply is Outcome.MISSING:
-                raise self._missing()
-            kicked += reply.kicked
-            if reply.examined < number:
+            examined, found = self._found(reply)
+            kicked += found
+            if examined < number:
                 break
         return kicked
 
@@ -134,10 +131,7 @@ class TaskAdministration(TaskSettling):
         for state in states:
             start, examined = 0, 1
             while examined and len(found) < limit:
-                reply: ListTasksReply = yield ListTasks(state, tube, start, min(limit, _PAGE))
-                if reply is Outcome.MISSING:
-                    raise self._missing()
-                examined, tasks = reply
+                examined, tasks = yield from self._page(state, tube, start, min(limit, _PAGE))
                 found += tasks
                 start += examined
         return [self._decode(task) for task in found[:limit]]
@@ -160,9 +154,8 @@ class TaskAdministration(TaskSettling):
         removed = 0
         while removed < there:
             reply: TruncateTasksReply = yield TruncateTasks(MOST_ITEMS)
-            if reply is Outcome.MISSING:
-                raise self._missing()
-            removed += reply
-            if not reply:
+            found = self._found(reply)
+            removed += found
+            if not found:
                 break
         return removed

@@ -12,6 +12,7 @@ from ..engines.contract.task_records import StoredTask
 from ..engines.contract.tasks import Takers
 from ..identity.processes import is_lost, state
 from .diagnosis_sides import Peer, peer_of
+from .phrases import are, some
 from .task_stats import Counts, count
 
 
@@ -38,7 +39,7 @@ class FullKey(NamedTuple):
 
     def __str__(self) -> str:
         where = f" in tube {self.tube!r}" if self.tube else ""
-        return f"of key {self.key!r}{where} {_are(self.taken, 'taken')}, and {self.ready} wait"
+        return f"of key {self.key!r}{where} {are(self.taken, 'task')} taken, and {self.ready} wait"
 
 
 class TaskDiagnosis(NamedTuple):
@@ -67,7 +68,7 @@ class TaskDiagnosis(NamedTuple):
         lines = [self.sentence, f"queue {self.queue!r}: {counted}"]
         for taker in self.takers:
             lease = "no lease" if taker.left is None else f"its lease ends in {taker.left:.1f} s"
-            lines.append(f"{taker.peer} has {_tasks(taker.tasks)}; {lease}")
+            lines.append(f"{taker.peer} has {some(taker.tasks, 'task')}; {lease}")
         lines += [f"{key}: per_key={self.per_key}" for key in self.full_keys]
         return "\n".join(lines)
 
@@ -82,32 +83,32 @@ class TaskDiagnosis(NamedTuple):
         ready, taken = self.counts[states.READY], self.counts[states.TAKEN]
         waiting, buried = self.counts[states.WAITING], self.counts[states.BURIED]
         if ready and not any(taker.tasks for taker in self.takers):
-            return f"{_are(ready, 'ready')}, and no worker has any: start a worker."
+            return f"{are(ready, 'task')} ready, and no worker has any: start a worker."
         if ready and self.all_wait:
             others = len(self.full_keys) - 1
             more = f", and the same holds for {others} more" if others else ""
             return (
-                f"No task can be taken: {_are(ready, 'ready')}, but {self.full_keys[0]} until one "
-                f"of these is done (per_key={self.per_key}){more}; {self._takers_named()}."
+                f"No task can be taken: {are(ready, 'task')} ready, but {self.full_keys[0]} until "
+                f"one of these is done (per_key={self.per_key}){more}; {self._takers_named()}."
             )
         if ready:
-            return f"{_are(ready, 'ready')}, and {self._takers_named()}."
+            return f"{are(ready, 'task')} ready, and {self._takers_named()}."
         if taken and not self._working:
             return (
-                f"No task is ready: {_are(taken, 'taken')} by processes that {self._ended}, and "
-                "ready again as soon as a worker waits: start a worker."
+                f"No task is ready: {are(taken, 'task')} taken by processes that {self._ended}, "
+                "and ready again as soon as a worker waits: start a worker."
             )
         if taken:
-            return f"No task is ready: {_are(taken, 'taken')}, and {self._takers_named()}."
+            return f"No task is ready: {are(taken, 'task')} taken, and {self._takers_named()}."
         if self.next_due is not None:
             return (
-                f"No task is ready: {_are(waiting, 'waiting')}, the next for "
+                f"No task is ready: {are(waiting, 'task')} waiting, the next for "
                 f"{self.next_due:.1f} s more."
             )
         if buried:
             return (
-                f"No task is ready: {_are(buried, 'buried')}, after errors; see `pressure-mp tasks "
-                f"{self.queue} --state B`, correct what failed, then `pressure-mp requeue "
+                f"No task is ready: {are(buried, 'task')} buried, after errors; see `pressure-mp "
+                f"tasks {self.queue} --state B`, correct what failed, then `pressure-mp requeue "
                 f"{self.queue} --all`."
             )
         if self.closed:
@@ -176,11 +177,3 @@ def _full_keys(
     full = [group for group, number in has.items() if number >= per_key and wait[group]]
     found = [FullKey(key, tube, wait[key, tube], has[key, tube]) for key, tube in full]
     return tuple(sorted(found, key=lambda key: -key.ready))
-
-
-def _tasks(number: int) -> str:
-    return "1 task" if number == 1 else f"{number} tasks"
-
-
-def _are(number: int, state: str) -> str:
-    return f"1 task is {state}" if number == 1 else f"{number} tasks are {state}"

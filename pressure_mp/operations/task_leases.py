@@ -26,9 +26,7 @@ class TaskLeaseOperations(QueueOperations):
     def renew(self, owner: str, holds: bool) -> Operation[Takers]:
         """Renew the owner's lease as a taker of tasks, if it ``holds`` any."""
         reply: RenewTakerReply = yield RenewTaker(owner, holds)
-        if reply is Outcome.MISSING:
-            raise self._missing()
-        return reply
+        return self._found(reply)
 
     def requeue(
         self, owner: str, error: str, seen: int | None = None, call: int | None = None
@@ -43,8 +41,7 @@ class TaskLeaseOperations(QueueOperations):
             reply: RequeueTasksReply = yield RequeueTasks(owner, text, MOST_ITEMS, seen, call)
             if reply is Outcome.RENEWED:
                 return number
-            if reply is Outcome.MISSING:
-                raise self._missing()
-            number += reply
-            if reply < MOST_ITEMS:
+            found = self._found(reply)
+            number += found
+            if found < MOST_ITEMS:
                 return number

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from ..effects import Operation
 from ..encoding.as_queued import AsQueued
-from ..encoding.codec import Codec
 from ..encoding.results import ResultCodec
 from ..encoding.task_values import decode_id
 from ..encoding.user_exceptions import in_words
@@ -33,7 +32,6 @@ from ..engines.contract.tasks import (
     OtherState,
     Refusal,
 )
-from ..events import Destination
 from ..exceptions import (
     IncompleteQueueError,
     NotOwner,
@@ -70,14 +68,8 @@ _NO_MATTER = TaskSettings(0, 0, 0, False, 0, "", 0)
 class TaskQueueOperations(QueueOperations):
     """Has more than every kind of queue has. Times are milliseconds, ids are bytes."""
 
-    #: From data to bytes and back; and the queue's options. Given once the queue is open.
-    codec: Codec[Any]
+    #: The queue's options. Given once the queue is open.
     settings: TaskSettings
-
-    @cached_property
-    def destination(self) -> Destination:
-        """The queue, as listeners are told of it."""
-        return Destination(self.name, self.discipline, self.codec.anonymous, self.endpoint)
 
     @cached_property
     def _results(self) -> ResultCodec[Any]:
@@ -129,26 +121,20 @@ class TaskQueueOperations(QueueOperations):
     def length(self, tube: str) -> Operation[int]:
         """Return how many tasks are ready, of one tube or, if that is "", of all."""
         reply: CountReadyReply = yield CountReady(tube)
-        if reply is Outcome.MISSING:
-            raise self._missing()
-        return reply
+        return self._found(reply)
 
     def close(self) -> Operation[None]:
         """Shut the queue down for all processes, for good."""
         reply: CloseTasksReply = yield CloseTasks()
-        if reply is Outcome.MISSING:
-            raise self._missing()
+        self._found(reply)
 
     def closed(self) -> Operation[bool]:
         reply: AreTasksClosedReply = yield AreTasksClosed()
-        if reply is Outcome.MISSING:
-            raise self._missing()
-        return reply
+        return self._found(reply)
 
     def delete(self) -> Operation[None]:
         reply: DeleteTasksReply = yield DeleteTasks()
-        if reply is Outcome.MISSING:
-            raise self._missing()
+        self._found(reply)
 
     def _decode(self, task: StoredTask) -> DecodedTask:
         """Decode a task. Raises DecodingError, AuthenticationError, IncompleteQueueError; a codec

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..effects import Operation
 from ..encoding.large import Large
-from ..engines.contract.replies import Outcome
 from ..engines.contract.task_results import NO_RESULT, Result
 from .large import store
 from .task_queue import TaskQueueOperations
@@ -18,8 +17,7 @@ class TaskResultStorage(TaskQueueOperations):
         if not isinstance(said, Large):
             return told(said)
         reply = yield from store(said, None)
-        if reply is Outcome.MISSING:
-            raise self._missing()
+        self._found(reply)
         return Result(said.manifest, said.token)
 
 

@@ -27,12 +27,7 @@ from ..engines.contract.task_results import (
     WatchTasksReply,
 )
 from ..engines.contract.tasks import AwaitTask, AwaitTaskReply, FinishedTask
-from ..exceptions import (
-    PressureError,
-    ResultNotKept,
-    ResultTimeout,
-    TaskFailed,
-)
+from ..exceptions import PressureError, ResultNotKept, ResultTimeout, TaskFailed
 from ..exhaustive import assert_never
 from ..states import BURIED, VOID, word
 from .batches import batches
@@ -135,13 +130,11 @@ class TaskResults(TaskQueueOperations):
     def open_inbox(self, inbox: OpenInbox) -> Operation[None]:
         """Open an inbox. It stays for its lease after each use."""
         reply: InboxReply = yield inbox
-        if reply is Outcome.MISSING:
-            raise self._missing()
+        self._found(reply)
 
     def close_inbox(self, inbox: str) -> Operation[None]:
         reply: InboxReply = yield CloseInbox(inbox)
-        if reply is Outcome.MISSING:
-            raise self._missing()
+        self._found(reply)
 
     def watch(self, inbox: OpenInbox, ids: Sequence[bytes]) -> Operation[bool]:
         """Have an inbox notified of these tasks too, in batches. It is opened again if it is gone;
@@ -153,8 +146,7 @@ class TaskResults(TaskQueueOperations):
                 was_gone = True
                 yield from self.open_inbox(inbox)
                 reply = yield WatchTasks(inbox.inbox, batch)
-            if reply is Outcome.MISSING:
-                raise self._missing()
+            self._found(reply)
         return was_gone
 
     def take_notices(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import queue
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from multiprocessing import Process
 from typing import Any, NamedTuple
 
@@ -68,7 +68,6 @@ class Crash:
         self._url = url
         self._tell_line = tell
         self._told: list[str] = []
-        self._processes: list[Process] = []
         self._doing: dict[int, tuple[str, str]] = {}
         self._done: list[int] = []
         self._length = 0
@@ -80,21 +79,10 @@ class Crash:
         with (
             JoinableQueue[int].create(name, DEPTH, url=self._url) as self._orders,
             Queue[Event](url=self._url) as self._events,
+            ExitStack() as self._at_end,
         ):
-            try:
-                with self._ended_at_last():
-                    self._play(name)
-            finally:
-                self._orders.delete()
-
-    @contextmanager
-    def _ended_at_last(self) -> Iterator[None]:
-        try:
-            yield
-        finally:
-            for process in self._processes:
-                process.kill()
-                process.join()
+            self._at_end.callback(self._orders.delete)
+            self._play(name)
 
     def _play(self, name: str) -> None:
         self._start(NORTH, "puts orders", produce, name, self._url)
@@ -120,7 +108,8 @@ class Crash:
         process = Process(target=attended, args=(work, *args), daemon=True)
         with without_interrupts():
             process.start()
-        self._processes.append(process)
+        self._at_end.callback(process.join)
+        self._at_end.callback(process.kill)
         assert process.pid is not None
         self._doing[process.pid] = machine, doing
         self._tell_line(f"{machine}: process {process.pid} {doing}")

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from ...administration import phrases
 from ...administration.broker import Broker
+from ...operations import phrases
 from ..markup import Child, Markup, element, link_to
 from ..monitor import Monitor
 from ..settings import Settings
 
 #: The text of an empty cell.
 NOTHING = "–"
+#: Whether a process lives, in words.
+ALIVE = {True: "alive", False: "has ended", None: "not known"}
 #: The pages about all queues: their address, their title, and their key after `g`.
 _PAGES = (
     ("./", "Queues", "q"),
@@ -201,12 +203,10 @@ def action(
     )
 
 
-def queue_link(queue: tuple[str, str], text: str | None = None) -> Markup:
+def queue_link(queue: tuple[str, str]) -> Markup:
     name, kind = queue
-    shown = name if text is None else text
-    return element(
-        "a", shown or "(no name)", href=link_to("queue", name=name, kind=kind), class_="queue"
-    )
+    where = link_to("queue", name=name, kind=kind)
+    return element("a", name or "(no name)", href=where, class_="queue")
 
 
 def with_commands(text: str) -> list[Child]:

@@ -141,7 +141,7 @@ def _row(one: QueueRates, view: View, now: float) -> Markup:
             number(queue.in_flight),
             number(queue.rejected),
             duration(queue.age),
-            state(one, view),
+            one.state(view.slow) or "open",
         ],
         "slow" if queue.name in view.slow else None,
     )
@@ -151,12 +151,3 @@ def depth(queue: QueueSummary, bound: str = "") -> Markup:
     """Show how many items there are, and which part of the bound that is."""
     used = bar(queue.length, queue.maxsize) if queue.maxsize else None
     return element("span", number(queue.length), bound, used, class_="depth")
-
-
-def state(one: QueueRates, view: View) -> str:
-    """Describe the state of a queue in a word or two."""
-    if one.queue.name in view.slow:
-        return "its consumers are slow"
-    if one.is_full:
-        return "full"
-    return "shut down" if one.queue.closed else "open"

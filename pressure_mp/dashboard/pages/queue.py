@@ -16,12 +16,11 @@ from ..contents import mark_of, show
 from ..history import Point
 from ..markup import Child, Markup, element, link_to
 from . import layout
-from .layout import NOTHING, Context, action, duration, number, rate
+from .layout import ALIVE, NOTHING, Context, action, duration, number, rate
 
 #: The most items that are shown: of the next items, and of the items that were set aside.
 _MOST_ITEMS = 10
 MOST_REJECTED = 50
-_ALIVE = {True: "alive", False: "has ended", None: "not known"}
 _DONE = {
     "empty": "{} dropped.",
     "requeue": "{} put back.",
@@ -173,7 +172,7 @@ def _clients(found: Diagnosis | TaskDiagnosis) -> Child:
         cells: list[Child] = [
             client["role"],
             peer,
-            _ALIVE[client["alive"]],
+            ALIVE[client["alive"]],
             duration(client.get("waited")),
             number(client["tasks"]) if "tasks" in client else NOTHING,
         ]

@@ -9,14 +9,13 @@ from ..markup import Child, Markup, element
 from ..monitor import View
 from ..survey import MOST_QUEUES, Survey, Use, Worker, in_order
 from . import layout
-from .layout import NOTHING, Context, duration, number, queue_link, rate
+from .layout import ALIVE, NOTHING, Context, duration, number, queue_link, rate
 from .listing import bottleneck, depth, summary
 
 _WORKER_HEADS = ["Process", "Alive", "Puts into", "Gets from", "Works on"]
 _STAGE_HEADS = ["Queue", "Depth", "In/s", "Out/s", "Goes on to", "Consumers", "Why"]
 #: The most queues that are named in a cell.
 _MOST_SHOWN = 6
-_ALIVE = {True: "alive", False: "has ended", None: "not known"}
 
 
 def make_workers(context: Context) -> str:
@@ -27,7 +26,7 @@ def make_workers(context: Context) -> str:
             _WORKER_HEADS,
             [
                 worker.id if worker.host is None else f"pid {worker.pid} on {worker.host}",
-                _ALIVE[worker.alive],
+                ALIVE[worker.alive],
                 *(_uses(worker, role) for role in ("producer", "consumer", "worker")),
             ],
             "gone" if worker.alive is False else None,
