@@ -7,7 +7,17 @@ from sessions import Looped, ask, bind
 from waiting import HOURS
 
 from pressure_mp.engines.blocking_coroutines import finish
-from pressure_mp.engines.contract.items import Acknowledge, Added, Hold, Put, Take, Taken
+from pressure_mp.engines.contract.items import (
+    Acknowledge,
+    Added,
+    EndPrefetch,
+    Hold,
+    Prefetch,
+    Put,
+    Requeue,
+    Take,
+    Taken,
+)
 from pressure_mp.engines.contract.queues import CountDone, GetLength, GetStats, How, Open
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import ONE_TRY
@@ -71,6 +81,91 @@ def test_a_put_and_a_take_are_done_once(session, binding, monkeypatch, times):
     assert not breaking.left
     stats = ask(binding, GetStats())
     assert (stats.length, stats.produced_messages, stats.consumed_messages) == (0, 2, 2)
+
+
+READER = f"{OWNER}#1"
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_is_taken_in_flight_is_taken_once_and_the_repeated_take_tells_the_same(
+    session, binding, monkeypatch, times
+):
+    ask(binding, Put([b"0", b"1", b"2", b"3"]))
+    breaking = Breaking(monkeypatch, times)
+    assert session.call(Take(2, Hold(OWNER, 1))) == Taken([b"0", b"1"], [1, 2])
+    assert ask(binding, Requeue(OWNER)) is Outcome.DONE
+    ask(binding, Take(1, Hold(OWNER, 2)))
+    breaking.left = times
+    assert session.call(Take(3, Hold(OWNER, 3))) == Taken([b"1", b"2", b"3"], [2, 3, 4])
+    assert not breaking.left
+    stats = ask(binding, GetStats())
+    assert (stats.length, stats.in_flight) == (0, 4)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_what_is_prefetched_is_taken_once_and_the_repeated_call_tells_the_same(
+    session, binding, monkeypatch, times
+):
+    ask(binding, Put([b"%d" % number for number in range(6)]))
+    breaking = Breaking(monkeypatch, times)
+    assert session.call(Prefetch(READER, 1, 0, 0, 2)) == Taken([b"0", b"1"])
+    breaking.left = times
+    assert session.call(Prefetch(READER, 2, 1, 1, 2)) == Taken([b"2", b"3"])
+    breaking.left = times
+    assert session.call(Prefetch(READER, 2, 2, 0, 0)) == Taken([])  # tells, and takes none
+    assert not breaking.left
+    stats = ask(binding, GetStats())
+    assert (stats.length, stats.in_flight) == (2, 2)
+
+
+class Between:
+    """Makes a request between the first try of a call and the second one."""
+
+    def __init__(self, patch, binding, request):
+        self.reply = None
+        Breaking(patch, 1)
+
+        async def make(this, seconds):
+            self.reply = ask(binding, request)
+
+        patch.setattr(Pool, "sleep", make)
+
+
+def test_a_repeated_take_takes_again_if_its_items_went_back_meanwhile(binding, monkeypatch):
+    ask(binding, Put([b"0", b"1", b"2"]))
+    between = Between(monkeypatch, binding, Requeue(OWNER))
+    assert ask(binding, Take(2, Hold(OWNER, 1))) == Taken([b"0", b"1"], [1, 2])
+    assert between.reply is Outcome.DONE
+    stats = ask(binding, GetStats())
+    assert (stats.length, stats.in_flight) == (1, 2)
+
+
+@pytest.mark.parametrize("request_", [Requeue(OWNER), EndPrefetch(READER, 2, 1)])
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_repeated_prefetch_is_late_if_its_items_went_back_meanwhile(
+    binding, monkeypatch, request_, kept
+):
+    ask(binding, Put([b"0", b"1", b"2", b"3"]))
+    assert ask(binding, Prefetch(READER, 1, 0, 0, 1)) == Taken([b"0"])
+    with monkeypatch.context() as patch:
+        between = Between(patch, binding, request_)
+        assert ask(binding, Prefetch(READER, 2, 1 - kept, kept, 2)) is Outcome.LATE
+    assert between.reply is not None
+    assert ask(binding, GetStats()).in_flight == 0
+
+
+def test_the_reply_to_a_take_is_not_kept_beside_the_items_in_flight(postgres, binding):
+    ask(binding, Put([b"x" * 1000] * 20))
+    assert len(ask(binding, Take(10, Hold(OWNER, 1))).items) == 10
+    assert len(ask(binding, Prefetch(READER, 1, 0, 0, 10)).items) == 10
+    kept = "octet_length(v.items::text), octet_length(v.info::text), octet_length(v.undo::text)"
+    kept = (
+        f"SELECT {kept} FROM pressure_mp.calls v, pressure_mp.queues q "
+        f"WHERE v.status = 'taken' AND v.queue = q.id AND q.name = '{binding.name}'"
+    )
+    found = postgres.execute(kept)
+    assert len(found) == 2
+    assert all((size or 0) < 1000 for sizes in found for size in sizes)
 
 
 @pytest.fixture

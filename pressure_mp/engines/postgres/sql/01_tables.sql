@@ -124,6 +124,7 @@ CREATE TABLE pressure_mp.readers (
     until bigint NOT NULL,
     PRIMARY KEY (queue, reader)
 );
+ALTER TABLE pressure_mp.readers ALTER COLUMN entries SET STORAGE EXTERNAL;
 
 -- Leases of processes: 'c' with deliveries, 'p' as a producer, 't' with tasks.
 CREATE TABLE pressure_mp.leases (
@@ -213,6 +214,8 @@ CREATE TABLE pressure_mp.calls (
     made timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (lane, number)
 );
+ALTER TABLE pressure_mp.calls ALTER COLUMN items SET STORAGE EXTERNAL;
+ALTER TABLE pressure_mp.calls ALTER COLUMN undo SET STORAGE EXTERNAL;
 
 CREATE TABLE pressure_mp.hosts (
     prefix text NOT NULL,

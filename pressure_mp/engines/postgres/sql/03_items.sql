@@ -1,24 +1,36 @@
 -- Functions that put and take items.
 
--- Note that an item was added, perhaps before the head.
-CREATE OR REPLACE FUNCTION pressure_mp.lower_head(q pressure_mp.queues, a_rank bytea,
-    a_position bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+-- Insert items: behind the others, or before them in a queue that is last in, first out, or by the
+-- rank of each. Returns the bytes of these items with their contents. "large": one of them may be.
+CREATE OR REPLACE FUNCTION pressure_mp.insert_items(q pressure_mp.queues, new bytea[], ranks bytea[],
+    keys bytea[], large boolean) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    bytes bigint;
 BEGIN
-    IF (a_rank, a_position) <= (q.head_rank, q.head_position) THEN
-        UPDATE pressure_mp.queues v
-            SET version = v.version + 1, head_rank = a_rank, head_position = a_position - 1
-            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
-    END IF;
+    WITH inserted AS (
+        INSERT INTO pressure_mp.items
+        SELECT q.id, coalesce(u.rank, ''),
+            CASE q.discipline WHEN 'lifo' THEN -q.position - u.o ELSE q.position + u.o END, 0, 0,
+            CASE WHEN large THEN (pressure_mp.weigh(q.id, u.item)).size
+                ELSE octet_length(u.item) END,
+            CASE WHEN large THEN (pressure_mp.weigh(q.id, u.item)).token ELSE '' END,
+            CASE q.discipline WHEN 'fair' THEN pressure_mp.tenant_of(u.key) END, u.item
+        FROM unnest(new, ranks, keys[:cardinality(new)]) WITH ORDINALITY u (item, rank, key, o)
+        RETURNING size
+    )
+    SELECT sum(size) INTO bytes FROM inserted;
+    RETURN bytes;
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.put(q pressure_mp.queues, c pressure_mp.caller, args jsonb,
     a_items bytea[], a_keys bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    room bigint := cardinality(a_items);
-    added bigint := 0;
-    bytes bigint := 0;
+    added bigint := cardinality(a_items);
+    bytes bigint;
     large boolean;
-    one record;
+    other bytea;
+    ranks bytea[];
+    woken bigint;
 BEGIN
     IF q.closed THEN
         RETURN pressure_mp.said('closed');
@@ -32,74 +44,63 @@ BEGIN
         END IF;
     END IF;
     IF q.bound > 0 AND NOT args ? 'overfill' THEN
-        room := least(room, greatest(q.bound - q.length, 0));
+        added := least(added, greatest(q.bound - q.length, 0));
     END IF;
-    IF room = 0 OR (args ? 'waits' AND NOT pressure_mp.is_next(c, 'p')) THEN
+    IF added = 0 OR (args ? 'waits' AND NOT pressure_mp.is_next(c, 'p')) THEN
         RETURN pressure_mp.said('no_space', to_jsonb(q.length));
     END IF;
-    IF q.discipline IN ('fifo', 'lifo') THEN
-        added := room;
-        IF q.discipline = 'lifo' AND -q.position - room <= q.head_position THEN
-            q.head_position := -q.position - room - 1;
+    IF q.discipline = 'lifo' THEN
+        IF -q.position - added <= q.head_position THEN
+            q.head_position := -q.position - added - 1;
         END IF;
-        IF room = 1 THEN
-            large := substr(a_items[1], 1, 4) = decode('fa6d7031', 'hex');
-        ELSE
-            large := EXISTS (SELECT FROM unnest(a_items[1:room]) item
-                WHERE substr(item, 1, 4) = decode('fa6d7031', 'hex'));
-        END IF;
-        IF room = 1 AND NOT large THEN
-            bytes := octet_length(a_items[1]);
-            INSERT INTO pressure_mp.items VALUES (q.id, '',
-                CASE q.discipline WHEN 'fifo' THEN q.position + 1 ELSE -q.position - 1 END,
-                0, 0, bytes, '', NULL, a_items[1]);
-        ELSE
-            WITH new AS (
-                INSERT INTO pressure_mp.items
-                SELECT q.id, '',
-                    CASE q.discipline WHEN 'fifo' THEN q.position + o ELSE -q.position - o END,
-                    0, 0,
-                    CASE WHEN large THEN (pressure_mp.weigh(q.id, item)).size
-                        ELSE octet_length(item) END,
-                    CASE WHEN large THEN (pressure_mp.weigh(q.id, item)).token ELSE '' END,
-                    NULL, item
-                FROM unnest(a_items[1:room]) WITH ORDINALITY u (item, o)
-                RETURNING size
-            )
-            SELECT sum(size) INTO bytes FROM new;
-        END IF;
-    ELSE
-        IF q.discipline = 'priority' AND q.length = 0 THEN
+    ELSIF q.discipline = 'priority' THEN
+        IF q.length = 0 THEN
             q.ranks := '{}';
             q.positions := '{}';
         END IF;
-        FOR at IN 1 .. room LOOP
-            SELECT * INTO one
-                FROM pressure_mp.add_in_order(q, a_items[at], a_keys[at], q.position + at);
-            IF one.other IS NOT NULL THEN
-                IF added = 0 THEN
-                    RETURN pressure_mp.told('not_comparable', NULL, ARRAY[one.other], NULL);
-                END IF;
-                EXIT;
+        IF added > 1 THEN
+            added := pressure_mp.count_comparable(q, a_keys[:added]);
+        END IF;
+        ranks := a_keys[:added];
+        IF added > 1 THEN
+            q := pressure_mp.note_places(q, ranks,
+                ARRAY(SELECT generate_series(q.position + 1, q.position + added)));
+        ELSE
+            other := pressure_mp.find_not_comparable(q, ranks[1]);
+            IF other IS NOT NULL THEN
+                RETURN pressure_mp.told('not_comparable', NULL, ARRAY[other], NULL);
             END IF;
-            added := added + 1;
-            bytes := bytes + one.size;
-            IF one.was_idle THEN
-                q.idle_keys := q.idle_keys - 1;
-            END IF;
-            CONTINUE WHEN q.discipline <> 'priority';
-            q := pressure_mp.note_rank(q, a_keys[at], q.position + at);
-            IF (a_keys[at], q.position + at) <= (q.head_rank, q.head_position) THEN
-                q.head_rank := a_keys[at];
-                q.head_position := q.position + at - 1;
-            END IF;
-        END LOOP;
+            q := pressure_mp.note_places(q, ranks, ARRAY[q.position + 1]);
+        END IF;
+    ELSIF q.discipline = 'fair' THEN
+        IF added > 1 THEN
+            SELECT * INTO ranks, woken FROM pressure_mp.enter_rounds(q, a_keys[:added]);
+        ELSE
+            SELECT ARRAY[e.rank], e.woken INTO ranks, woken
+                FROM pressure_mp.enter_round(q, a_keys[1]) e;
+        END IF;
+        q.idle_keys := q.idle_keys - woken;
     END IF;
-    IF args ? 'has_content' OR large IS DISTINCT FROM false THEN
+    a_items := a_items[:added];
+    IF added = 1 THEN
+        large := substr(a_items[1], 1, 4) = decode('fa6d7031', 'hex');
+    ELSE
+        large := EXISTS (SELECT FROM unnest(a_items) item
+            WHERE substr(item, 1, 4) = decode('fa6d7031', 'hex'));
+    END IF;
+    IF added = 1 AND NOT large THEN
+        bytes := octet_length(a_items[1]);
+        INSERT INTO pressure_mp.items VALUES (q.id, coalesce(ranks[1], ''),
+            CASE q.discipline WHEN 'lifo' THEN -q.position - 1 ELSE q.position + 1 END,
+            0, 0, bytes, '',
+            CASE q.discipline WHEN 'fair' THEN pressure_mp.tenant_of(a_keys[1]) END, a_items[1]);
+    ELSE
+        bytes := pressure_mp.insert_items(q, a_items, ranks, a_keys, large);
+    END IF;
+    IF large THEN
         UPDATE pressure_mp.contents k SET until = NULL
             WHERE k.queue = q.id AND k.token IN (SELECT pressure_mp.token_of(item)
-                FROM unnest(a_items[1:added]) item
-                WHERE substr(item, 1, 4) = decode('fa6d7031', 'hex'));
+                FROM unnest(a_items) item WHERE substr(item, 1, 4) = decode('fa6d7031', 'hex'));
     END IF;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1,
@@ -147,14 +148,18 @@ RETURNS bigint LANGUAGE sql VOLATILE AS $$
 $$;
 
 -- Remove the next item, and the items that one call may take together with it. An item whose
--- content is in chunks is taken alone.
+-- content is in chunks is taken alone. If they "depart", there are numbers for those that have none.
+-- The reply has the items, and in "undo" their entries.
 CREATE OR REPLACE FUNCTION pressure_mp.remove_some(q pressure_mp.queues, c pressure_mp.caller,
-    a_limit bigint) RETURNS pressure_mp.items[] LANGUAGE plpgsql VOLATILE AS $$
+    a_limit bigint, departs boolean) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     removed pressure_mp.items[];
+    contents bytea[];
+    places tid[];
     one pressure_mp.items;
     bytes bigint;
     n bigint := 1;
+    without_number bigint;
     turn bigint := q.round;
 BEGIN
     IF q.ranks IS NOT NULL THEN
@@ -167,28 +172,30 @@ BEGIN
         DELETE FROM pressure_mp.items i WHERE i.ctid = (SELECT v.ctid FROM pressure_mp.items v
             WHERE v.queue = q.id AND (v.rank, v.position) > (q.head_rank, q.head_position)
             ORDER BY v.rank, v.position LIMIT 1) RETURNING i.* INTO one;
+        without_number := (one.number = 0)::integer;
         removed := ARRAY[one];
+        contents := ARRAY[one.item];
         bytes := one.size;
     ELSE
-        WITH next AS (
-            SELECT v.there, row_number() OVER w AS o, sum(v.bytes) OVER w AS bytes,
-                count(nullif(v.token, '')) OVER w AS contents
-            FROM pressure_mp.next_items(q, least(a_limit, 1000)) v
-            WINDOW w AS (ORDER BY v.rank, v.position)
-        ), gone AS (
-            DELETE FROM pressure_mp.items i USING next n
-                WHERE i.ctid = n.there AND (n.o = 1 OR (n.bytes <= 1000000 AND n.contents = 0))
-                RETURNING i
+        places := ARRAY(SELECT f.there FROM (
+            SELECT v.there, v.o = 1 OR (sum(v.bytes) OVER w <= 1000000
+                    AND bool_and(v.token = '') OVER w) AS fits
+                FROM pressure_mp.next_items(q, least(a_limit, 1000))
+                    WITH ORDINALITY v (there, token, bytes, o)
+                WINDOW w AS (ORDER BY v.o ROWS UNBOUNDED PRECEDING)) f
+            WHERE f.fits);
+        WITH gone AS (
+            DELETE FROM pressure_mp.items i WHERE i.ctid = ANY (places) RETURNING i
         )
-        SELECT array_agg(g.i ORDER BY (g.i).rank, (g.i).position), sum((g.i).size), count(*)
-            INTO removed, bytes, n FROM gone g;
+        SELECT array_agg(g.i), array_agg((g.i).item), sum((g.i).size), count(*),
+                count(*) FILTER (WHERE (g.i).number = 0)
+            INTO removed, contents, bytes, n, without_number
+            FROM (SELECT v.i FROM gone v ORDER BY (v.i).rank, (v.i).position) g;
         one := removed[n];
     END IF;
     IF q.discipline = 'fair' THEN
         turn := ('x' || encode(one.rank, 'hex'))::bit(64)::bigint;
-        q.idle_keys := q.idle_keys + (
-            SELECT count(*) FILTER (WHERE pressure_mp.count_tenant(q.id, u.tenant, -u.gone))
-            FROM (SELECT r.tenant, count(*) AS gone FROM unnest(removed) r GROUP BY r.tenant) u);
+        q.idle_keys := q.idle_keys + pressure_mp.leave_rounds(q.id, removed);
         IF q.idle_keys > 1000 THEN
             DELETE FROM pressure_mp.tenants t WHERE t.queue = q.id AND t.queued = 0;
             q.idle_keys := 0;
@@ -203,38 +210,35 @@ BEGIN
     END IF;
     UPDATE pressure_mp.queues v
         SET version = v.version + 1, length = q.length - n, consumer = c.client, round = turn,
+            number = q.number + CASE WHEN departs THEN without_number ELSE 0 END,
             head_rank = one.rank, head_position = one.position,
             ranks = q.ranks, positions = q.positions, idle_keys = q.idle_keys,
             consumed_messages = q.consumed_messages + n,
             consumed_bytes = q.consumed_bytes + bytes
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
-    RETURN removed;
+    RETURN pressure_mp.told('taken', NULL, contents, removed);
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.items_of(entries pressure_mp.items[]) RETURNS bytea[]
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    RETURN (SELECT array_agg(e.item ORDER BY e.o) FROM unnest(entries) WITH ORDINALITY
-        e (queue, rank, position, number, deliveries, size, token, tenant, item, o));
+    RETURN (SELECT array_agg(e.item) FROM unnest(entries) e);
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.take(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     status text := pressure_mp.refusal(q, c, args, NULL, (args->>'limit')::bigint);
-    taken pressure_mp.items[];
+    r pressure_mp.reply;
 BEGIN
     IF status IS NOT NULL THEN
         RETURN pressure_mp.said(status);
     END IF;
-    taken := pressure_mp.remove_some(q, c, (args->>'limit')::bigint);
-    IF (taken[1]).token <> '' THEN
-        PERFORM pressure_mp.keep(q.id, (taken[1]).token, c.lease * 12);
+    r := pressure_mp.remove_some(q, c, (args->>'limit')::bigint, false);
+    IF (r.undo[1]).token <> '' THEN
+        PERFORM pressure_mp.keep(q.id, (r.undo[1]).token, c.lease * 12);
     END IF;
-    IF cardinality(taken) = 1 THEN
-        RETURN pressure_mp.told('taken', NULL, ARRAY[(taken[1]).item], taken);
-    END IF;
-    RETURN pressure_mp.told('taken', NULL, pressure_mp.items_of(taken), taken);
+    RETURN r;
 END $$;
 
 -- Return items to their places that were taken for good, and that no caller has. A call that was
@@ -244,8 +248,6 @@ CREATE OR REPLACE FUNCTION pressure_mp.take_back(q pressure_mp.queues, a_lane te
     if_open boolean) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     made pressure_mp.calls;
-    entry pressure_mp.items;
-    t pressure_mp.tenants;
 BEGIN
     SELECT * INTO made FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number = a_number;
     IF NOT FOUND THEN
@@ -261,22 +263,9 @@ BEGIN
     END IF;
     UPDATE pressure_mp.calls v SET undo = NULL, status = 'taken_back'
         WHERE v.lane = a_lane AND v.number = a_number;
-    FOREACH entry IN ARRAY made.undo LOOP
-        IF entry.token <> '' THEN
-            UPDATE pressure_mp.contents k SET until = NULL
-                WHERE k.queue = q.id AND k.token = entry.token;
-        END IF;
-        IF entry.tenant IS NOT NULL AND NOT q.dropping THEN
-            t := pressure_mp.find_tenant(q.id, entry.tenant);
-            IF t.queue IS NULL THEN
-                INSERT INTO pressure_mp.tenants VALUES (q.id, entry.tenant, 0,
-                    ('x' || encode(entry.rank, 'hex'))::bit(64)::bigint, 1, 1);
-            ELSE
-                q.idle_keys := q.idle_keys - (t.queued = 0)::integer;
-                PERFORM pressure_mp.count_tenant(q.id, entry.tenant, 1);
-            END IF;
-        END IF;
-    END LOOP;
+    UPDATE pressure_mp.contents k SET until = NULL
+        WHERE k.queue = q.id AND k.token = ANY (ARRAY(SELECT u.token FROM unnest(made.undo) u
+            WHERE u.token <> ''));
     PERFORM pressure_mp.put_back(q, made.undo);
     RETURN pressure_mp.said('done');
 END $$;

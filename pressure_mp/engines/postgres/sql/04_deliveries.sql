@@ -6,56 +6,45 @@ CREATE OR REPLACE FUNCTION pressure_mp.put_back(q pressure_mp.queues, entries pr
 RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     n bigint := coalesce(cardinality(entries), 0);
-    entry pressure_mp.items;
+    a_ranks bytea[];
+    a_positions bigint[];
+    bytes bigint;
 BEGIN
     IF n = 0 THEN
         RETURN;
     END IF;
     IF q.dropping THEN
-        UPDATE pressure_mp.queues v
-            SET version = v.version + 1, done = v.done + n
-            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
+        PERFORM pressure_mp.count_many_done(q, n);
         RETURN;
     END IF;
     INSERT INTO pressure_mp.items SELECT * FROM unnest(entries);
-    FOREACH entry IN ARRAY entries LOOP
-        EXIT WHEN q.ranks IS NULL;
-        q := pressure_mp.note_rank(q, entry.rank, entry.position);
-    END LOOP;
+    SELECT array_agg(e.rank), array_agg(e.position), sum(e.size) INTO a_ranks, a_positions, bytes
+        FROM unnest(entries) e;
+    q := pressure_mp.note_places(q, a_ranks, a_positions);
+    IF q.discipline = 'fair' THEN
+        q.idle_keys := q.idle_keys - pressure_mp.enter_again(q.id, entries);
+    END IF;
     UPDATE pressure_mp.queues v
-        SET version = v.version + 1, ranks = q.ranks, positions = q.positions,
-            idle_keys = q.idle_keys,
+        SET version = v.version + 1, head_rank = q.head_rank, head_position = q.head_position,
+            ranks = q.ranks, positions = q.positions, idle_keys = q.idle_keys,
             length = v.length + n, consumed_messages = v.consumed_messages - n,
-            consumed_bytes = v.consumed_bytes - (SELECT sum(e.size) FROM unnest(entries) e)
+            consumed_bytes = v.consumed_bytes - bytes
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
-    PERFORM pressure_mp.lower_head(q, e.rank, e.position)
-        FROM (SELECT u.rank, u.position FROM unnest(entries) u
-            ORDER BY u.rank, u.position LIMIT 1) e;
 END $$;
 
--- Note removed items as in flight: they get numbers, and their owner a lease.
-CREATE OR REPLACE FUNCTION pressure_mp.depart(q pressure_mp.queues, c pressure_mp.caller,
-    entries pressure_mp.items[], a_owner text) RETURNS pressure_mp.items[]
-LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    entry pressure_mp.items;
-    departed pressure_mp.items[] := '{}';
-    last bigint := q.number;
+-- Return items that were removed as they are in flight: with numbers behind the last one, for those
+-- that have none, and as delivered so many times more.
+CREATE OR REPLACE FUNCTION pressure_mp.number_items(entries pressure_mp.items[], last bigint,
+    delivered integer) RETURNS pressure_mp.items[] LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
-    FOREACH entry IN ARRAY entries LOOP
-        IF entry.number = 0 THEN
-            last := last + 1;
-            entry.number := last;
-        END IF;
-        departed := departed || entry;
-    END LOOP;
-    UPDATE pressure_mp.queues v
-        SET version = v.version + 1, number = last
-        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
-    PERFORM pressure_mp.renew_lease(q.id, 'c', a_owner, c.lease);
-    RETURN departed;
-END
-$$;
+    RETURN ARRAY(SELECT ROW(e.queue, e.rank, e.position,
+            CASE e.number WHEN 0 THEN last + count(*) FILTER (WHERE e.number = 0) OVER w
+                ELSE e.number END,
+            e.deliveries + delivered, e.size, e.token, e.tenant, e.item)::pressure_mp.items
+        FROM unnest(entries) WITH ORDINALITY
+            e (queue, rank, position, number, deliveries, size, token, tenant, item, o)
+        WINDOW w AS (ORDER BY e.o ROWS UNBOUNDED PRECEDING) ORDER BY e.o);
+END $$;
 
 -- Renew a lease, unless it ends later, or hardly earlier.
 CREATE OR REPLACE FUNCTION pressure_mp.renew_lease(a_queue bigint, a_role text, a_owner text,
@@ -82,6 +71,7 @@ DECLARE
     counts boolean := false;
     status text;
     taken pressure_mp.items[];
+    got pressure_mp.reply;
 BEGIN
     IF a_reader IS NOT NULL THEN
         most := least(most, pressure_mp.fair_share(q, c, a_reader));
@@ -96,12 +86,12 @@ BEGIN
     IF status IS NOT NULL THEN
         RETURN pressure_mp.said(status);
     END IF;
-    taken := pressure_mp.depart(q, c, pressure_mp.remove_some(q, c, most), a_owner);
-    INSERT INTO pressure_mp.deliveries
-        SELECT q.id, e.number, a_owner, a_call, (args->>'most')::bigint, e.token, false,
-            ROW(e.queue, e.rank, e.position, e.number, e.deliveries + 1, e.size, e.token,
-                e.tenant, e.item)::pressure_mp.items
-        FROM unnest(taken) e;
+    got := pressure_mp.remove_some(q, c, most, true);
+    PERFORM pressure_mp.renew_lease(q.id, 'c', a_owner, c.lease);
+    taken := pressure_mp.number_items(got.undo, q.number, 1);
+    INSERT INTO pressure_mp.deliveries SELECT q.id, (u.e).number, a_owner, a_call,
+            (args->>'most')::bigint, (u.e).token, false, u.e
+        FROM (SELECT unnest(taken) AS e) u;
     IF (taken[1]).token <> '' THEN
         DELETE FROM pressure_mp.contents k WHERE k.queue = q.id AND k.token = (taken[1]).token;
     END IF;
@@ -110,7 +100,7 @@ BEGIN
             VALUES (q.id, a_reader, 0, '{}', 0, pressure_mp.clock() + c.lease);
     END IF;
     RETURN pressure_mp.told('taken', (SELECT jsonb_agg(e.number) FROM unnest(taken) e),
-        pressure_mp.items_of(taken), NULL);
+        got.items, NULL);
 END $$;
 
 -- Take items before they are needed, behind the kept items; or note how many items a reader handed
@@ -129,6 +119,7 @@ DECLARE
     r pressure_mp.readers := pressure_mp.find_reader(q.id, a_reader);
     status text;
     taken pressure_mp.items[];
+    got pressure_mp.reply;
     token text;
 BEGIN
     IF most = 0 THEN
@@ -159,12 +150,42 @@ BEGIN
         RETURN pressure_mp.said(status);
     END IF;
     most := least(most, pressure_mp.fair_share(q, c, a_reader));
-    taken := pressure_mp.depart(q, c, pressure_mp.remove_some(q, c, most), a_owner);
+    got := pressure_mp.remove_some(q, c, most, true);
+    PERFORM pressure_mp.renew_lease(q.id, 'c', a_owner, c.lease);
+    taken := pressure_mp.number_items(got.undo, q.number, 0);
     INSERT INTO pressure_mp.readers
         VALUES (q.id, a_reader, a_call, r.entries || taken, a_handed, moment + c.lease)
         ON CONFLICT (queue, reader) DO UPDATE SET call = excluded.call,
             entries = excluded.entries, handed = excluded.handed, until = excluded.until;
-    RETURN pressure_mp.told('taken', NULL, pressure_mp.items_of(taken), NULL);
+    RETURN pressure_mp.told('taken', NULL, got.items, NULL);
+END $$;
+
+-- Return the reply to a call that was made before and took n items, which are in flight; NULL if they
+-- no longer are, and the call is to be made anew.
+CREATE OR REPLACE FUNCTION pressure_mp.repeat_taken(q pressure_mp.queues, a_op text, args jsonb,
+    n integer) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    r pressure_mp.readers;
+    numbers jsonb;
+    contents bytea[];
+BEGIN
+    IF a_op = 'prefetch' THEN
+        r := pressure_mp.find_reader(q.id, args->>'reader');
+        IF r.call = (args->>'call')::bigint AND cardinality(r.entries) >= n THEN
+            RETURN pressure_mp.told('taken', NULL,
+                pressure_mp.items_of(r.entries[cardinality(r.entries) - n + 1:]), NULL);
+        END IF;
+        RETURN NULL;
+    END IF;
+    SELECT jsonb_agg(d.number ORDER BY (d.entry).rank, (d.entry).position),
+            array_agg((d.entry).item ORDER BY (d.entry).rank, (d.entry).position)
+        INTO numbers, contents
+        FROM pressure_mp.deliveries d WHERE d.queue = q.id AND d.owner = args->>'owner'
+            AND d.call = (args->>'call')::bigint;
+    IF numbers IS NULL THEN
+        RETURN NULL;
+    END IF;
+    RETURN pressure_mp.told('taken', numbers, contents, NULL);
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.find_reader(a_queue bigint, a_reader text)
@@ -249,12 +270,11 @@ BEGIN
     RETURN pressure_mp.said('done');
 END $$;
 
-CREATE OR REPLACE FUNCTION pressure_mp.reject(q pressure_mp.queues, a_item bytea) RETURNS void
+CREATE OR REPLACE FUNCTION pressure_mp.count_many_done(q pressure_mp.queues, n bigint) RETURNS void
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    INSERT INTO pressure_mp.rejected (queue, item) VALUES (q.id, a_item);
     UPDATE pressure_mp.queues v
-        SET version = v.version + 1, done = v.done + 1
+        SET version = v.version + 1, done = v.done + n
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
 END $$;
 
@@ -273,8 +293,54 @@ BEGIN
         DELETE FROM pressure_mp.contents k
             WHERE k.queue = q.id AND k.token = pressure_mp.token_of(a_item);
     END IF;
-    PERFORM pressure_mp.reject(q, a_item);
+    INSERT INTO pressure_mp.rejected (queue, item) VALUES (q.id, a_item);
+    PERFORM pressure_mp.count_many_done(q, 1);
     RETURN pressure_mp.said('done');
+END $$;
+
+-- End the deliveries of an owner, or some of them. Returns the items to requeue. Items that were
+-- delivered too often are set aside.
+CREATE OR REPLACE FUNCTION pressure_mp.end_deliveries(q pressure_mp.queues, args jsonb)
+RETURNS pressure_mp.items[] LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    back pressure_mp.items[];
+    tokens text[];
+    too_often bytea[];
+BEGIN
+    WITH gone AS (
+        DELETE FROM pressure_mp.deliveries v WHERE v.ctid = ANY (CASE WHEN args ? 'numbers'
+            THEN ARRAY(SELECT f.at FROM jsonb_array_elements_text(args->'numbers') n,
+                LATERAL (SELECT w.ctid AS at FROM pressure_mp.deliveries w WHERE w.queue = q.id
+                    AND w.number = n::bigint AND w.owner = args->>'owner'
+                    AND (NOT args ? 'call' OR w.call = (args->>'call')::bigint) OFFSET 0) f)
+            ELSE ARRAY(SELECT w.ctid FROM pressure_mp.deliveries w
+                WHERE w.queue = q.id AND w.owner = args->>'owner'
+                    AND (NOT args ? 'call' OR w.call = (args->>'call')::bigint)) END)
+            RETURNING *
+    )
+    SELECT array_agg(g.entry ORDER BY g.number) FILTER (WHERE NOT g.is_too_often),
+            array_agg((g.entry).item ORDER BY g.number) FILTER (WHERE g.is_too_often),
+            array_agg(g.token) FILTER (WHERE g.token <> '' AND NOT g.is_too_often)
+        INTO back, too_often, tokens
+        FROM (SELECT d.number, d.token,
+                CASE WHEN args ? 'numbers' THEN ROW(e.queue, e.rank, e.position, e.number,
+                    e.deliveries - 1, e.size, e.token, e.tenant, e.item)::pressure_mp.items
+                    ELSE d.entry END AS entry,
+                NOT args ? 'numbers' AND NOT q.dropping AND d.most > 0
+                    AND d.most <= e.deliveries AS is_too_often
+            FROM gone d, LATERAL (SELECT (d.entry).*) e WHERE NOT d.passed) g;
+    IF q.dropping THEN
+        PERFORM pressure_mp.end_content(q.id, u.token) FROM unnest(tokens) u (token);
+    ELSIF tokens IS NOT NULL THEN
+        INSERT INTO pressure_mp.contents SELECT q.id, u.token, NULL FROM unnest(tokens) u (token)
+            ON CONFLICT (queue, token) DO UPDATE SET until = NULL;
+    END IF;
+    IF too_often IS NOT NULL THEN
+        INSERT INTO pressure_mp.rejected (queue, item) SELECT q.id, u.item
+            FROM unnest(too_often) WITH ORDINALITY u (item, o) ORDER BY u.o;
+        PERFORM pressure_mp.count_many_done(q, cardinality(too_often));
+    END IF;
+    RETURN back;
 END $$;
 
 -- Requeue the items that an owner has in flight, or some of them.
@@ -284,9 +350,7 @@ RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_owner text := args->>'owner';
     whole boolean := NOT args ? 'call' AND NOT args ? 'numbers';
-    d pressure_mp.deliveries;
-    entry pressure_mp.items;
-    back pressure_mp.items[] := '{}';
+    back pressure_mp.items[];
     before pressure_mp.readers;
     r pressure_mp.readers;
 BEGIN
@@ -295,40 +359,9 @@ BEGIN
     THEN
         RETURN pressure_mp.said('renewed');
     END IF;
-    FOR d IN
-        WITH gone AS (
-            DELETE FROM pressure_mp.deliveries v WHERE v.queue = q.id AND v.owner = a_owner
-                AND (NOT args ? 'call' OR v.call = (args->>'call')::bigint)
-                AND (NOT args ? 'numbers' OR args->'numbers' @> to_jsonb(v.number))
-                RETURNING *
-        )
-        SELECT g.* FROM gone g ORDER BY g.number
-    LOOP
-        entry := d.entry;
-        IF args ? 'numbers' THEN
-            entry.deliveries := entry.deliveries - 1;
-            d.most := 0;
-        END IF;
-        CONTINUE WHEN d.passed;
-        IF q.dropping THEN
-            IF d.token <> '' THEN
-                PERFORM pressure_mp.end_content(q.id, d.token);
-            END IF;
-            UPDATE pressure_mp.queues v
-                SET version = v.version + 1, done = v.done + 1
-                WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
-        ELSIF d.most > 0 AND d.most <= entry.deliveries THEN
-            PERFORM pressure_mp.reject(q, entry.item);
-        ELSE
-            IF d.token <> '' THEN
-                INSERT INTO pressure_mp.contents VALUES (q.id, d.token, NULL)
-                    ON CONFLICT (queue, token) DO UPDATE SET until = NULL;
-            END IF;
-            back := back || entry;
-        END IF;
-    END LOOP;
+    back := pressure_mp.end_deliveries(q, args);
     -- An item that no get returned does not count as delivered.
-    IF NOT args ? 'numbers' AND cardinality(back) > 0 THEN
+    IF NOT args ? 'numbers' AND NOT q.dropping AND cardinality(back) > 0 THEN
         PERFORM pressure_mp.count_one(q.id, 'T-R', cardinality(back));
     END IF;
     IF whole THEN

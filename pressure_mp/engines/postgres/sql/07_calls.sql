@@ -131,6 +131,12 @@ BEGIN
     END IF;
     IF a_again AND a_lane IS NOT NULL THEN
         r := pressure_mp.find_call(a_lane, a_number);
+        IF r.status = 'taken' AND a_op IN ('take_with_hold', 'prefetch') THEN
+            r := pressure_mp.repeat_taken(q, a_op, args, (r.info)::integer);
+            IF r.status IS NULL THEN
+                DELETE FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number = a_number;
+            END IF;
+        END IF;
         IF r.status IS NOT NULL THEN
             status := r.status; info := r.info; items := r.items;
             woken := pressure_mp.woken_of(a_slot, a_listener);
@@ -167,7 +173,10 @@ BEGIN
     IF a_lane IS NOT NULL AND (a_again OR r.undo IS NOT NULL
         OR r.status NOT IN ('no_space', 'no_item', 'unfinished', 'missing'))
     THEN
-        PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, r);
+        PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, CASE
+            WHEN r.status = 'taken' AND a_op IN ('take_with_hold', 'prefetch')
+                THEN pressure_mp.said('taken', to_jsonb(coalesce(cardinality(r.items), 0)))
+            ELSE r END);
     ELSE
         is_early := false;  -- nothing is done that is to last
     END IF;

@@ -81,7 +81,7 @@ BEGIN
                 RETURN pressure_mp.said('no_space', to_jsonb(q.length));
             END IF;
         END IF;
-        IF q.discipline = 'priority' THEN
+        IF q.discipline = 'priority' AND NOT pressure_mp.are_comparable(q, a_keys[:room]) THEN
             FOR at IN 1 .. room LOOP
                 other := pressure_mp.find_not_comparable(q, a_keys[at]);
                 IF other IS NOT NULL THEN
