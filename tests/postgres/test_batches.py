@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import collections
 import random
 
 import pytest
 from sessions import ask, bind
 
 from pressure_mp.encoding import sort_keys
-from pressure_mp.engines.contract.fair import GetKeys
-from pressure_mp.engines.contract.items import Added, NotComparable, PeekPlaced, Put, Take
+from pressure_mp.engines.contract.fair import GetKeys, GetQueued
+from pressure_mp.engines.contract.items import Added, NotComparable, PeekPlaced, Purge, Put, Take
 from pressure_mp.engines.contract.queues import GetStats, How, Open
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.engines.memory.address import MemoryAddress
@@ -85,6 +86,8 @@ def test_batches_that_go_back_come_out_again_in_the_same_order(opened, disciplin
         ask(queue, session.taken)
         session.end()
         assert ask(queue, PeekPlaced(0, 1000)) == placed
+        if discipline == "fair":
+            assert count_keys(queue) == collections.Counter(key for _, key in placed)
     taken = []
     while len(taken) < 200:
         taken += ask(queue, Take(70)).items
@@ -93,12 +96,32 @@ def test_batches_that_go_back_come_out_again_in_the_same_order(opened, disciplin
         assert ask(queue, GetKeys()) == []
 
 
+def count_keys(queue):
+    """How many items of each key the queue says that it has, by the sort keys of weight 1."""
+    return {b"1 " + key: ask(queue, GetQueued(key)) for key in ask(queue, GetKeys())}
+
+
+def test_items_that_go_back_after_a_purge_have_their_keys_again(opened):
+    queue, _ = opened("fair")
+    keys = [b"1 a", b"1 b", b"1 a"]
+    ask(queue, Put([b"0", b"1", b"2"], keys))
+    session = queue.session()
+    assert session.call(Take(3)).items == [b"0", b"1", b"2"]
+    ask(queue, Purge())
+    ask(queue, session.taken)
+    session.end()
+    assert count_keys(queue) == collections.Counter(keys)
+    assert ask(queue, Put([b"3"], [b"1 b"])) == Added(1)
+    assert ask(queue, Take(9)).items == [b"0", b"1", b"2", b"3"]
+
+
 @pytest.mark.parametrize("number", [3, 40])
 def test_a_batch_is_added_up_to_the_first_priority_that_cannot_be_compared(opened, number):
     queue, _ = opened("priority")
     text, *numbers = (sort_keys.encode(value) for value in ("text", *range(number)))
     items = [b"%d" % at for at in range(number + 1)]
     assert ask(queue, Put(items, [*numbers, text])) == Added(number)
-    assert ask(queue, Put([b"a", b"b"], [text, numbers[0]])) == NotComparable(numbers[-1])
+    for other in (text, numbers[0]):
+        assert ask(queue, Put([b"a", b"b"], [text, other])) == NotComparable(numbers[-1])
     assert ask(queue, Put([b"a", b"b", b"c"], [numbers[1], text, numbers[0]])) == Added(1)
     assert ask(queue, Take(2)).items == [b"0", b"1"]
