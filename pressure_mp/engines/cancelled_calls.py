@@ -102,6 +102,18 @@ async def reply_first(
     return found
 
 
+async def outcome_first(outcome: asyncio.Future[T], timeout: float | None = None) -> T:
+    """Await a call that another task makes, as :func:`reply_first` awaits a reply."""
+
+    async def late_outcome(seconds: float) -> T:
+        done, _ = await asyncio.wait({outcome}, timeout=seconds)
+        if not done:
+            raise TimeoutError
+        return outcome.result()
+
+    return await reply_first(asyncio.shield(outcome), late_outcome, timeout)
+
+
 async def to_its_end(work: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
     """Run ``work`` to its end, however often the caller is cancelled meanwhile. A cancelled caller
     raises CancelledError when the work is done, or so many ``seconds`` after the first

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import queue
 import threading
 from contextlib import contextmanager
+from functools import partial
 
 import psycopg
 import pytest
@@ -236,8 +239,13 @@ def locked(server, q):
         ((slot,),) = connection.execute(slots, [q.name]).fetchall()
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [slot])
         yield
-        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        until(lambda: server.execute(waiting) == [(1,)])
+        until(lambda: waiting(server) == 1)
+
+
+def waiting(server):
+    """How many sessions wait for the lock of a queue."""
+    waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    return server.execute(waits)[0][0]
 
 
 @pytest.fixture
@@ -313,6 +321,35 @@ def test_a_put_that_a_crash_undoes_before_the_disk_has_it_is_made_again(
     synchronous.start()
     goes_on.set()
     putting.result()
+    assert number_of(kind, synchronous, name) == 2
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_a_put_of_asyncio_that_is_cancelled_while_it_waits_for_the_lock_is_done(
+    synchronous, name, kind, statements
+):
+    q = getattr(pressure_mp, kind)(name=name, url=careful(synchronous))
+    opened, may_put, begun = threading.Event(), threading.Event(), queue.SimpleQueue()
+
+    async def put():
+        loop = asyncio.get_running_loop()
+        async with getattr(pressure_mp.aio, kind)(name=name, url=careful(synchronous)) as there:
+            opened.set()
+            await loop.run_in_executor(None, may_put.wait, LIMIT)
+            putting = asyncio.ensure_future(there.put_many([1, 2]))
+            begun.put(partial(loop.call_soon_threadsafe, putting.cancel))
+            await asyncio.wait({putting})
+            return putting.cancelled()
+
+    running = Background(asyncio.run, put())
+    assert opened.wait(LIMIT)
+    with locked(synchronous, q):
+        may_put.set()
+        cancel = begun.get(timeout=LIMIT)
+        until(lambda: waiting(synchronous))
+        cancel()
+    assert not running.result()
+    assert statements.names.count(b"flush") == 1
     assert number_of(kind, synchronous, name) == 2
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Hashable, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Hashable, Sequence
 from copy import copy
+from typing import Any, TypeVar
 
 from ...exceptions import BrokerUnavailable, PressureError
 from ...off_loop import prepare_loop
-from ..cancelled_calls import postponed, reply_first
+from ..cancelled_calls import outcome_first, postponed
 from ..closed_loops import OwnLoop
 from ..lines import Lines
 from .address import PostgresAddress
 from .pool import Pool
 from .statements import Statement
 from .wire import LoopWire, Row, Wire
+
+T = TypeVar("T")
 
 #: The most connections of one loop: with the connection of the listener and that of the thread that
 #: renews leases, a process with one event loop has four.
@@ -33,7 +36,7 @@ class LoopPool(Pool):
         #: The lines of operations, of which the first waits at the server.
         self.lines = Lines()
         self._gathered: dict[Hashable, list[_Call]] = {}
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: set[asyncio.Task[Any]] = set()
         self._gate = asyncio.Semaphore(_MOST)
         self._guard: AsyncGenerator[None, None] | None = None
 
@@ -74,10 +77,15 @@ class LoopPool(Pool):
         loop."""
         if key not in self._gathered:
             self._gathered[key] = []
-            task = asyncio.ensure_future(self._run(key))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self.begin(self._run(key))
         self._gathered[key].append(call)
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Begin work in a task of its own, which is not cancelled with a caller."""
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
 
     async def _run(self, key: Hashable) -> None:
         calls = self._gathered.pop(key)
@@ -128,7 +136,7 @@ class Together:
         postponed.check()
         call = _Call(statement, params, timeout)
         self._pool.gather(self._key, call)
-        return await reply_first(asyncio.shield(call.rows), call.late_rows, timeout)
+        return await outcome_first(call.rows, timeout)
 
 
 class _Call:
@@ -147,10 +155,3 @@ class _Call:
     def fail(self, error: PressureError) -> None:
         if not self.rows.done():
             self.rows.set_exception(error)
-
-    async def late_rows(self, timeout: float) -> list[Row]:
-        """Wait for the rows for a cancelled task. Raises TimeoutError."""
-        done, _ = await asyncio.wait({self.rows}, timeout=timeout)
-        if not done:
-            raise TimeoutError
-        return self.rows.result()

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from ...exceptions import PressureError
-from ..cancelled_calls import UndoneTake, postponed, to_its_end
+from ..cancelled_calls import UndoneTake, outcome_first, postponed, to_its_end
 from ..closed_loops import give_back
 from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.queues import Join
@@ -24,6 +24,7 @@ from ..lines import LARGE, MAY_WAIT, Place, line_of
 from .bells import LoopBell
 from .loop_pool import LoopPool, Together
 from .session import LAST_WORDS, BaseSession, Bound, PostgresSession
+from .wire import Row
 
 
 class AsyncPostgresSession(BaseSession):
@@ -88,6 +89,10 @@ class AsyncPostgresSession(BaseSession):
             return await self._call(request, end)
         finally:
             self._calls = self._pool
+
+    async def _flush(self, *args: Any) -> list[Row]:
+        """Wait for the disk although the caller is cancelled meanwhile: the call itself is done."""
+        return await outcome_first(self._pool.begin(super()._flush(*args)))
 
     def _is_alone(self, request: Request) -> bool:
         """Tell whether a call is made alone: calls that are made together are all as durable as one
