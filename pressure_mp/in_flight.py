@@ -127,10 +127,10 @@ class InFlight:
         taken away meanwhile."""
         mark = mark or _thread.mark
         with self._lock:
-            self._take_away_all((seq,))
             mine = self._owners.get(mark)
-            if mine is None:
-                mine = self._owners[mark] = OrderedDict()
+            if mine is None or seq in mine or len(self._owners) > 1:
+                self._take_away_all((seq,))
+                mine = self._owners.setdefault(mark, OrderedDict())
             mine[seq] = ItemInFlight(seq, next(self._clock))
 
     def came(self, seqs: Iterable[int]) -> None:

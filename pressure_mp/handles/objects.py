@@ -12,10 +12,11 @@ from .. import events, interrupts
 from ..caller_warnings import warn_caller
 from ..deadlines import deadline, seconds_left
 from ..drivers import drive_on, noting
-from ..effects import AnyOperation, Operation, T
+from ..effects import MORE, AnyOperation, Operation, T
 from ..encoding.codec import Codec
 from ..encoding.large import Large
 from ..engines import registry
+from ..engines.contract.replies import Outcome
 from ..engines.contract.session import Binding, Engine, Options, is_local
 from ..exceptions import (
     LateTaskDoneWarning,
@@ -24,6 +25,7 @@ from ..exceptions import (
     RejectedItemWarning,
     TaskDoneError,
 )
+from ..identity.processes import incarnation
 from ..in_flight import Asking, Claim
 from ..operations.objects import ObjectOperations
 from . import unsent
@@ -263,11 +265,45 @@ class UntilDone(ObjectAttachment):
         self.here.lease._give_up(claim)
 
     def _get_one(self, claim: Claim, block: bool = True, timeout: float | None = None) -> Any:
-        if block and timeout is None and not (self.eof or events.listeners):  # as most gets are
-            taking = self.operations.take_object(self.here, claim, self.max_deliveries)
-            return self.run_on((self.binding or self.attach()).session(), taking, self.while_open)
+        if not (self.eof or events.listeners):  # as most gets are
+            found = self._take_in_memory(claim)
+            if found is not MORE:
+                return found
+            if block and timeout is None:
+                taking = self.operations.take_object(self.here, claim, self.max_deliveries)
+                return self.run_at_once(taking, self.while_open)
         (found,), _ = self._get_some(1, block, timeout, claim)
         return found
+
+    def _take_in_memory(self, claim: Claim) -> Any:
+        """Take the next item of a queue in shared memory; MORE if there is none, or something else
+        is to be done before."""
+        binding = self.binding
+        if not is_local(binding):
+            return MORE
+        operations = self.operations
+        taken = binding.hold_here(operations.hold(claim, self.max_deliveries))
+        if taken is None:
+            return MORE
+        found = operations.note_and_decode(self.here, claim, taken)
+        if found is MORE:
+            (item,), (number,) = taken
+            return self.run_at_once(operations.accept(item, number, self.here))
+        return found
+
+    def acknowledge(self, asking: Asking) -> bool:
+        """Acknowledge the caller's next item, as the operation ``acknowledge_next`` does."""
+        self.flush_all()
+        here, binding = self.here, self.binding
+        if not is_local(binding) or events.listeners:
+            return self.run_at_once(self.operations.acknowledge_next(here, asking))
+        asking.held, *asked = here.in_flight.ask(asking.mark)
+        held, reply = asking.held, None
+        if held is not None and not held.was_taken_away:
+            reply = binding.acknowledge_here(incarnation(), held.seq)
+            if reply is Outcome.DONE:
+                return False
+        return self.run_at_once(self.operations.acknowledging(here, asking, asked, reply))
 
     def _get_some(
         self, limit: int, block: bool, timeout: float | None, claim: Claim

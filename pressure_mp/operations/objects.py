@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, TypeVar
 
 from .. import events
@@ -185,23 +185,27 @@ class ObjectOperations(DeliveryOperations):
 
     # Taking, until it is acknowledged
 
-    def take_object(self, here: Consumer, claim: Claim, limit: int) -> AnyOperation[Any]:
+    def hold(self, claim: Claim, limit: int) -> Hold:
+        """Begin to take an item, which is in flight as with ``take_objects``."""
+        self._decode_first  # noqa: B018  # without a key nothing is taken out
+        return _new(Hold, (incarnation(), claim.begin(), limit, ""))
+
+    def note_and_decode(self, here: Consumer, claim: Claim, reply: TakeReply) -> Any:
+        """Note an item that was taken as in flight, and decode it; MORE if it was not taken, or
+        cannot be decoded so."""
+        if type(reply) is not Taken:
+            return MORE
+        claim.seqs = reply.numbers
+        here.in_flight.add(reply.numbers[0], claim.mark)
+        here.keep()
+        return self._decode_first(reply)
+
+    def take_object(self, here: Consumer, claim: Claim, limit: int) -> Ask[Any]:
         """Take and decode an item, which is in flight as with ``take_objects``; wait for one
         without limit."""
-        decode = self._decode_first
-        hold = _new(Hold, (incarnation(), claim.begin(), limit, ""))
-
-        def note_and_decode(reply: TakeReply) -> Any:
-            if type(reply) is not Taken:
-                return MORE
-            claim.seqs = reply.numbers
-            here.in_flight.add(reply.numbers[0], claim.mark)
-            here.keep()
-            return decode(reply)
-
-        return Ask(
-            _new(Take, (1, hold, False, True)), None, note_and_decode, self._take_object_on, here
-        )
+        request = _new(Take, (1, self.hold(claim, limit), False, True))
+        read = partial(self.note_and_decode, here, claim)
+        return Ask(request, None, read, self._take_object_on, here)
 
     def _take_object_on(self, ask: Ask[Any], reply: TakeReply) -> Operation[Any]:
         here: Consumer = ask.how
@@ -251,18 +255,18 @@ class ObjectOperations(DeliveryOperations):
         repeats this with the same item.
         """
         if events.listeners:
-            return self._acknowledging(here, asking)
+            return self.acknowledging(here, asking)
         asking.held, *asked = here.in_flight.ask(asking.mark)
         if asking.held is None or asking.held.was_taken_away:
-            return self._acknowledging(here, asking, asked)
+            return self.acknowledging(here, asking, asked)
         request = _new(Acknowledge, (incarnation(), asking.held.seq))
         return Ask(request, None, _not_late, self._acknowledge_on, (here, asking, asked))
 
     def _acknowledge_on(self, ask: Ask[bool], reply: AcknowledgeReply) -> Operation[bool]:
         here, asking, asked = ask.how
-        return self._acknowledging(here, asking, asked, reply)
+        return self.acknowledging(here, asking, asked, reply)
 
-    def _acknowledging(
+    def acknowledging(
         self,
         here: Consumer,
         asking: Asking,

@@ -213,8 +213,7 @@ class JoinableQueue(Queue[Item]):
             self._acknowledge_in(connection, asking)
             return
         try:
-            session = queue.flushed_session()
-            if queue.run_on(session, queue.operations.acknowledge_next(queue.here, asking)):
+            if queue.acknowledge(asking):
                 warnings.warn(late_task_done(queue.name), stacklevel=2)
         except BaseException as error:
             queue.note_end(asking, error)

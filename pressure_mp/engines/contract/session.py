@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from .address import Address
-from .items import TakeBack
+from .items import AcknowledgeReply, Hold, TakeBack, Taken
 from .replies import Later, NoItem
 
 if TYPE_CHECKING:
@@ -172,6 +172,14 @@ class Local(Protocol):
     def put_here(self, item: bytes) -> bool:
         """Add an item at once, as :class:`~.items.Put` does. Returns False when that cannot be done
         in shared memory, or there is no space."""
+
+    def hold_here(self, hold: Hold) -> Taken | None:
+        """Take one item at once, as :class:`~.items.Take` does with a ``hold``. Returns None when
+        there is no item, or that cannot be done in shared memory now."""
+
+    def acknowledge_here(self, owner: str, number: int) -> AcknowledgeReply | None:
+        """Acknowledge an item, as :class:`~.items.Acknowledge` does. Returns None when the items
+        are not in shared memory."""
 
     def sign_with(self, sign: Callable[[bytes], bytes]) -> None:
         """Sign with ``sign`` each item that a session of this binding, or a move of the items,

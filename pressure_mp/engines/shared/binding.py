@@ -12,7 +12,9 @@ from ...off_loop import off_loop
 from ..contract.contents import SweepContents
 from ..contract.items import (
     Acknowledge,
+    AcknowledgeReply,
     EndPrefetch,
+    Hold,
     PeekItems,
     Prefetch,
     Put,
@@ -22,6 +24,7 @@ from ..contract.items import (
     SetAside,
     Take,
     TakeBack,
+    Taken,
 )
 from ..contract.queues import (
     Close,
@@ -118,6 +121,16 @@ class SharedBinding:
     def put_here(self, item: bytes) -> bool:
         items = self.items
         return items is not None and items.put_one(item)
+
+    def hold_here(self, hold: Hold) -> Taken | None:
+        """See :class:`Local`."""
+        taken = MOVE if self.items is None else self.items.take_one(hold, None)
+        return None if taken is MOVE else taken
+
+    def acknowledge_here(self, owner: str, number: int) -> AcknowledgeReply | None:
+        """See :class:`Local`."""
+        reply = MOVE if self.items is None else self.items.acknowledge(owner, number)
+        return None if reply is MOVE else reply
 
     def requeue_lost(self) -> None:
         """See :class:`Local`."""
@@ -384,7 +397,7 @@ class SharedLoopSession:
 _AT_ONCE: dict[type, Callable[[SharedItems, Any, SharedSession, float | None], Any]] = {
     Put: SharedItems.put,
     Take: SharedItems.take_at_once,
-    Acknowledge: SharedItems.acknowledge,
+    Acknowledge: lambda items, request, session, end: items.acknowledge(*request),
 }
 
 #: The functions that do requests in shared memory, as long as the items are there.

@@ -15,6 +15,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ...encoding.unsigned_items import Private, Privates
+from ...identity.client import client_id_bytes
 from ..contract.items import MOST_BYTES, AcknowledgeReply, Hold, Taken
 from ..contract.replies import Outcome
 from .header import (
@@ -25,6 +26,8 @@ from .header import (
     ENTRIES,
     FREED,
     HEAD,
+    LAST_TAKER,
+    NAME_SIZE,
     PAGE,
     PLACE,
     PREPARED,
@@ -36,6 +39,7 @@ from .header import (
     TABLE,
     TAIL,
     TAKER,
+    fixed,
 )
 from .reading import Ring
 from .ring import MOST_TAKEN, SKIP, Taker
@@ -212,9 +216,10 @@ class HoldingRing(Ring):
             return found
         return self._hold_first(limit, hold)
 
-    def take_at_once(self, hold: Hold | None, taker: Taker) -> Taken | None:
+    def take_at_once(self, hold: Hold | None, taker: Taker | None) -> Taken | None:
         """Take the next item of the ring, for good or with a ``hold``, if there is nothing else to
-        do before. It takes the steps of :meth:`take` and :meth:`hold` in less time."""
+        do before; only to take it for good needs a ``taker``. It takes the steps of :meth:`take`
+        and :meth:`hold` in less time."""
         cells = self._cells
         if cells[STATE] or cells[READS] or cells[CLOSED] > 1:
             return None
@@ -247,7 +252,7 @@ class HoldingRing(Ring):
             # From here on there is no call.
             if cells[HEAD] != head:
                 continue
-            if hold is None:
+            if hold is None and taker is not None:
                 cells[BYTES_OUT] += length
                 cells[HEAD] = begins
                 cells[TAKER] = self.process
@@ -264,6 +269,7 @@ class HoldingRing(Ring):
                 self._tidy(behind)
             elif not 0 <= behind - cells[FREED] <= MOST_TAKEN:
                 self._free_taken()
+            self._map[LAST_TAKER : LAST_TAKER + NAME_SIZE] = fixed(client_id_bytes())
             return taken
 
     def _forget_prepared(self) -> None:
@@ -378,7 +384,8 @@ class HoldingRing(Ring):
             return Outcome.LATE
         if self._cells[DONE] and state != _PASSED and self.unfinished <= 0:
             return Outcome.EXCESS
-        self._clear(index)
+        self._numbers[index * _CELLS] = 0
+        self._next_entry = index
         return Outcome.PASSED if state == _PASSED else Outcome.DONE
 
     def _acknowledge_oldest(self) -> AcknowledgeReply:

@@ -59,7 +59,7 @@ _LINE = 8  # numbers in a cache line
 #: The index of readers whose reservations another process ended: two numbers for each reader.
 ENDED, MOST_ENDED = 31 * _LINE, 64
 #: The offsets of the names of the clients that put last and took last.
-_PUTTER, _LAST_TAKER, _NAME_SIZE = 3072, 3328, 256
+PUTTER, LAST_TAKER, NAME_SIZE = 3072, 3328, 256
 #: The offset of the name of the reader that reserved items: its length, and then the name.
 READER = 3584
 LONGEST_NAME = PAGE - READER - 8
@@ -221,22 +221,22 @@ class Header:
     @property
     def putter(self) -> str:
         """The client that put last."""
-        return self._name_at(_PUTTER)
+        return self._name_at(PUTTER)
 
     @property
     def last_taker(self) -> str:
-        return self._name_at(_LAST_TAKER)
+        return self._name_at(LAST_TAKER)
 
     def _name_at(self, at: int) -> str:
-        return self._map[at : at + _NAME_SIZE].rstrip(b"\0").decode(errors="replace")
+        return self._map[at : at + NAME_SIZE].rstrip(b"\0").decode(errors="replace")
 
     def note_putter(self, name: bytes) -> None:
         """Note the client that puts, with the lock for puts."""
-        self._map[_PUTTER : _PUTTER + _NAME_SIZE] = _fixed(name)
+        self._map[PUTTER : PUTTER + NAME_SIZE] = fixed(name)
 
     def note_taker(self, name: bytes) -> None:
         """Note the client that takes, with the lock for takes."""
-        self._map[_LAST_TAKER : _LAST_TAKER + _NAME_SIZE] = _fixed(name)
+        self._map[LAST_TAKER : LAST_TAKER + NAME_SIZE] = fixed(name)
 
     @property
     def unfinished(self) -> int:
@@ -363,5 +363,6 @@ class Header:
 
 
 @functools.lru_cache(256)
-def _fixed(name: bytes) -> bytes:
-    return name[:_NAME_SIZE].ljust(_NAME_SIZE, b"\0")
+def fixed(name: bytes) -> bytes:
+    """Return the name of a client as it is in the file."""
+    return name[:NAME_SIZE].ljust(NAME_SIZE, b"\0")

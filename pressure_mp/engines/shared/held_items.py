@@ -10,11 +10,11 @@ from typing import Any
 from ...identity.client import client_id_bytes
 from ...identity.processes import incarnation
 from ...identity.processes import state as process_state
-from ..contract.items import TAKE_ONE, Acknowledge, Hold, Requeue, SetAside, Take, Taken
+from ..contract.items import TAKE_ONE, Hold, Requeue, SetAside, Take, Taken
 from ..contract.replies import InUse, NoItem, Outcome
 from .deliveries import Entry, HoldingRing, State
 from .header import ALL, HERE, SET_ASIDE
-from .items import CHECK, MOVE, Items
+from .items import CHECK, MOMENT, MOVE, Items
 from .locks import BUSY
 from .ring import Taker
 
@@ -53,36 +53,31 @@ class HeldItems(Items):
         return Outcome.CLOSED if is_closed else NoItem()
 
     def take_at_once(self, request: Take, taker: Taker, end: float | None) -> Any:
-        """Do a :class:`Take` of one item, in less time; MOVE when there is no item, or the lock is
-        in use."""
+        """Do a :class:`Take` of one item, as :meth:`take_one`."""
         if request is not TAKE_ONE:
             limit, hold, until_ended, _ = request
             if until_ended or limit != 1 or (hold is not None and hold.reader):
                 return MOVE
-        ring = self.ring
-        if not ring.is_free:
+        return self.take_one(request.hold, taker)
+
+    def take_one(self, hold: Hold | None, taker: Taker | None) -> Any:
+        """Take the next item, in less time than :meth:`take`; MOVE when there is none, something
+        else is to be done before, or others have the lock for long."""
+        ring, now = self.ring, monotonic()
+        if not ring.is_free or (hold is not None and now >= ring.looked + CHECK):
             return MOVE
-        taken = ring.taking.run(partial(self._take_at_once, request.hold, taker), 0.0)
+        taken = ring.taking.run(partial(ring.take_at_once, hold, taker), now + MOMENT)
         if taken is BUSY or taken is None:
             return MOVE
         ring.tell_space(1)
         return taken
 
-    def _take_at_once(self, hold: Hold | None, taker: Taker) -> Taken | None:
-        ring = self.ring
-        if hold is not None and monotonic() >= ring.looked + CHECK:
-            return None
-        taken = ring.take_at_once(hold, taker)
-        if taken is not None:
-            ring.note_taker(client_id_bytes())
-        return taken
-
-    def acknowledge(self, request: Acknowledge, taker: Taker, end: float | None) -> Any:
+    def acknowledge(self, owner: str, number: int | None) -> Any:
         """Do an :class:`Acknowledge`."""
         ring = self.ring
         if ring.state != HERE:
             return MOVE
-        reply = ring.taking.run(partial(ring.acknowledge, *request))
+        reply = ring.taking.run(partial(ring.acknowledge, owner, number))
         if ring.is_join_awaited and reply is Outcome.DONE and ring.is_done:
             ring.tell_done()
         return MOVE if reply is None else reply

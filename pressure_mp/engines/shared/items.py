@@ -38,7 +38,7 @@ MOVE: Any = object()
 #: whether that reader is alive; and for which a call waits that may not wait for an item.
 CHECK, GRACE = 0.05, 0.5
 #: Seconds to wait for the lock for a put or a get, much longer than these take.
-_MOMENT = 0.002
+MOMENT = 0.002
 
 
 class Items:
@@ -98,11 +98,14 @@ class Items:
         ring = self.ring
         if ring.is_full:
             return False
-        added = ring.putting.run(partial(self._append, (item,)), time.monotonic() + _MOMENT)
-        if added != 1:
+        added = ring.putting.run(partial(self._put_one, item), time.monotonic() + MOMENT)
+        if added is not True:
             return False
         ring.tell_items(1)
         return True
+
+    def _put_one(self, item: bytes) -> bool:
+        return self.ring.append_at_once(item) or self._append((item,)) == 1
 
     # Taking
 
@@ -259,7 +262,7 @@ class Items:
         may."""
         ring = self.ring
         if type(later) is InUse and not ring.is_reserved:
-            time.sleep(_shorter(timeout, _MOMENT))  # the lock is about to be released
+            time.sleep(_shorter(timeout, MOMENT))  # the lock is about to be released
             return True
         if type(later) is Unfinished:
             return ring.wait_until_done(self._is_done, _shorter(timeout, _TICK))
@@ -290,7 +293,7 @@ class Items:
             if self.ring.is_reserved:
                 self.wait(InUse("consumer"), CHECK)
             else:
-                time.sleep(_MOMENT)
+                time.sleep(MOMENT)
 
     def _try_both(self, body: Callable[[], T]) -> T:
         if self._is_reserved(""):

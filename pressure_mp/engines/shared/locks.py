@@ -144,23 +144,31 @@ class FileLock:
         for held in map(self._threads.acquire, _BLOCKING, (seconds,)):
             if held:
                 try:
-                    return body() if self._is_held else self._run_alone(body, end)
+                    if self._is_held:
+                        return body()
+                    try:
+                        releases = self._releases
+                        try:
+                            fcntl.fcntl(self._fd, fcntl.F_SETLK, self._lock)
+                            self._is_held = True
+                        except OSError as error:
+                            self._see_to(error)
+                        # A signal handler that came in between has used the lock, and released it.
+                        if self._releases != releases:
+                            self._is_held = False
+                        return body() if self._is_held or self._acquire_until(end) else BUSY
+                    finally:
+                        self._is_held = False
+                        self._releases += 1
+                        try:
+                            fcntl.fcntl(self._fd, fcntl.F_SETLK, self._unlock)
+                        except OSError as error:
+                            if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
+                                raise  # otherwise the closing of the descriptor has released it
                 finally:
                     self._threads.release()
         busy: T = BUSY
         return busy
-
-    def _run_alone(self, body: Callable[[], T], end: float | None) -> T:
-        try:
-            return body() if self._acquire() or self._acquire_until(end) else BUSY
-        finally:
-            self._is_held = False
-            self._releases += 1
-            try:
-                fcntl.fcntl(self._fd, fcntl.F_SETLK, self._unlock)
-            except OSError as error:
-                if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
-                    raise  # otherwise the closing of the descriptor has released it
 
     def _acquire_until(self, end: float | None) -> bool:
         for tries in itertools.count():
@@ -175,21 +183,26 @@ class FileLock:
         releases = self._releases
         try:
             fcntl.fcntl(self._fd, fcntl.F_SETLK, self._lock)
-        except (BlockingIOError, PermissionError) as error:
-            if interrupts.is_from_outside(error):
-                raise
-            return False
+            self._is_held = True
         except OSError as error:
-            if interrupts.is_from_outside(error) or error.errno not in _NOT_OURS:
-                raise
-            self._file.open_again(self._place)
-            self._aim()
-            return self._acquire()
-        self._is_held = True
+            self._see_to(error)
         # A signal handler that came in between has used the lock, and released it.
         if self._releases != releases:
             self._is_held = False
         return self._is_held
+
+    def _see_to(self, error: OSError) -> None:
+        """Deal with an error of a try to acquire the lock: others have it, or the descriptor is
+        gone. Raises the error of a signal handler."""
+        if interrupts.is_from_outside(error):
+            raise error
+        if isinstance(error, (BlockingIOError, PermissionError)):
+            return
+        if error.errno not in _NOT_OURS:
+            raise error
+        self._file.open_again(self._place)
+        self._aim()
+        self._acquire()
 
 
 def _pause(tries: int) -> None:
