@@ -30,7 +30,7 @@ def test_held_items_stay_as_they_are_until_they_are_acknowledged(make, seed):
             wanted, size = chance.choice([0, 2, 10, 40]), chance.choice([10, 500, 4000])
         if len(queued) < wanted or chance.random() < 0.3:
             item = step.to_bytes(4, "little") * chance.randint(1, size)
-            if ring.append([item]) == 1:
+            if ring.append_at_once(item) or ring.append([item]) == 1:
                 queued.append(item)
         elif chance.random() < 0.5 and len(held) < 8:
             calls += 1
@@ -91,6 +91,21 @@ def test_items_of_one_call_or_of_some_numbers_go_back_alone(make):
     # No get returned the second one: so it counts as not delivered.
     assert [(entry.number, entry.deliveries) for entry in returned] == [(zero, 1), (two, 0)]
     assert [entry.number for entry in ring.with_state(State.HELD)] == [one]
+
+
+def test_a_process_that_holds_more_and_more_items_seldom_looks_for_free_entries(make, monkeypatch):
+    ring, looks = make(), []
+    column = ring._column
+    monkeypatch.setattr(ring, "_column", lambda place: looks.append(place) or column(place))
+    assert ring.append([b"x"] * 400) == 400
+    numbers = [ring.take_at_once(Hold("owner", call), None).numbers[0] for call in range(400)]
+    assert len(looks) < 20
+    for number in reversed(numbers):
+        assert ring.acknowledge("owner", number) is Outcome.DONE
+    assert ring.append([b"x"] * 400) == 400
+    for call in range(400):
+        assert ring.take_at_once(Hold("owner", call), None)
+    assert ring._cells[header.ENTRIES] == 400  # the same entries
 
 
 def test_no_more_items_are_held_than_the_table_has_entries(make):

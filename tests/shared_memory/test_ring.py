@@ -19,6 +19,7 @@ _SIZES = st.one_of(st.integers(0, 40), st.integers(1000, 6000))
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.lists(_SIZES, min_size=1, max_size=6)),
+        st.tuples(st.just("append at once"), _SIZES),
         st.tuples(st.just("take"), st.integers(1, 5)),
         st.tuples(st.just("give back"), st.integers(1, 3)),
         st.tuples(st.just("advance"), st.integers(0, 4)),
@@ -53,6 +54,13 @@ def test_it_is_a_queue_whatever_is_done(make, bound):
                 assert added == -1 or added <= max(room, 0)
                 assert added != -1 or sum(map(len, model)) + len(items[0]) > 16_000
                 model += items[: max(added, 0)]
+            elif step == "append at once":
+                item = bytes([number % 256]) * argument
+                if ring.append_at_once(item):
+                    model.append(item)
+                    assert len(model) <= (bound or len(model))
+                else:
+                    assert bound or sum(map(len, model)) + len(item) > 4000
             elif step == "take":
                 taker = Taking()
                 assert ring.take(argument, taker) == bool(model)
@@ -99,8 +107,8 @@ def test_it_is_a_queue_at_every_length_and_writes_only_where_memory_is_allocated
             taken = []
         elif len(model) < wanted or chance.random() < 0.3:
             item = number.to_bytes(4, "little") * chance.randint(1, size)
-            added = ring.append([item])
-            model += [item] * (added == 1)
+            added = ring.append_at_once(item) or ring.append([item]) == 1
+            model += [item] * added
         else:
             taker = Taking()
             assert ring.take(chance.randint(1, 3), taker) == bool(model)

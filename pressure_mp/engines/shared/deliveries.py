@@ -46,6 +46,8 @@ from .ring import MOST_TAKEN, SKIP, Taker
 
 #: The bytes and the numbers of eight bytes of an entry, and how many entries there are.
 _SIZE, _CELLS, _MOST = 256, 32, TABLE // 256
+#: The number of entries in a page.
+_PAGEFUL = PAGE // _SIZE
 _new = tuple.__new__
 _fixed = struct.Struct("=QQQQQQ")
 #: The longest name of an owner, in bytes.
@@ -102,6 +104,9 @@ class HoldingRing(Ring):
         self._table = PAGE + self._size
         self._numbers = memoryview(self._map)[self._table :].cast("Q")
         self._next_entry = 0  # where this process first looks for a free one
+        #: With fewer entries this process adds one, and looks for no free one; and how many the
+        #: file surely has room for.
+        self._adds_until = self._allocated = 0
         #: The indexes of the items that this process held last, by the end of their numbers.
         self._indexes: dict[int, int] = {}
         #: When this process last looked at the owners, and since when it sees some stopped.
@@ -352,18 +357,25 @@ class HoldingRing(Ring):
 
     def _find_entries(self, number: int) -> int:
         """Find the index of so many free entries, one behind the other; -1 when there is no room
-        for them."""
+        for them. Where many items are held, it mostly adds entries, as a look takes long."""
         entries, found = self._cells[ENTRIES], 0
-        column = self._column(0)
-        if 0 in column:
-            for index in range(column.index(0), entries):
-                found = 0 if column[index] else found + 1
-                if found == number:
-                    return index + 1 - number
+        if entries >= self._adds_until or entries + number > _MOST:
+            column = self._column(0)
+            if 0 in column:
+                for index in range(column.index(0), entries):
+                    found = 0 if column[index] else found + 1
+                    if found == number:
+                        return index + 1 - number
+            self._adds_until = 2 * entries
         begin = entries - found
         end = begin + number
-        if end > _MOST or not self._reserve(self._size + entries * _SIZE, self._size + end * _SIZE):
+        if end > _MOST:
             return -1
+        if end > self._allocated:
+            whole = -(-end // _PAGEFUL) * _PAGEFUL
+            if not self._reserve(self._size + begin * _SIZE, self._size + whole * _SIZE):
+                return -1
+            self._allocated = whole
         return begin
 
     # What becomes of taken items
