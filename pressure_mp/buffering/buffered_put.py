@@ -348,6 +348,8 @@ class BufferedPut(DirectPut):
         if self.pending.items:
             self._home.calm()
             self.settle(end=end)
+        else:
+            self._home.note_get()
 
     def before_bound(self, queue: ObjectAttachment) -> None:
         self.settle()

@@ -103,6 +103,11 @@ class Sender(Outbox):
         """Send the next puts one by one: a get waits for them."""
         self._hasty = -_PATIENT
 
+    def note_get(self) -> None:
+        """Note that a get came behind the last put: the next put begins anew to be soon."""
+        if self._hasty > 0:
+            self._hasty = 0
+
     def line_up(self, puts: Puts, queue: ObjectAttachment) -> None:
         """Send the items that a handle appended, after all items that were put before."""
         pending = puts.pending

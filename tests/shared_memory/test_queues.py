@@ -34,6 +34,7 @@ from pressure_mp import (
     Queue,
     ShutDown,
 )
+from pressure_mp.buffering import sender
 from pressure_mp.engines.shared import header, linux, ring_files
 from pressure_mp.engines.shared import items as shared_items
 from pressure_mp.engines.shared import ring as rings
@@ -352,6 +353,25 @@ def test_the_first_put_of_a_process_is_in_memory_when_it_returns(make, start):
     assert queue.get(timeout=LIMIT) == "item"
     dying.join(LIMIT)
     assert dying.exitcode == -signal.SIGKILL
+
+
+def test_puts_between_gets_of_the_same_process_need_no_thread(make, monkeypatch):
+    """However soon one put follows the other: a get would wait for the thread."""
+    queue, lined_up, line_up = make(), [], sender.Sender.line_up
+    queue.put(0)
+    assert queue.get() == 0
+    monkeypatch.setattr(sender, "_SOON", HOURS)
+    monkeypatch.setattr(
+        sender.Sender, "line_up", lambda *which: lined_up.append(which) or line_up(*which)
+    )
+    for number in range(50):
+        queue.put(number)
+        assert queue.get() == number
+    assert lined_up == []
+    for number in range(50):
+        queue.put(number)
+    assert lined_up != []
+    assert [queue.get() for _ in range(50)] == list(range(50))
 
 
 def test_one_that_is_killed_with_the_locks_leaves_them(make, start):
