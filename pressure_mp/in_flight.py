@@ -56,20 +56,19 @@ _NO_HEADERS: Mapping[str, str] = {}
 class ItemInFlight:
     """An item in flight."""
 
-    __slots__ = ("arrival", "asked", "asker", "headers", "is_done", "seq", "transaction")
+    #: The mark of the thread or task that acknowledges it, and when that began to.
+    asker: object = None
+    asked = 0
+    is_done = False
+    #: The transaction that acknowledges it when it commits.
+    transaction: Transaction | None = None
+    #: The headers from its producer's listeners, if there was a listener here when it was got.
+    headers: Mapping[str, str] = _NO_HEADERS
 
     def __init__(self, seq: int, arrival: int) -> None:
         #: The item's number; below 0 once the item was taken away.
         self.seq = seq
         self.arrival = arrival
-        #: The mark of the thread or task that acknowledges it, and when that began to.
-        self.asker: object = None
-        self.asked = 0
-        self.is_done = False
-        #: The transaction that acknowledges it when it commits.
-        self.transaction: Transaction | None = None
-        #: The headers from its producer's listeners, if there was a listener here when it was got.
-        self.headers: Mapping[str, str] = _NO_HEADERS
 
     @property
     def was_taken_away(self) -> bool:

@@ -296,14 +296,15 @@ class UntilDone(ObjectAttachment):
         self.flush_all()
         here, binding = self.here, self.binding
         if not is_local(binding) or events.listeners:
-            return self.run_at_once(self.operations.acknowledge_next(here, asking))
+            return self.run_on(self.session(), self.operations.acknowledge_next(here, asking))
         asking.held, *asked = here.in_flight.ask(asking.mark)
         held, reply = asking.held, None
         if held is not None and not held.was_taken_away:
             reply = binding.acknowledge_here(incarnation(), held.seq)
             if reply is Outcome.DONE:
                 return False
-        return self.run_at_once(self.operations.acknowledging(here, asking, asked, reply))
+        acknowledging = self.operations.acknowledging(here, asking, asked, reply)
+        return self.run_on(self.session(), acknowledging)
 
     def _get_some(
         self, limit: int, block: bool, timeout: float | None, claim: Claim

@@ -124,8 +124,8 @@ class SharedBinding:
 
     def hold_here(self, hold: Hold) -> Taken | None:
         """See :class:`Local`."""
-        taken = MOVE if self.items is None else self.items.take_one(hold, None)
-        return None if taken is MOVE else taken
+        taken = None if self.items is None else self.items.take_one(hold, None)
+        return taken if type(taken) is Taken else None
 
     def acknowledge_here(self, owner: str, number: int) -> AcknowledgeReply | None:
         """See :class:`Local`."""

@@ -61,11 +61,13 @@ class HeldItems(Items):
         return self.take_one(request.hold, taker)
 
     def take_one(self, hold: Hold | None, taker: Taker | None) -> Any:
-        """Take the next item, in less time than :meth:`take`; MOVE when there is none, something
-        else is to be done before, or others have the lock for long."""
+        """Take the next item, in less time than :meth:`take`; MOVE when something else is to be
+        done before, or others have the lock for long."""
         ring, now = self.ring, monotonic()
-        if not ring.is_free or (hold is not None and now >= ring.looked + CHECK):
+        if hold is not None and now >= ring.looked + CHECK:
             return MOVE
+        if ring.is_empty:
+            return NoItem()
         taken = ring.taking.run(partial(ring.take_at_once, hold, taker), now + MOMENT)
         if taken is BUSY or taken is None:
             return MOVE

@@ -19,6 +19,7 @@ from .header import (
     READ_UNTIL,
     READER,
     READS,
+    RETURNED,
     STATE,
     TAIL,
     TAKER,
@@ -66,6 +67,18 @@ class Ring(Records):
             and not cells[READS]
             and cells[HEAD] >> 28 != cells[TAIL] >> 28
             and cells[CLOSED] < 2
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no item, and no other reply to a request for one."""
+        cells = self._cells
+        tail = cells[TAIL]
+        return (
+            cells[HEAD] >> 28 == tail >> 28
+            and cells[STATE] == HERE
+            and not (cells[READS] or cells[CLOSED] or cells[RETURNED])
+            and cells[TAIL] == tail  # so it was empty all the time
         )
 
     @property
