@@ -66,8 +66,8 @@ class HeldItems(Items):
         ring, now = self.ring, monotonic()
         if hold is not None and now >= ring.looked + CHECK:
             return MOVE
-        if ring.is_empty:
-            return NoItem()
+        if not ring.is_free:  # nor are the locks of a queue used that has moved
+            return NoItem() if ring.is_empty else MOVE
         taken = ring.taking.run(partial(ring.take_at_once, hold, taker), now + MOMENT)
         if taken is BUSY or taken is None:
             return MOVE
