@@ -129,6 +129,8 @@ RING = {
     "_numbers": MADE,
     "_next_entry": MADE,  # where to look first, as in the next
     "_indexes": MADE,
+    "_adds_until": MADE,  # how seldom to look for a free one
+    "_allocated": MADE,  # of the file
     "looked": MADE,
     "stopped": MADE,
     "_frees": MADE,  # of a thread: no in a child
