@@ -3,9 +3,16 @@ that has the role, or was granted it, may be a slow network away."""
 
 from __future__ import annotations
 
+import os
+import signal
+
+import psutil
 import pytest
 from oracle import clients
+from programs import receiving as programs
+from waiting import LIMIT, blocked, until
 
+from pressure_mp import Queue
 from pressure_mp.engines.redis.statuses import BUSY, DONE, WAIT
 
 LEASE = clients.LEASE
@@ -63,3 +70,22 @@ def test_one_who_wants_many_leaves_enough_for_those_who_wait(broker):
     assert broker.get_many(THIRD, 3)[0] == BUSY
     assert broker.get_many("here/4/4:1", 1)[0] == DONE
     assert broker.get(FIRST) == [DONE, b"1"]
+
+
+def test_a_stopped_get_of_a_named_queue_leaves_others_the_items_that_are_there_for_them(
+    own_server, name, start
+):
+    q = Queue.create(name, url=own_server.url, lease=3600)
+    process, pipe = start(programs.get_items, q, 1, method="spawn")
+    assert pipe.recv() == "begins"
+    with own_server.client() as client:
+        until(lambda: blocked(client) == 1)
+    os.kill(process.pid, signal.SIGSTOP)
+    until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    q.put("first")
+    q.put("second")
+    assert q.get(timeout=LIMIT) == "first"
+    os.kill(process.pid, signal.SIGCONT)
+    assert pipe.recv() == "second"
+    process.join()
+    q.delete()
