@@ -24,7 +24,7 @@ _RECONNECT = 1.0
 
 #: The seconds that this process may still wait for brokers at its end.
 _left = LIMIT
-#: The brokers that this process ever used, and those of them that did not answer at its end.
+#: The brokers that this process ever used, and the brokers that did not answer at its end.
 _brokers: set[int] = set()
 _away: set[int] = set()
 

@@ -147,16 +147,7 @@ class FileLock:
                     if self._is_held:
                         return body()
                     try:
-                        releases = self._releases
-                        try:
-                            fcntl.fcntl(self._fd, fcntl.F_SETLK, self._lock)
-                            self._is_held = True
-                        except OSError as error:
-                            self._see_to(error)
-                        # A signal handler that came in between has used the lock, and released it.
-                        if self._releases != releases:
-                            self._is_held = False
-                        return body() if self._is_held or self._acquire_until(end) else BUSY
+                        return body() if self._acquire() or self._acquire_until(end) else BUSY
                     finally:
                         self._is_held = False
                         self._releases += 1

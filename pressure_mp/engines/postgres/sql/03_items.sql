@@ -148,8 +148,8 @@ RETURNS bigint LANGUAGE sql VOLATILE AS $$
 $$;
 
 -- Remove the next item, and the items that one call may take together with it. An item whose
--- content is in chunks is taken alone. If they "depart", there are numbers for those that have none.
--- The reply has the items, and in "undo" their entries.
+-- content is in chunks is taken alone. With "departs", the queue reserves a number for each item
+-- without one. The reply has the items, and in "undo" their entries.
 CREATE OR REPLACE FUNCTION pressure_mp.remove_some(q pressure_mp.queues, c pressure_mp.caller,
     a_limit bigint, departs boolean) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -64,8 +64,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Whether all of these sort keys can be compared with each other, and with those of the queued
--- items. Keys can be compared if each can be with the next one in their order.
+-- Whether these sort keys can be compared with each other and with the sort keys of the queued items.
+-- They can if each can be compared with the next one in their order.
 CREATE OR REPLACE FUNCTION pressure_mp.are_comparable(q pressure_mp.queues, keys bytea[])
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
