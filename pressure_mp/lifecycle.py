@@ -78,6 +78,11 @@ _CHILD = (
     Step(Moment.IN_CHILD, "forget buffers", "the parent sends and hands out their items"),
     Step(Moment.IN_CHILD, "close descriptors", "a byte read here would be missing in the parent"),
     Step(Moment.IN_CHILD, "forget handles", "behind all that they lead to"),
+    Step(
+        Moment.IN_CHILD,
+        "forget waits of event loops",
+        "with the child's copy of a socket open, its loop would seem to run after the parent's end",
+    ),
     Step(Moment.IN_CHILD, "forget puts of event loops", "their tasks are the parent's"),
     Step(Moment.IN_CHILD, "forget what event loops read ahead", "it is reserved for the parent"),
     Step(Moment.IN_CHILD, "leave executors", "last: an executor is made of all the others"),

@@ -20,6 +20,7 @@ from typing import Any
 
 from .. import lifecycle
 from ..background import at_exit
+from ..buffering.at_once import PutsAtOnce
 from ..buffering.outbox import Outbox, Pending, Run
 from ..deadlines import seconds_left
 from ..drivers import drive, noting
@@ -88,11 +89,16 @@ class BufferedPut(DirectPut):
     # Putting
 
     async def put(self, encoded: bytes) -> None:
-        """Append an item; waits while as many wait as may. Raises what went wrong."""
+        """Append an item, or add it at once to a queue in shared memory; wait while as many items
+        wait as may. Raises what went wrong."""
         pending = self.pending
         if pending.number_put % _PUTS_IN_A_ROW == _PUTS_IN_A_ROW - 1:
             await asyncio.sleep(0)
         self.raise_failure()
+        rests = not pending.items and self._home.rests and pending.outbox is self._home
+        if rests and self._home.at_once.put(self._queue, encoded):
+            pending.number_sent += 1
+            return
         while pending.is_crowded(len(encoded)):
             await self._change()
             self.raise_failure()
@@ -106,6 +112,8 @@ class BufferedPut(DirectPut):
 
     async def settle(self) -> None:
         pending = self.pending
+        if not pending.items:
+            self._home.at_once.note_get()
         number = pending.number_put
         while (pending.number_sent < number or self._is_under_way) and not pending.is_stuck:
             pending.outbox.attend()
@@ -224,6 +232,7 @@ class LoopSender(Outbox):
     def __init__(self, engine: Engine, is_apart: bool = False) -> None:
         super().__init__(is_apart)
         self.engine = engine
+        self.at_once = PutsAtOnce()
         self._task: asyncio.Task[None] | None = None
         self._cancelled: asyncio.CancelledError | None = None
         self._gives_up = False  # it was cancelled once more, or for too long
@@ -233,6 +242,11 @@ class LoopSender(Outbox):
         self.unsent: dict[BufferedPut, None] = {}
         #: The handles with an error of which no call was told.
         self.failed: dict[BufferedPut, None] = {}
+
+    @property
+    def rests(self) -> bool:
+        """Whether all that was put has left."""
+        return self._task is None and not self.has_more
 
     def line_up(self, puts: BufferedPut) -> None:
         """Send the items that a handle appended, after all items that were put before."""

@@ -19,6 +19,7 @@ from ..buffering.pace import Pace
 from ..buffering.window import RETRY, Window
 from ..drivers import ending
 from ..effects import Operation
+from ..encoding.unsigned_items import mark_each
 from ..engines.contract.items import Taken
 from ..engines.contract.session import ONE_TRY
 from ..exceptions import BrokerUnavailable, PressureError
@@ -92,7 +93,7 @@ class ReadAhead(DirectGet):
         request = self.window.next_request(number)
         self._plan_end()
         reply = await self._once(self._queue.operations.prefetch(request))
-        items = reply.items if isinstance(reply, Taken) else []
+        items = mark_each(reply.items) if isinstance(reply, Taken) else []
         return self.window.feed(reply, items, self._queue.options.lease)
 
     def _prepare(self) -> None:

@@ -346,10 +346,10 @@ class BufferedPut(DirectPut):
     def before_get(self, end: float | None) -> None:
         """Wait until this process can get what it put, as far as there is space."""
         if self.pending.items:
-            self._home.calm()
+            self._home.at_once.calm()
             self.settle(end=end)
         else:
-            self._home.note_get()
+            self._home.at_once.note_get()
 
     def before_bound(self, queue: ObjectAttachment) -> None:
         self.settle()

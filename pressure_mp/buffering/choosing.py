@@ -37,7 +37,7 @@ def choose(
         gets=check_ahead("prefetch", prefetch or 0),
         reserves=is_plain and traits.reads_ahead_unasked and _is_private(queue, bound),
     )
-    stays = queue.is_anonymous and is_plain and stated is None and not queue.opens_later
+    stays = queue.is_anonymous and is_plain and stated is None
     shares_memory = stays and traits.shares_memory and not queue.options.durability
     queue.options = queue.options._replace(shares_memory=shares_memory)
 

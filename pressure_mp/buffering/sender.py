@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 import weakref
@@ -10,8 +9,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from .. import interrupts, lifecycle
-from ..engines.contract.session import Engine, is_local
+from ..engines.contract.session import Engine
 from ..handles import unsent
+from .at_once import PutsAtOnce
 from .outbox import Outbox, Pending, Run
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 #: Seconds for which the thread waits for more to send before it ends.
 _LINGER = 1.0
-#: Puts of which more than so many come within so many seconds behind each other are sent together;
-#: and so many more, where a get waited for the items.
-_MANY, _SOON, _PATIENT = 3, 2e-5, 100
 #: Seconds until an ending process first asks whether the broker answers.
 _FIRST_LOOK = 0.05
 
@@ -79,34 +76,12 @@ class Sender(Outbox):
         self._thread: threading.Thread | None = None
         self._rests = True
         self._awake: SimpleQueue[None] = SimpleQueue()
-        #: When a put last did without the thread, on the monotonic clock, and how many came soon
-        #: after such a put.
-        self._put_here = -math.inf
-        self._hasty = 0
+        self.at_once = PutsAtOnce()
 
     def puts_here(self, queue: ObjectAttachment, item: bytes) -> bool:
         """Add an item to its queue at once, if nothing that was put before is still to be sent, and
-        the engine can do so without a word to the broker. Not while one put soon follows the other:
-        then they are faster together."""
-        binding = queue.binding
-        if not self._rests or not is_local(binding):
-            return False
-        gap = time.monotonic() - self._put_here
-        self._hasty = self._hasty + 1 if gap < _SOON else 0
-        if self._hasty > _MANY:
-            return False
-        is_done = binding.put_here(item)
-        self._put_here = time.monotonic()
-        return is_done
-
-    def calm(self) -> None:
-        """Send the next puts one by one: a get waits for them."""
-        self._hasty = -_PATIENT
-
-    def note_get(self) -> None:
-        """Note that a get came behind the last put: the next put begins anew to be soon."""
-        if self._hasty > 0:
-            self._hasty = 0
+        :class:`PutsAtOnce` allows it."""
+        return self._rests and self.at_once.put(queue, item)
 
     def line_up(self, puts: Puts, queue: ObjectAttachment) -> None:
         """Send the items that a handle appended, after all items that were put before."""

@@ -12,3 +12,8 @@ class Private(bytes):
 
 class Privates(list[bytes]):
     """Items that need no signature."""
+
+
+def mark_each(items: list[bytes]) -> list[bytes]:
+    """Mark each of these items, if the list is marked; an item that is used by itself has to be."""
+    return Privates(map(Private, items)) if type(items) is Privates else items

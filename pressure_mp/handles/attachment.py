@@ -174,8 +174,12 @@ class Attachment:
                 self.hold.cancel()
             raise
         self.binding, self.opening = binding, None
+        self.decide_where_items_are()
         if at_once:
             yield from lifetimes.sweep(engine, QueueOperations, options)
+
+    def decide_where_items_are(self) -> None:
+        """Note for a queue that was opened where its items are: always at the broker."""
 
     def bind(self, engine: Engine, options: Options | None = None) -> Binding:
         """Return the engine's binding of the queue."""

@@ -149,7 +149,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         choosing.choose(queue, given["buffering"], given["prefetch"], bound)
         self._equip(queue)
         queue.open(partial(queue.opening_bounded, how, bound, is_stated(maxsize)))
-        queue.decide_where_items_are()
 
     def _equip(self, queue: ObjectAttachment) -> None:
         """Make the ways to put and get in this process."""

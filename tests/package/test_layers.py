@@ -43,7 +43,10 @@ ROOMS = {
     "engines.memory": (
         "encoding engines.closed_loops engines.contract exceptions identity states urls"
     ),
-    "engines.shared": "encoding engines.contract exceptions identity interrupts lifecycle off_loop",
+    "engines.shared": (
+        "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
+        "engines.contract engines.lines exceptions identity interrupts lifecycle off_loop"
+    ),
     "engines.redis": (
         "caller_warnings encoding engines.blocking_coroutines engines.cancelled_calls "
         "engines.closed_loops engines.contract engines.lines engines.shared engines.shortcut "

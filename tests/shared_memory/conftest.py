@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from waiting import LIMIT
 
-from pressure_mp.engines.shared import deliveries, header
+from pressure_mp.engines.shared import deliveries, layout
 from pressure_mp.engines.shared import ring as rings
 
 forking = multiprocessing.get_context("fork")
@@ -46,12 +46,12 @@ def resize(monkeypatch):
     Takes free all pages but one."""
 
     def resize(pages):
-        monkeypatch.setattr(rings, "_SIZE", pages * header.PAGE)
+        monkeypatch.setattr(rings, "_SIZE", pages * layout.PAGE)
         monkeypatch.setattr(rings, "_UNITS", pages * 512)
         monkeypatch.setattr(rings, "_BEGIN", 512)
         monkeypatch.setattr(rings, "_HOT", 512 * 6)
         monkeypatch.setattr(rings, "_NEAR", 512 + 64)
-        monkeypatch.setattr(rings, "_PART", header.PAGE)
+        monkeypatch.setattr(rings, "_PART", layout.PAGE)
         for module in (rings, deliveries):
             monkeypatch.setattr(module, "MOST_TAKEN", 1024)
         monkeypatch.setattr(rings, "_LEFT", 512)

@@ -15,7 +15,7 @@ from programs import closing
 from waiting import LIMIT
 
 from pressure_mp import BrokerError, Queue
-from pressure_mp.engines.shared import header, linux
+from pressure_mp.engines.shared import layout, linux
 from pressure_mp.engines.shared.locks import BUSY
 from pressure_mp.engines.shared.reading import Ring
 from pressure_mp.identity import hand_outs
@@ -156,9 +156,9 @@ def test_a_lock_is_on_its_own_file_whatever_has_the_number_now(ring, tmp_path, r
     assert ring.taking.run(lambda: ring.putting.run(lambda: _locked(ring.path))) == [
         0,
         1,
-        header.USE,
+        layout.USE,
     ]
-    assert _locked(ring.path) == [header.USE]
+    assert _locked(ring.path) == [layout.USE]
     if (tmp_path / "own").exists():
         assert _locked(tmp_path / "own") == []
 
@@ -169,7 +169,7 @@ def test_a_lock_that_was_lost_while_a_process_had_it_is_released_on_no_other_fil
 ):
     number = ring._file.number
     ring.putting.run(lambda: reuse(number, ring, tmp_path))
-    assert ring.putting.run(lambda: _locked(ring.path)) == [0, header.USE]
+    assert ring.putting.run(lambda: _locked(ring.path)) == [0, layout.USE]
 
 
 @pytest.mark.parametrize("locks", [True, False], ids=["which was used", "which was not"])

@@ -11,7 +11,7 @@ import pytest
 
 from pressure_mp.engines.contract.items import Hold
 from pressure_mp.engines.contract.replies import Outcome
-from pressure_mp.engines.shared import header
+from pressure_mp.engines.shared import layout
 from pressure_mp.engines.shared.deliveries import HoldingRing, State
 
 
@@ -70,9 +70,9 @@ def test_an_entry_whose_item_was_not_taken_does_not_count(make):
     assert ring.append([b"first", b"second"]) == 2
     numbers, _ = ring.hold(1, Hold("killed", 1))
     # As if the process had been killed before the beginning of the ring went past the item.
-    ring._cells[header.HEAD] -= 1 << 28
-    ring._cells[header.HEAD] -= (ring._cells[header.HEAD] & header.PLACE) - 512
-    ring._cells[header.PREPARED] = 1
+    ring._cells[layout.HEAD] -= 1 << 28
+    ring._cells[layout.HEAD] -= (ring._cells[layout.HEAD] & layout.PLACE) - 512
+    ring._cells[layout.PREPARED] = 1
     assert (ring.length, ring.unfinished, list(ring.entries())) == (2, 2, [])
     again, items = ring.hold(2, Hold("alive", 2))
     assert (again, items) == ([*numbers, numbers[0] + 1], [b"first", b"second"])
@@ -105,12 +105,12 @@ def test_a_process_that_holds_more_and_more_items_seldom_looks_for_free_entries(
     assert ring.append([b"x"] * 400) == 400
     for call in range(400):
         assert ring.take_at_once(Hold("owner", call), None)
-    assert ring._cells[header.ENTRIES] == 400  # the same entries
+    assert ring._cells[layout.ENTRIES] == 400  # the same entries
 
 
 def test_no_more_items_are_held_than_the_table_has_entries(make):
     ring = make()
-    number = header.TABLE // 256
+    number = layout.TABLE // 256
     assert ring.append([b"x"] * number) == number
     for _ in range(number // 256):
         assert len(ring.hold(256, Hold("owner", 1))[0]) == 256
@@ -118,4 +118,4 @@ def test_no_more_items_are_held_than_the_table_has_entries(make):
     assert ring.hold(1, Hold("owner", 2)) is None
     assert ring.acknowledge("owner", ring.with_state(State.HELD)[7].number) is Outcome.DONE
     assert ring.hold(1, Hold("owner", 2))[1] == [b"y"]
-    assert os.stat(ring.path).st_blocks * 512 < 2 * header.TABLE + 40 * header.PAGE
+    assert os.stat(ring.path).st_blocks * 512 < 2 * layout.TABLE + 40 * layout.PAGE

@@ -24,7 +24,7 @@ EACH = 500
 def make(server, monkeypatch):
     """A queue whose waits end by being woken."""
     monkeypatch.setattr(linux, "IS_ORDERED", False)
-    monkeypatch.setattr(items, "_TICK", HOURS)
+    monkeypatch.setattr(items, "TICK", HOURS)
     made = []
 
     def make(*args):

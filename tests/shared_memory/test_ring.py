@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pressure_mp.engines.shared import header
+from pressure_mp.engines.shared import layout
 from pressure_mp.engines.shared import ring as rings
 from pressure_mp.engines.shared.reading import Ring
 
@@ -124,7 +124,7 @@ def test_it_is_a_queue_at_every_length_and_writes_only_where_memory_is_allocated
             assert taken == [model.popleft() for _ in taken]
         assert os.stat(ring.path).st_blocks <= before or calls
         assert ring.length == len(model)
-        top, tail = ring._cells[header.TOP], ring._cells[header.TAIL] & header.PLACE
+        top, tail = ring._cells[layout.TOP], ring._cells[layout.TAIL] & layout.PLACE
         seen.add((top > 0) + (0 < top <= tail))
     assert ring.read(0, 1000) == list(model)
     assert seen == {0, 1, 2}  # all states of the ring
@@ -134,10 +134,10 @@ def test_memory_is_allocated_for_the_queued_items_only(make, monkeypatch):
     monkeypatch.setattr(rings, "_SIZE", 1 << 24)
     monkeypatch.setattr(rings, "_UNITS", 1 << 21)
     ring = make()
-    item = bytes(header.PAGE)
+    item = bytes(layout.PAGE)
 
     def pages():
-        return os.stat(ring.path).st_blocks * 512 // header.PAGE
+        return os.stat(ring.path).st_blocks * 512 // layout.PAGE
 
     for _ in range(1000):
         assert ring.append([item]) == 1
@@ -170,7 +170,7 @@ def test_what_another_process_has_mapped_is_seen_here(make):
     assert other.length == 1
 
 
-@pytest.mark.parametrize("size", [0, 8192, header.PAGE + rings._SIZE])
+@pytest.mark.parametrize("size", [0, 8192, layout.PAGE + rings._SIZE])
 def test_a_file_that_is_not_made_yet_is_as_none(folder, size):
     path = folder / f"of {size}"
     with open(path, "wb") as file:

@@ -14,3 +14,10 @@ def move(queue):
     """Move the items to the broker, by a call that needs them there."""
     queue.rejected()
     assert not is_here(queue)
+
+
+def waiting_loops(queue):
+    """How many event loops wait for the items or the space of a queue, or for the end of all work,
+    as its file says."""
+    places = queue._at.binding.items.ring._places
+    return sum(places[at] > 0 for at in range(0, len(places), 2))

@@ -18,7 +18,8 @@ from ...encoding.unsigned_items import Private, Privates
 from ...identity.client import client_id_bytes
 from ..contract.items import MOST_BYTES, AcknowledgeReply, Hold, Taken
 from ..contract.replies import Outcome
-from .header import (
+from .header import fixed
+from .layout import (
     BYTES_OUT,
     CLOSED,
     COUNT,
@@ -39,7 +40,6 @@ from .header import (
     TABLE,
     TAIL,
     TAKER,
-    fixed,
 )
 from .reading import Ring
 from .ring import MOST_TAKEN, SKIP, Taker
@@ -102,7 +102,7 @@ class HoldingRing(Ring):
         """``bound``: make the file, for a queue with that bound; None opens an existing file."""
         super().__init__(path, bound)
         self._table = PAGE + self._size
-        self._numbers = memoryview(self._map)[self._table :].cast("Q")
+        self._numbers = memoryview(self._map)[self._table : self._table + TABLE].cast("Q")
         self._next_entry = 0  # where this process first looks for a free one
         #: With fewer entries this process adds one, and looks for no free one; and how many the
         #: file surely has room for.

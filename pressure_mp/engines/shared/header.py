@@ -1,8 +1,4 @@
-"""A file that several processes have mapped: its header, beside the items, and its locks.
-
-It begins with a page of numbers of eight bytes, a cache line for each; the ring is behind it, and
-behind that a table of the items that were taken and are not yet acknowledged.
-"""
+"""A file that several processes have mapped: its header, beside the items, and its locks."""
 
 from __future__ import annotations
 
@@ -10,81 +6,44 @@ import ctypes
 import functools
 import mmap
 import os
-import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
-from time import monotonic, monotonic_ns
 
 from ...exceptions import BrokerError
 from ...identity.descriptors import map_file
 from . import linux
-from .locks import BUSY, FileLock, LockFile
-
-PAGE = 4096
-_LINE = 8  # numbers in a cache line
-(
-    _MAGIC,
-    STATE,
-    TAIL,
-    HEAD,
-    _ITEMS,
-    _ITEMS_AWAITED,
-    _SPACE,
-    _SPACE_AWAITED,
+from .layout import (
     ALLOCATED,
+    BOUND,
     BYTES_IN,
     BYTES_OUT,
-    READS,
-    READ_FROM,
-    READ_HANDED,
-    READ_UNTIL,
-    WANTED,
-    BOUND,
-    TAKER,
-    SIGNED,
-    NEXT_ENDED,
-    FREED,
-    TOP,
-    DONE,
-    SET_ASIDE,
     CLOSED,
-    _FIRST_BOUND,
-    ENTRIES,
-    PREPARED,
-    RETURNED,
-    _JOIN,
-    _JOIN_AWAITED,
-) = range(0, 31 * _LINE, _LINE)
-#: The index of readers whose reservations another process ended: two numbers for each reader.
-ENDED, MOST_ENDED = 31 * _LINE, 64
-#: The offsets of the names of the clients that put last and took last.
-PUTTER, LAST_TAKER, NAME_SIZE = 3072, 3328, 256
-#: The offset of the name of the reader that reserved items: its length, and then the name.
-READER = 3584
-LONGEST_NAME = PAGE - READER - 8
-#: The bytes of the table.
-TABLE = 1 << 20
-_MADE = 0x70726573737572E1
-
-#: The values of the state.
-HERE, MOVING, MOVED = range(3)
-
-#: The end and the beginning of the ring are numbers of two parts: how many records ever came
-#: before, and in the lower bits the position.
-PLACE, COUNT = (1 << 28) - 1, (1 << 36) - 1
-
-#: The bytes of the file that are locked: by the process that puts, by the process that takes, and
-#: by all processes that use it.
-_PUT, _TAKE, USE = range(3)
-_fence = threading.Lock()
-#: Seconds to wait for the lock when a process begins to wait, or wakes another one.
-_MOMENT = 0.05
-#: More waiting threads than there can be.
-ALL = 1 << 30
+    COUNT,
+    DONE,
+    FIRST_BOUND,
+    HEAD,
+    LAST_TAKER,
+    LOOPS,
+    MADE,
+    MAGIC,
+    MOVED,
+    NAME_SIZE,
+    PAGE,
+    PUT,
+    PUTTER,
+    SET_ASIDE,
+    SIGNED,
+    STATE,
+    TABLE,
+    TAIL,
+    TAKE,
+    USE,
+)
+from .locks import FileLock, LockFile
+from .waking import ALL, Waking
 
 
-class Header:
+class Header(Waking):
     """One file, mapped into this process. Raises OSError when that cannot be done."""
 
     def __init__(self, path: str, bound: int | None, size: int, begin: int) -> None:
@@ -92,16 +51,16 @@ class Header:
         ``begin`` on; None opens an existing file."""
         self.path = path
         self._size = size
-        makes = bound is not None
+        makes, whole = bound is not None, PAGE + size + TABLE + LOOPS
         self._file = file = LockFile(path, (os.O_CREAT | os.O_EXCL) * makes, USE)
         try:
             if makes:
                 os.posix_fallocate(file.number, 0, PAGE)
                 os.posix_fallocate(file.number, PAGE + begin, PAGE)
-                os.ftruncate(file.number, PAGE + size + TABLE)
-            elif os.fstat(file.number).st_size < PAGE + size + TABLE:  # its maker was interrupted
+                os.ftruncate(file.number, whole)
+            elif os.fstat(file.number).st_size < whole:  # its maker was interrupted
                 raise FileNotFoundError(f"{path} was never made whole")
-            self._map = map_file(file.number, PAGE + size + TABLE)
+            self._map = map_file(file.number, whole)
         except BaseException:
             if makes:
                 os.unlink(path)
@@ -109,16 +68,16 @@ class Header:
         self._cells = memoryview(self._map)[:PAGE].cast("Q")
         self._address = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
         if bound is not None:
-            self._cells[BOUND] = self._cells[_FIRST_BOUND] = bound
+            self._cells[BOUND] = self._cells[FIRST_BOUND] = bound
             self._cells[ALLOCATED] = begin + PAGE
             self._cells[TAIL] = self._cells[HEAD] = begin >> 3
-            self._cells[_MAGIC] = _MADE
-        elif self._cells[_MAGIC] != _MADE:
+            self._cells[MAGIC] = MADE
+        elif self._cells[MAGIC] != MADE:
             raise FileNotFoundError(f"{path} is not made yet, or not by this version")
         # Puts and takes go on at the same time where the processor keeps writes in order; otherwise
         # a take sees the writes of a put only after it had the same lock.
-        self.putting = FileLock(file, _PUT)
-        self.taking = FileLock(file, _TAKE) if linux.IS_ORDERED else self.putting
+        self.putting = FileLock(file, PUT)
+        self.taking = FileLock(file, TAKE) if linux.IS_ORDERED else self.putting
         self.process = os.getpid()
         self.use()
         #: The function that signs items before they go to the broker, if they are to be signed.
@@ -154,14 +113,14 @@ class Header:
         return self._cells[BOUND]
 
     def set_bound(self, bound: int) -> None:
-        """Change the bound, and wake the threads that wait for space."""
+        """Change the bound, and wake all that wait for space."""
         self._cells[BOUND] = bound
         self.tell_space(ALL)
 
     @property
     def has_new_bound(self) -> bool:
         """Whether the bound is another than at first."""
-        return self._cells[BOUND] != self._cells[_FIRST_BOUND]
+        return self._cells[BOUND] != self._cells[FIRST_BOUND]
 
     @property
     def is_closed(self) -> bool:
@@ -174,7 +133,7 @@ class Header:
         return self._cells[CLOSED] > 1
 
     def close(self) -> None:
-        """Shut the queue down, with the lock for puts, and wake all threads that wait."""
+        """Shut the queue down, with the lock for puts, and wake all that wait."""
         self._cells[CLOSED] = max(self._cells[CLOSED], 1)
         self.tell_all()
 
@@ -288,78 +247,6 @@ class Header:
         if size > 0:
             with suppress(OSError):  # some file systems cannot do so
                 self._map.madvise(mmap.MADV_REMOVE, first, size)
-
-    # Waiting
-
-    def tell_items(self, number: int) -> None:
-        """Wake ``number`` threads that wait for items."""
-        if self._cells[_ITEMS_AWAITED]:
-            self._tell(_ITEMS, _ITEMS_AWAITED, number)
-
-    def tell_space(self, number: int) -> None:
-        """Wake ``number`` threads that wait for space."""
-        if self._cells[_SPACE_AWAITED]:
-            self._tell(_SPACE, _SPACE_AWAITED, number)
-
-    @property
-    def is_join_awaited(self) -> bool:
-        """Whether a thread may wait until all items are done."""
-        return self._cells[_JOIN_AWAITED] > 0
-
-    def tell_done(self) -> None:
-        """Wake all threads that wait until all items are done."""
-        if self._cells[_JOIN_AWAITED]:
-            self._tell(_JOIN, _JOIN_AWAITED, ALL)
-
-    def tell_all(self) -> None:
-        """Wake all threads that wait."""
-        self.tell_items(ALL)
-        self.tell_space(ALL)
-        self.tell_done()
-
-    def wait_for_items(self, is_over: Callable[[], bool], seconds: float) -> bool:
-        """Wait until :meth:`tell_items` wakes this thread, unless the wait ``is_over`` before.
-        Returns whether it may be over."""
-        return self._wait(_ITEMS, _ITEMS_AWAITED, is_over, seconds)
-
-    def wait_for_space(self, is_over: Callable[[], bool], seconds: float) -> bool:
-        """Wait until :meth:`tell_space` wakes this thread; see :meth:`wait_for_items`."""
-        return self._wait(_SPACE, _SPACE_AWAITED, is_over, seconds)
-
-    def wait_until_done(self, is_over: Callable[[], bool], seconds: float) -> bool:
-        """Wait until :meth:`tell_done` wakes this thread; see :meth:`wait_for_items`."""
-        return self._wait(_JOIN, _JOIN_AWAITED, is_over, seconds)
-
-    def _tell(self, sign: int, awaited: int, number: int) -> None:
-        if linux.IS_ORDERED:
-            self._tell_now(sign, awaited, number)
-        else:
-            self.taking.run(partial(self._tell_now, sign, awaited, number), monotonic() + _MOMENT)
-
-    def _tell_now(self, sign: int, awaited: int, number: int) -> None:
-        cells = self._cells
-        # In this order: a thread that begins to wait now sees the new sign, or is seen.
-        cells[awaited] = 0
-        cells[sign] = monotonic_ns()
-        if linux.wake(self._address + sign * 8, number):
-            cells[awaited] = 1  # more threads may wait
-
-    def _wait(self, sign: int, awaited: int, is_over: Callable[[], bool], seconds: float) -> bool:
-        if linux.IS_ORDERED:
-            seen = self._begin_to_wait(sign, awaited)
-            with _fence:  # the processor writes that before it reads the ring
-                pass
-        else:
-            beginning = partial(self._begin_to_wait, sign, awaited)
-            seen = self.taking.run(beginning, monotonic() + min(seconds, _MOMENT))
-            if seen is BUSY:
-                return True  # the repeated call has the same time limit
-        return is_over() or linux.wait(self._address + sign * 8, seen, seconds) or is_over()
-
-    def _begin_to_wait(self, sign: int, awaited: int) -> int:
-        seen = self._cells[sign]
-        self._cells[awaited] = 1
-        return seen
 
 
 @functools.lru_cache(256)

@@ -7,16 +7,18 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from ...encoding.unsigned_items import mark_each
 from ...identity.client import client_id_bytes
 from ...identity.processes import incarnation
 from ...identity.processes import state as process_state
 from ..contract.items import TAKE_ONE, Hold, Requeue, SetAside, Take, Taken
 from ..contract.replies import InUse, NoItem, Outcome
 from .deliveries import Entry, HoldingRing, State
-from .header import ALL, HERE, SET_ASIDE
 from .items import CHECK, MOMENT, MOVE, Items
+from .layout import HERE, SET_ASIDE
 from .locks import BUSY
 from .ring import Taker
+from .waking import ALL
 
 #: The most items that one call holds.
 _MOST = 256
@@ -49,7 +51,7 @@ class HeldItems(Items):
                 return MOVE
             if found[0]:
                 ring.note_taker(client_id_bytes())
-                return Taken(self._trusted(found[1]), found[0])
+                return Taken(mark_each(found[1]), found[0])
         return Outcome.CLOSED if is_closed else NoItem()
 
     def take_at_once(self, request: Take, taker: Taker, end: float | None) -> Any:
@@ -74,12 +76,12 @@ class HeldItems(Items):
         ring.tell_space(1)
         return taken
 
-    def acknowledge(self, owner: str, number: int | None) -> Any:
+    def acknowledge(self, owner: str, number: int | None, end: float | None = None) -> Any:
         """Do an :class:`Acknowledge`."""
         ring = self.ring
         if ring.state != HERE:
             return MOVE
-        reply = ring.taking.run(partial(ring.acknowledge, owner, number))
+        reply = ring.taking.run(partial(ring.acknowledge, owner, number), end)
         if ring.is_join_awaited and reply is Outcome.DONE and ring.is_done:
             ring.tell_done()
         return MOVE if reply is None else reply
@@ -124,15 +126,20 @@ class HeldItems(Items):
             ring.tell_done()
         return True
 
+    @property
+    def is_to_look(self) -> bool:
+        """Whether it is time to look for items of processes that have ended."""
+        return self.ring.holds and monotonic() >= self.ring.looked + CHECK
+
     def requeue_lost(self) -> None:
         """Return the items of processes that have ended, or are stopped for longer than a lease; if
         no other process has the lock."""
         self.ring.taking.run(self._requeue_lost, 0.0)
 
     def _requeue_lost(self) -> None:
-        ring, now = self.ring, monotonic()
-        if not ring.holds or now < ring.looked + CHECK:
+        if not self.is_to_look:
             return
+        ring, now = self.ring, monotonic()
         ring.looked, seen, ring.stopped = now, ring.stopped, {}
         for owner in {entry.owner for entry in ring.with_state(State.HELD)} - {incarnation()}:
             found = process_state(owner)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ... import interrupts
-from ...encoding.unsigned_items import Private, Privates
+from ...encoding.unsigned_items import mark_each
 from ...exceptions import BrokerError
 from ...identity import hand_outs
 from ...identity.client import client_id_bytes, is_gone
@@ -23,12 +23,14 @@ from ..contract.items import (
     Taken,
 )
 from ..contract.replies import InUse, NoItem, NoSpace, Outcome, Unfinished
+from ..contract.session import SHORTEST_TRY, TICK
 from . import ring_files
 from .deliveries import HoldingRing
-from .header import HERE, MOVED
+from .layout import HERE, MOVED
 from .locks import BUSY
 from .reading import Reading
 from .ring import Taker
+from .waking import FOR_ITEMS, FOR_JOIN, FOR_SPACE, Sign
 
 T = TypeVar("T")
 
@@ -41,8 +43,33 @@ CHECK, GRACE = 0.05, 0.5
 MOMENT = 0.002
 
 
+class TakenHere:
+    """The items that a session took out of shared memory, until they are put back."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[bytes]) -> None:
+        self.items = items
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TakenHere) and other.items is self.items
+
+    def __hash__(self) -> int:
+        return id(self.items)
+
+
+class Awaited(NamedTuple):
+    """What a call waits for: a sign, whether the wait is over, and the most seconds until the call
+    looks by itself."""
+
+    sign: Sign
+    is_over: Callable[[], bool]
+    limit: float
+
+
 class Items:
-    """The items of one queue. A method returns :data:`MOVE` when it did nothing."""
+    """The items of one queue. A method returns :data:`MOVE` when it did nothing; and BUSY, if it
+    has an ``end`` on the monotonic clock, when others have the lock until then."""
 
     def __init__(self, ring: HoldingRing, lease: int) -> None:
         """``lease``: the milliseconds for which a stopped process keeps what it has reserved or
@@ -111,20 +138,24 @@ class Items:
 
     def take(self, request: Take, taker: Taker, end: float | None) -> Any:
         """Do a request :class:`Take`."""
-        limit, _, until_ended, waits = request
-        if until_ended:
-            return MOVE
-        taking = self._taking(request, min(limit, MOST_ITEMS), taker)
-        until = latest(waits, end)
+        until = latest(request.waits, end)
         while True:
-            reply = self.ring.taking.run(taking, until)
-            if type(reply) is Taken:
-                self.ring.tell_space(len(reply.items))
-            if reply is BUSY:
-                reply = InUse("consumer")
-            if type(reply) is not InUse or waits or (until and time.monotonic() > until):
+            reply = self.take_now(request, taker, until)
+            is_late = until is not None and time.monotonic() > until
+            if type(reply) is not InUse or request.waits or is_late:
                 return reply
             self.wait(reply, CHECK)
+
+    def take_now(self, request: Take, taker: Taker, until: float | None) -> Any:
+        """Try a :class:`Take` once; wait ``until`` then for the lock."""
+        if request.until_ended:
+            return MOVE
+        reply = self.ring.taking.run(
+            self._taking(request, min(request.limit, MOST_ITEMS), taker), until
+        )
+        if type(reply) is Taken:
+            self.ring.tell_space(len(reply.items))
+        return InUse("consumer") if reply is BUSY else reply
 
     def _taking(self, request: Take, limit: int, taker: Taker) -> Callable[[], Any]:
         """Return the function that takes, with the lock."""
@@ -137,7 +168,7 @@ class Items:
             return InUse("consumer")
         is_closed = self.ring.is_closed  # before: no item comes behind it
         if not self.ring.drops and self._take_now(limit, taker):
-            return Taken(self._trusted(taker.taken_here))
+            return Taken(mark_each(taker.taken_here))
         return Outcome.CLOSED if is_closed else NoItem()
 
     def _take_now(self, limit: int, taker: Taker) -> bool:
@@ -145,12 +176,6 @@ class Items:
             return False
         self.ring.note_taker(client_id_bytes())
         return True
-
-    @staticmethod
-    def _trusted(items: list[bytes]) -> list[bytes]:
-        """Mark items as private: they need no signature here. Items that would have none at the
-        broker either stay as they are."""
-        return Privates(map(Private, items)) if type(items) is Privates else items
 
     def give_back(self, items: list[bytes], if_open: bool) -> Any:
         """Put taken items in front, and empty the list, so that a repeated call does nothing; see
@@ -167,7 +192,7 @@ class Items:
             ring.tell_done()
             return Outcome.DONE
         if self.are_here and ring.is_closed and if_open:
-            return Taken(self._trusted(items))
+            return Taken(mark_each(items))
         # Items that are held were taken behind them.
         if ring.holds or not (self.are_here and ring.give_back(items)):
             return MOVE
@@ -176,10 +201,10 @@ class Items:
 
     # Reading ahead
 
-    def prefetch(self, request: Prefetch, taker: Taker, end: float | None) -> Any:
+    def prefetch(self, request: Prefetch, end: float | None = None) -> Any:
         """Reserve items; none of a queue with a bound, for whose space other clients may wait.
         Items are taken ahead only at the broker."""
-        return self.ring.taking.run(partial(self._reserve, request)) if request.alone else MOVE
+        return self.ring.taking.run(partial(self._reserve, request), end) if request.alone else MOVE
 
     def _reserve(self, request: Prefetch) -> Any:
         ring, (reader, call, handed, kept, limit, *_) = self.ring, request
@@ -208,12 +233,12 @@ class Items:
             ring.end_reading(handed)
         return Taken(items) if items or not limit else NoItem()
 
-    def end_prefetch(self, request: EndPrefetch) -> Any:
+    def end_prefetch(self, request: EndPrefetch, end: float | None = None) -> Any:
         """End a reservation, also after the items were moved: reservations in shared memory are
         known only there."""
         if request.reader not in self.ring.readers:
             return MOVE
-        return self.ring.taking.run(partial(self._end_reservation, request))
+        return self.ring.taking.run(partial(self._end_reservation, request), end)
 
     def _end_reservation(self, request: EndPrefetch) -> HandedOut:
         reader, call, handed, _ = request
@@ -257,19 +282,26 @@ class Items:
 
     # Waiting
 
+    def awaited(self, later: Any) -> Awaited | None:
+        """Return what to wait for after this reply; None if others have the lock, which they are
+        about to release."""
+        ring = self.ring
+        if type(later) is InUse and not ring.is_reserved:
+            return None
+        if type(later) is Unfinished:
+            return Awaited(FOR_JOIN, self._is_done, TICK)
+        if type(later) is NoSpace:
+            return Awaited(FOR_SPACE, self._may_have_space, TICK)
+        return Awaited(FOR_ITEMS, self._may_have_items, CHECK if ring.is_reserved else TICK)
+
     def wait(self, later: Any, timeout: float | None) -> bool:
         """Wait until a new call may succeed, for at most ``timeout`` seconds; return whether it
         may."""
-        ring = self.ring
-        if type(later) is InUse and not ring.is_reserved:
-            time.sleep(_shorter(timeout, MOMENT))  # the lock is about to be released
+        awaited = self.awaited(later)
+        if awaited is None:
+            time.sleep(shorter(timeout, MOMENT))
             return True
-        if type(later) is Unfinished:
-            return ring.wait_until_done(self._is_done, _shorter(timeout, _TICK))
-        if type(later) is NoSpace:
-            return ring.wait_for_space(self._may_have_space, _shorter(timeout, _TICK))
-        limit = CHECK if ring.is_reserved else _TICK
-        return ring.wait_for_items(self._may_have_items, _shorter(timeout, limit))
+        return self.ring.wait(awaited.sign, awaited.is_over, shorter(timeout, awaited.limit))
 
     def _is_done(self) -> bool:
         return not (self.are_here and self.ring.unfinished)
@@ -325,10 +357,6 @@ class Items:
         self.ring.set_state(MOVED)
 
 
-#: Seconds after which a wait is over in any case.
-_TICK = 0.9
-
-
 def latest(waits: bool, end: float | None) -> float | None:
     """Return the time at which a call gives up waiting for a lock."""
     if waits or end is not None:
@@ -336,5 +364,11 @@ def latest(waits: bool, end: float | None) -> float | None:
     return time.monotonic() + GRACE
 
 
-def _shorter(timeout: float | None, limit: float) -> float:
+def at_broker_until(end: float | None) -> float | None:
+    """Return the time until which a call waits for other processes that move the items: at least a
+    short one."""
+    return None if end is None else max(end, time.monotonic() + SHORTEST_TRY)
+
+
+def shorter(timeout: float | None, limit: float) -> float:
     return limit if timeout is None else min(timeout, limit)

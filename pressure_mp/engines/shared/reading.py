@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from .header import (
+from .layout import (
     CLOSED,
     COUNT,
     ENDED,

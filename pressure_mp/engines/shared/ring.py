@@ -33,7 +33,8 @@ from ... import interrupts
 from ...encoding.unsigned_items import Privates
 from ...identity.client import client_id_bytes
 from ..contract.items import MOST_BYTES
-from .header import (
+from .header import Header, fixed
+from .layout import (
     ALLOCATED,
     BOUND,
     BYTES_IN,
@@ -53,8 +54,6 @@ from .header import (
     TAIL,
     TAKER,
     TOP,
-    Header,
-    fixed,
 )
 
 #: Bytes of the ring, most of which the file system never allocates: a short queue stays near the

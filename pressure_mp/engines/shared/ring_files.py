@@ -12,7 +12,7 @@ from ... import interrupts, lifecycle
 from ...identity import shared_folder
 from . import linux
 from .deliveries import HoldingRing
-from .header import MOVED, USE
+from .layout import MOVED, USE
 
 #: The environment variable that a program sets to 0 to keep all items at the broker.
 VARIABLE = "PRESSURE_SHARED_MEMORY"

@@ -8,14 +8,15 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ... import interrupts
+from ...encoding.unsigned_items import mark_each
 from ...identity.client import client_id_bytes
 from ..contract.items import MOST_ITEMS, PeekItems, Requeue
 from ..contract.queues import Close, GetStatsReply, Inspection, InspectReply, SetBound, Stats
 from ..contract.replies import InUse, Outcome, Unfinished
 from .deliveries import Entry, State
-from .header import DONE, HERE, MOVED, MOVING
 from .held_items import HeldItems
 from .items import GRACE, MOVE, latest
+from .layout import DONE, HERE, MOVED, MOVING
 from .locks import BUSY
 
 
@@ -51,12 +52,12 @@ _BACK = "returned"
 class SharedItems(HeldItems):
     """The items of one queue. A method returns :data:`MOVE` when it did nothing."""
 
-    def length(self) -> Any:
+    def length(self, seconds: float = GRACE) -> Any:
         """Count the items, without items that a reader handed out. If another process has the lock
-        for long, these are counted too."""
+        for so many seconds, these are counted too."""
         if not self.are_here:
             return MOVE
-        found = self.ring.taking.run(self._length, time.monotonic() + GRACE)
+        found = self.ring.taking.run(self._length, time.monotonic() + seconds)
         return self.ring.length if found is BUSY else found
 
     def _length(self) -> Any:
@@ -93,7 +94,7 @@ class SharedItems(HeldItems):
         start = self._first() - ring.first + max(request.start - len(returned), 0)
         found = ring.read(start, limit - len(first)) if len(first) < limit else []
         found[:0] = first
-        return self._trusted(found)
+        return mark_each(found)
 
     def add_to_stats(self, reply: GetStatsReply) -> Any:
         """Add the counts of shared memory to those of the broker. MOVE: the items are no longer
@@ -138,13 +139,15 @@ class SharedItems(HeldItems):
 
     # Counting items as done
 
-    def count_done(self, which: int = DONE) -> Any:
+    def count_done(self, which: int = DONE, end: float | None = None) -> Any:
         """Do a :class:`CountDone`, or note an item that the broker set aside."""
         ring = self.ring
-        counted = ring.taking.run(partial(self._count_done, which))
+        counted = ring.taking.run(partial(self._count_done, which), end)
         if counted is True and not ring.unfinished:
             ring.tell_done()
-        return MOVE if counted is MOVE else Outcome.DONE if counted else Outcome.EXCESS
+        if counted is MOVE or counted is BUSY:
+            return counted
+        return Outcome.DONE if counted else Outcome.EXCESS
 
     def _count_done(self, which: int) -> Any:
         return self.ring.count_done(1, which) if self.are_here else MOVE
