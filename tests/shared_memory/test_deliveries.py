@@ -9,7 +9,7 @@ import threading
 
 import pytest
 from in_memory import is_here, move
-from programs import holding
+from programs import holding, waiting_loops
 from waiting import LIMIT, Background, until
 
 from pressure_mp import JoinableQueue, LateTaskDoneWarning, ShutDown, TaskDoneError
@@ -190,16 +190,17 @@ def test_an_immediate_shutdown_drops_items_that_come_back(make, start):
         queue.get()
 
 
-def test_workers_that_are_killed_at_any_time_lose_nothing(make, start):
+@pytest.mark.parametrize("program", [holding.work, waiting_loops.work], ids=["threads", "asyncio"])
+def test_workers_that_are_killed_at_any_time_lose_nothing(make, start, program):
     queue, number, killed = make(20), 0, []
     read, write = os.pipe()
-    workers = [start(holding.work, queue, write) for _ in range(3)]
+    workers = [start(program, queue, write) for _ in range(3)]
 
     def kill_some():
         while len(killed) < 15:
             which = len(killed) % 3
             kill(workers[which])
-            workers[which] = start(holding.work, queue, write)
+            workers[which] = start(program, queue, write)
             killed.append(which)
             stop.wait(0.02)
 

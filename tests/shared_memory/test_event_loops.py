@@ -14,7 +14,7 @@ from in_memory import is_here, move, waiting_loops
 from programs import waiting_loops as programs
 from waiting import HOURS, LIMIT, Background, parks, until
 
-from pressure_mp import Empty, Full, JoinableQueue, Queue, ShutDown, aio
+from pressure_mp import Full, JoinableQueue, Queue, ShutDown, aio
 from pressure_mp.engines.shared import items, linux, loop_sockets, loop_waits, waking
 from pressure_mp.identity import shared_folder
 
@@ -343,12 +343,13 @@ def test_no_loop_leaves_a_file(make):
     queue = make()
 
     async def main():
-        with pytest.raises(Empty):
-            await aio.Queue.of(queue).get(timeout=0.01)
+        waits = asyncio.ensure_future(aio.Queue.of(queue).get())
+        await waits_at(queue)
         number = loop_waits.of_loop()._number
         path = loop_sockets._path(shared_folder.find(), number)
         assert os.path.exists(path)
-        return path
+        return path, waits
 
-    path = asyncio.run(main())
+    path, waits = asyncio.run(main())
+    assert waits.cancelled()
     until(lambda: not os.path.exists(path))

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 import redis
 from in_memory import is_here
-from programs import sharing
+from programs import sharing, waiting_loops
 from started import environment, quickly
 from waiting import HOURS, LIMIT, Background, lasting, until
 
@@ -413,19 +413,22 @@ def test_without_the_broker_items_go_on_between_processes(own_server, start):
         own_server.start()
 
 
-def test_killed_consumers_lose_at_most_the_item_that_was_on_its_way(make, start):
+@pytest.mark.parametrize(
+    "program", [sharing.get_and_tell, waiting_loops.get_and_write], ids=["threads", "asyncio"]
+)
+def test_killed_consumers_lose_at_most_the_item_that_was_on_its_way(make, start, program):
     queue, number = make(), 4000
     read, write = os.pipe()
     producers = [start(sharing.put_numbers, queue, who, number) for who in range(2)]
     lines, kills = _Lines(read), 0
-    consumer = start(sharing.get_and_tell, queue, write)
+    consumer = start(program, queue, write)
     while any(one.is_alive() for one in producers) or not queue.empty():
         lines.read_for(0.03)
         if kills < 25:
             consumer.kill()
             consumer.join()
             kills += 1
-            consumer = start(sharing.get_and_tell, queue, write)
+            consumer = start(program, queue, write)
     until(queue.empty)
     lines.read_for(0.5)
     consumer.kill()

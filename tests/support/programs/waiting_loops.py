@@ -70,3 +70,31 @@ def hold_the_lock(queue: Any, told: Connection) -> None:
         time.sleep(10_000)
 
     queue._at.attached().items.ring.taking.run(stay)
+
+
+def get_and_write(there: Any, write: int) -> None:
+    """Get for ever, and write each pair to a pipe when it was got: one line, one write."""
+
+    async def main() -> None:
+        queue = handle_of(there)
+        while True:
+            who, count = await queue.get()
+            os.write(write, b"%d %d\n" % (who, count))
+
+    asyncio.run(main())
+
+
+def work(there: Any, write: int) -> None:
+    """Get items for ever in three tasks; write each to a pipe, and acknowledge it."""
+
+    async def work_on(queue: Any) -> None:
+        while True:
+            item = await queue.get()
+            os.write(write, b"%d\n" % item)
+            await queue.task_done()
+
+    async def main() -> None:
+        queue = handle_of(there)
+        await asyncio.gather(*(work_on(queue) for _ in range(3)))
+
+    asyncio.run(main())
