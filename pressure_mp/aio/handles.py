@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from time import monotonic
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..background.lease import LAST_TRY, Lease
+from ..background.lease import Lease
 from ..drivers import Guard, adrive, ending
 from ..effects import AnyOperation, Operation, T
 from ..engines import registry
 from ..engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ..engines.contract.cancellation import is_unknown, was_waiting
 from ..engines.contract.queues import How
-from ..engines.contract.session import AsyncSession, AsyncSessionIn, Binding
+from ..engines.contract.session import ONE_TRY, AsyncSession, AsyncSessionIn, Binding
 from ..exceptions import (
     ArgumentTypeError,
     BrokerError,
@@ -174,7 +173,7 @@ class Handle(Awaiting, BaseHandle):
             lease.doubt(claim.call)
             return
         with suppress(PressureError):  # the lease's next look tries again
-            requeuing = ending(lease.disown(claim), monotonic() + LAST_TRY)
+            requeuing = ending(lease.disown(claim), ONE_TRY)
             await to_its_end(self._run_at_once(requeuing), LAST_SECONDS)
             if not is_unknown(error):
                 lease.trust(claim)

@@ -23,7 +23,7 @@ from ..effects import Operation, T
 from ..engines.contract.brokers import QueueRenewal
 from ..engines.contract.items import Attendance, Renew
 from ..engines.contract.queues import ANONYMOUS
-from ..engines.contract.session import Engine, Options, is_local
+from ..engines.contract.session import ONE_TRY, Engine, Options, is_local
 from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..identity.processes import is_lost, is_there, state
 from ..in_flight import Claim
@@ -33,8 +33,6 @@ from . import at_exit, lease_thread
 _AT_ONE_LOOK = 32
 #: Seconds for which a process that found no item still looks: it may be polling.
 _LINGER = 3.0
-#: Seconds that an interrupted call waits for the broker, to give back what it took.
-LAST_TRY = 1.0
 
 
 class LeasedItems(Protocol):
@@ -236,9 +234,9 @@ class Lease:
             binding.requeue_lost()
 
     def try_now(self, operation: Operation[T]) -> T:
-        """Run an operation of one call, at once, and not for long."""
+        """Run an operation of one call, at once; for the shortest time if the broker is away."""
         binding = self.engine.bind(*self._queue, Options(lease=self._length))
-        return drive(ending(operation, time.monotonic() + LAST_TRY), binding.session())
+        return drive(ending(operation, ONE_TRY), binding.session())
 
     # The end
 

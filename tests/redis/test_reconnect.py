@@ -384,6 +384,24 @@ def test_the_callers_time_holds_while_the_server_is_away(own_server, name, way, 
             own_server.process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue])
+def test_gets_that_follow_each_other_take_no_longer_while_the_server_is_away(
+    own_server, name, kind
+):
+    """What the one before may have taken is not waited for."""
+    queue, timeout, number = kind(name=name, url=own_server.url, reconnect=1), 0.5, 6
+    queue.put(1)
+    queue.get()
+    own_server.kill()
+    with pytest.raises(BrokerUnavailable):
+        queue.get_many(2)
+    begun = time.monotonic()
+    for _ in range(number):
+        with pytest.raises(BrokerUnavailable):
+            queue.get_many(2, timeout=timeout)
+    assert time.monotonic() - begun < number * (timeout + 0.5)
+
+
 def test_a_server_that_accepts_and_says_nothing_is_not_waited_for_without_end(name):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
