@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     )
     from .executor.executor import Executor
     from .executor.future import Future
+    from .handles.backoff import ExponentialBackoff
     from .operations.diagnosis import Diagnosis
     from .operations.task_diagnosis import TaskDiagnosis
     from .operations.task_results import TaskEvent, TaskResult
@@ -101,6 +102,7 @@ __all__ = [
     "Executor",
     "ExecutorBroken",
     "ExecutorShutDown",
+    "ExponentialBackoff",
     "FairQueue",
     "Finding",
     "Full",
@@ -163,6 +165,7 @@ __all__ = [
 #: Where the public names are that are no errors.
 _MODULES = {
     "authentication": ("AuthenticationError",),
+    "handles.backoff": ("ExponentialBackoff",),
     "operations.diagnosis": ("Diagnosis",),
     "engines.contract.brokers": ("Finding", "QueueSummary"),
     "engines.contract.queues": ("Stats",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -13,13 +12,10 @@ from ..engines.contract.task_records import TaskRecord
 from ..engines.contract.task_results import WITH_INBOX
 from ..events import Message
 from ..exceptions import ArgumentError
+from .backoff import DEFAULT, Backoff
 
 if TYPE_CHECKING:
     import typing_extensions
-
-#: Seconds until a failed task may be taken again; or a function that returns them for a number of
-#: deliveries.
-Backoff = float | Callable[[int], float]
 
 if TYPE_CHECKING:  # as with the items of a queue
     Data = typing_extensions.TypeVar("Data", default=Any)
@@ -170,7 +166,8 @@ class BaseTask(Generic[Data]):
             return "release", {}
         if self.on_error == "bury":
             return "bury", {"error": error}
-        wait = self.backoff(self.deliveries) if callable(self.backoff) else self.backoff
+        backoff = DEFAULT if self.backoff is None else self.backoff
+        wait = backoff(self.deliveries) if callable(backoff) else backoff
         return "release", {"delay": wait or None, "error": error}
 
     def __repr__(self) -> str:

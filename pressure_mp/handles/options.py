@@ -61,11 +61,11 @@ class JoinableOptions(QueueOptions, total=False):
 class RecordedOptions(TypedDict, total=False):
     """The options that the broker stores with a queue of tasks."""
 
-    ttr: Annotated[float | None, 60.0]
+    ttr: Annotated[float | None, None]
     ttl: Annotated[float | None, None]
     zombie: Annotated[float | bool | None, None]
     keep: Annotated[bool, False]
-    max_deliveries: Annotated[int | None, None]
+    max_deliveries: Annotated[int | None, 20]
     id: Annotated[IdKind, "time64"]
     per_key: Annotated[int | None, None]
 

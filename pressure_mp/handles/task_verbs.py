@@ -13,7 +13,8 @@ from ..exceptions import PressureError
 from ..in_flight import Claim
 from ..operations.task_queue import DecodedTask
 from ..operations.task_taking import Delivery
-from .base_task import Backoff, BaseTask, Data, TaskOrId, check_on_error
+from .backoff import Backoff
+from .base_task import BaseTask, Data, TaskOrId, check_on_error
 from .handle import BaseHandle
 from .tasks import TaskAttachment, id_of
 

@@ -32,7 +32,9 @@ def is_buffered(q):
     return any(map(len, inside.outgoing_in_loops(q)))
 
 
-def test_an_anonymous_queue_without_a_bound_sends_in_the_background(server):
+def test_an_anonymous_queue_without_a_bound_sends_in_the_background(server, monkeypatch):
+    monkeypatch.setenv("PRESSURE_SHARED_MEMORY", "0")
+
     async def main():
         q = aio.Queue(url=server.url)
         await q.put(1)

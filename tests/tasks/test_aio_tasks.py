@@ -118,7 +118,7 @@ def test_what_was_taken_is_released_buried_and_touched(run):
         with pytest.raises(TaskNotFound):
             await queue.peek(task.id)
 
-    run(program)
+    run(program, ttr=60)
 
 
 def test_an_administrator_looks_and_puts_right(run):
@@ -249,7 +249,7 @@ def test_settings_are_known_when_the_queue_is_open(make):
     with pytest.raises(ArgumentError, match="not open yet"):
         print(queue.settings)
     asyncio.run(queue.delete())
-    assert queue.settings.ttr == 60_000
+    assert queue.settings.max_deliveries == 20
 
 
 def test_an_anonymous_queue_ends_with_its_handle(full_url):

@@ -486,7 +486,7 @@ def test_a_process_that_is_killed_ends_the_run_and_its_task_is_given_back(run, p
         await queue.put("die")
         with pytest.raises(BrokenProcessPool):
             await queue.run(programs.stop_or_die, executor=processes)
-        assert await counts(queue) == {"R": 1}
+        assert await counts(queue) == {"W": 1}
         assert "BrokenProcessPool" in (await queue.list())[0].error
 
     run(program)

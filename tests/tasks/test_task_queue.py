@@ -18,6 +18,7 @@ from pressure_mp import (
     ArgumentTypeError,
     DecodingError,
     Empty,
+    ExponentialBackoff,
     HandleClosedError,
     LifoQueue,
     NotOwner,
@@ -51,7 +52,7 @@ def queue(url, name):
 def test_a_task_is_put_taken_and_acknowledged(queue):
     id = queue.put({"a": [1]}, tube="thumbs", priority=2.5)
     assert isinstance(id, int)
-    task = queue.take(0)
+    task = queue.take(0, ttr=60)
     assert (task.id, task.data, task.state, task.tube) == (id, {"a": [1]}, "T", "thumbs")
     assert (task.priority, task.deliveries, task.error) == (2.5, 1, None)
     assert abs(task.created - time.time()) < 60
@@ -243,7 +244,7 @@ def test_a_block_acknowledges_at_its_end(queue):
 
 def test_a_block_that_raises_releases_or_buries_with_the_error(queue):
     id = queue.put(1)
-    with pytest.raises(ZeroDivisionError), queue.take(0):
+    with pytest.raises(ZeroDivisionError), queue.take(0, backoff=0):
         fail()
     task = queue.take(0, on_error="bury")
     assert (task.deliveries, task.error) == (2, "ZeroDivisionError: division by zero")
@@ -263,6 +264,68 @@ def test_a_block_that_raises_releases_or_buries_with_the_error(queue):
         queue.take(0, on_error="ignore")
     with pytest.raises(ArgumentError, match="backoff"):
         queue.take(0, on_error="bury", backoff=1)
+
+
+def test_a_task_that_fails_waits_longer_each_time_where_nothing_is_said(queue):
+    id = queue.put(1)
+    for least, most in ((1, 1.5), (2, 3), (4, 6)):
+        with pytest.raises(ZeroDivisionError), queue.take(0):
+            fail()
+        task = queue.peek(id)
+        assert task.state == "W"
+        assert least - 0.01 <= task.due - task.since <= most + 0.01
+        queue.restart(id)
+
+
+def test_a_task_is_buried_after_20_deliveries_where_nothing_is_said(queue):
+    queue.put(1)
+    for delivery in range(1, 21):
+        task = queue.take(0)
+        assert task.deliveries == delivery
+        task.release()
+    assert queue.stats().counts["B"] == 1
+
+
+def test_a_take_that_is_undone_is_no_delivery(queue):
+    """As when its caller was interrupted: no handler had the task."""
+    queue.put(1)
+    here = queue._at.here
+    for _ in range(30):
+        task = queue.take(0)
+        assert task.deliveries == 1
+        here.lease.try_now(here.requeue_of(task.call))
+    assert queue.stats().transitions["T-R"] == 30
+
+
+def test_without_a_limit_a_task_is_delivered_as_often_as_it_fails(url, name):
+    queue = TaskQueue(name, url=url, max_deliveries=None)
+    queue.put(1)
+    for _ in range(30):
+        queue.take(0).release()
+    assert queue.take(0).deliveries == 31
+    queue.delete()
+
+
+def test_waits_of_an_exponential_backoff_are_drawn_between_its_bounds():
+    backoff = ExponentialBackoff(2, 90)
+    for deliveries, least, most in (
+        (1, 2, 3),
+        (2, 4, 6),
+        (5, 32, 48),
+        (6, 60, 90),
+        (10_000, 60, 90),
+    ):
+        drawn = [backoff(deliveries) for _ in range(200)]
+        assert least <= min(drawn) < max(drawn) <= most
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [((0,), ArgumentError), ((-1,), ArgumentError), ((2, 2.9), ArgumentError), (("1",), TypeError)],
+)
+def test_an_exponential_backoff_needs_bounds_to_draw_between(arguments, error):
+    with pytest.raises(error):
+        ExponentialBackoff(*arguments)
 
 
 def test_an_interrupted_block_gives_the_task_back_at_once(queue):
@@ -348,7 +411,7 @@ def test_a_poisonous_task_is_buried_with_the_last_error(url, name):
     queue = TaskQueue(name, url=url, max_deliveries=2)
     queue.put("poison")
     for _ in range(2):
-        with pytest.raises(ValueError, match="cannot"), queue.take(0):
+        with pytest.raises(ValueError, match="cannot"), queue.take(0, backoff=0):
             raise ValueError("cannot")
     (task,) = queue.list("buried")
     assert (task.deliveries, task.error) == (2, "ValueError: cannot")
@@ -426,7 +489,7 @@ def test_the_options_are_the_queues_and_need_not_be_repeated(url, name):
         ({"ttl": 1}, "with ttl=None, not ttl=1"),
         ({"keep": False}, "with keep=True, not keep=False"),
         ({"zombie": True}, "with zombie=None, not zombie=True"),
-        ({"max_deliveries": 3}, "with max_deliveries=None, not max_deliveries=3"),
+        ({"max_deliveries": 3}, "with max_deliveries=20, not max_deliveries=3"),
         ({"id": "uuid"}, "with id='time64', not id='uuid'"),
         ({"id": int}, "with id='time64', not id='callable'"),
     ],
@@ -441,7 +504,7 @@ def test_a_stated_option_that_differs_is_a_mismatch_that_shows_it(how, stated, t
 
 def test_a_queue_is_created_with_the_usual_options_where_none_are_stated(url, name):
     queue = TaskQueue(name, url=url)
-    usual = "ttr=60.0, ttl=None, zombie=None, keep=False, max_deliveries=None, id='time64'"
+    usual = "ttr=None, ttl=None, zombie=None, keep=False, max_deliveries=20, id='time64'"
     usual += ", per_key=None"
     assert str(queue.settings) == usual
     queue.delete()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any, Literal, TypeVar
 
-from ...handles.base_task import Backoff, Data
+from ...handles.backoff import Backoff
+from ...handles.base_task import Data
 from ...sync.tasks import workers as sync
 from ...sync.tasks.jobs import check_grace, choose
 from ...sync.tasks.outages import check_longest

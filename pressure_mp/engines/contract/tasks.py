@@ -298,7 +298,7 @@ class RequeueTasks(NamedTuple):
     is how many; if these are fewer than ``limit``, none is left.
 
     With ``seen`` only if the owner's lease still ends at that time (RENEWED: it does not). With
-    ``call`` only the tasks of that take.
+    ``call`` only the tasks of that take, which no caller has got: it counts as no delivery.
     """
 
     owner: str

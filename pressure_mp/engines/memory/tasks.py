@@ -334,6 +334,8 @@ def _requeue(life: Life, request: RequeueTasks, caller: Caller) -> RequeueTasksR
         if task.record.owner == owner and call in (None, task.record.call)
     ][: request.limit]
     for task in held:
+        if call is not None:
+            task.record = task.record._replace(deliveries=task.record.deliveries - 1)
         life.give_back(task, request.error, 0, None, None)
     if call is None and len(held) < request.limit:
         life.presence.pop(owner, None)

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from ...exceptions import ArgumentError, ArgumentTypeError
-from ...handles.base_task import Backoff, check_on_error
+from ...handles.backoff import Backoff
+from ...handles.base_task import check_on_error
 from ...numeric import integer
 
 #: Runs on a task. Its value is the task's result, if the result is to be kept.

@@ -9,7 +9,8 @@ from ... import states
 from ...caller_warnings import warn_caller
 from ...encoding.task_values import check_priority, check_times, check_tube, milliseconds
 from ...exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
-from ...handles.base_task import Backoff, BaseTask, Data, TaskOrId
+from ...handles.backoff import Backoff
+from ...handles.base_task import BaseTask, Data, TaskOrId
 from ...handles.task_verbs import AnyTask
 from ...handles.tasks import results_of
 from ...numeric import integer
@@ -42,7 +43,8 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         :param tube: take only tasks of this tube (a named part of the queue; see :meth:`put`).
         :param on_error: whether the task is released or buried when a ``with task:`` block raises.
         :param backoff: seconds until a task that was released so may be taken again; or a callable
-            that is given how often the task was delivered, and returns these seconds.
+            that is given how often the task was delivered, and returns these seconds. None is
+            :class:`~pressure_mp.ExponentialBackoff` from 1 second to 10 minutes; 0 is at once.
         :param ack: a task to acknowledge first, as :meth:`ack` does; this takes up to ``reconnect``
             seconds, whatever ``timeout`` is. If it raises, nothing is taken. In most cases both
             need one round trip together.

@@ -61,15 +61,17 @@ class TaskQueue(
 
         :param name: the queue's name. Without one: an anonymous queue, which exists until the last
             process that uses it has ended.
-        :param ttr: time to release: a task that has been taken for this time is ready again. None
-            means no limit.
+        :param ttr: time to release: a task that has been taken for this time is ready again, also
+            while its handler goes on. None means no limit: a task stays with its process as long as
+            that lives, see ``lease``.
         :param ttl: time to live: a task that has been ready for this time, and was not taken, is
             removed. The time starts again whenever the task becomes ready. None means no limit.
         :param zombie: for how long an acknowledged task stays as a zombie. True: until a client
             removes it, unless ``ack(delay=)`` states a time. None: it is removed at once.
         :param keep: with True, an acknowledged task stays as done. Excludes ``zombie``.
         :param max_deliveries: how often a task is taken at most. After that it is buried, with the
-            text of its last error, when it would become ready again. None means no limit.
+            text of its last error, when it would become ready again. None means no limit; a new
+            queue has 20 if this is not stated.
         :param id: how new tasks get their ids: ``"time64"``, the broker's time in microseconds;
             ``"auto_increment"``, 1, 2, and so on; ``"uuid"``; ``"required"``, each put states one;
             or a callable without arguments that returns an int or a str. If the handle is pickled,

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
-from ...handles.base_task import Backoff, Data
+from ...handles.backoff import Backoff
+from ...handles.base_task import Data
 from .jobs import Job, check_grace, choose
 from .outages import check_longest
 from .taker import TaskTaker
@@ -86,7 +87,8 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
             handler can extend this time, with ``task.touch()``.
         :param on_error: ``"release"`` or ``"bury"`` a task whose handler raised an exception.
         :param backoff: seconds before a released task may be taken again; or a callable that is
-            given how often the task was delivered, and returns these seconds.
+            given how often the task was delivered, and returns these seconds. None is
+            :class:`~pressure_mp.ExponentialBackoff` from 1 second to 10 minutes; 0 is at once.
         :param prefetch: how many tasks the run takes before a thread has time for them; for many
             short tasks, or a broker that is far away. Other processes do not get them, and their
             ``ttr`` begins when they are taken. An acknowledgement may wait until another handler of

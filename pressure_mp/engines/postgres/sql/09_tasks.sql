@@ -280,7 +280,8 @@ BEGIN
     RETURN pressure_mp.said('number', to_jsonb(n));
 END $$;
 
--- Requeue the tasks that an owner has taken. "parts" is the error.
+-- Requeue the tasks that an owner has taken; those of one "call" only, which counts as no delivery.
+-- "parts" is the error.
 CREATE OR REPLACE FUNCTION pressure_mp.requeue_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
@@ -300,6 +301,7 @@ BEGIN
                 AND (NOT args ? 'call' OR v.call = (args->>'call')::bigint)
             ORDER BY v.call, v.id LIMIT (args->>'limit')::bigint
     LOOP
+        t.deliveries := t.deliveries - (args ? 'call')::integer;
         PERFORM pressure_mp.give_back(q, c.slot, moment, t, parts[1], 0, NULL, NULL);
         n := n + 1;
     END LOOP;

@@ -2,7 +2,7 @@
 -- keys: presence
 -- args: owner seen call error limit
 --   seen   the end of the owner's lease, as the caller saw it; empty: whatever the lease says
---   call   only the tasks of this take; empty: all of them
+--   call   only the tasks of this take, which counts as no delivery; empty: all of them
 --   error  the error to keep with the tasks
 --   limit  how many tasks at most
 -- replies: done bells number | renewed bells | missing
@@ -20,6 +20,7 @@ local ids, loose = ids_of_members(members, limit, bundle_taken, id_taken)
 local number = 0
 for _, task in ipairs(read_tasks(ids, loose)) do
   if task.owner == owner then
+    if call then task.deliveries = task.deliveries - 1 end
     give_back_task(task, ARGV[4], 0)
     number = number + 1
   elseif task.is_loose then -- of an owner whose name ends alike
