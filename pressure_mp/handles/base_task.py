@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -27,8 +28,8 @@ class BaseTask(Generic[Data]):
     """A task at one moment; nothing here asks the broker."""
 
     __slots__ = (
-        *("_data", "_queue", "_work", "backoff", "id_bytes", "is_staged", "message", "on_error"),
-        *("record", "result"),
+        *("_data", "_queue", "_work", "backoff", "id_bytes", "is_staged", "late_at", "message"),
+        *("on_error", "record", "result"),
     )
 
     def __init__(self, queue: Any, id_bytes: bytes, data: Data, record: TaskRecord) -> None:
@@ -40,6 +41,8 @@ class BaseTask(Generic[Data]):
         self.record = record
         #: Whether it is acknowledged if a transaction of this program's commits.
         self.is_staged = False
+        #: When its handler's time limit is over, on the monotonic clock.
+        self.late_at = math.inf
         self.on_error = "release"
         self.backoff: Backoff | None = None
         #: Its result, which its taker may set: the acknowledgement sends it.
@@ -147,6 +150,11 @@ class BaseTask(Generic[Data]):
     def is_settled(self) -> bool:
         """Whether its taker has settled it, perhaps in a transaction that has not committed yet."""
         return self.is_staged or self.state != states.TAKEN
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its handler has had more time than ``time_limit`` of its run."""
+        return time.monotonic() >= self.late_at
 
     @property
     def call(self) -> int:

@@ -221,6 +221,31 @@ def test_a_handler_that_touches_its_task_in_time_hears_nothing_of_its_ttr(make, 
     assert "ttr" not in caplog.text
 
 
+def test_a_handler_beyond_its_time_limit_is_late_and_the_log_says_so(make, caplog):
+    queue = make()
+    queue.put("a")
+    seen = []
+
+    def handler(task):
+        seen.append(task.is_late)
+        until(lambda: "time_limit" in caplog.text)
+        seen.append(task.is_late)
+
+    with Running(queue, handler, time_limit=0.2):
+        until(finished(queue, 1))
+    assert seen == [False, True]
+    assert "goes on beyond its time_limit of 0.2 s" in caplog.text
+    assert caplog.text.count("time_limit") == 1
+
+
+def test_a_handler_that_returns_in_time_hears_nothing_of_its_time_limit(make, caplog):
+    queue = make()
+    queue.put("a")
+    with Running(queue, lambda task: time.sleep(0.6), time_limit=60):
+        until(finished(queue, 1))
+    assert "time_limit" not in caplog.text
+
+
 def test_tasks_of_a_tube(make):
     queue = make()
     queue.put("a", tube="x")
@@ -280,6 +305,8 @@ def test_handlers_do_not_go_along_with_a_pickled_queue(make):
         ({"concurrency": 1.5}, ArgumentTypeError),
         ({"on_error": "ignore"}, ArgumentError),
         ({"on_error": "bury", "backoff": 1}, ArgumentError),
+        ({"time_limit": 0}, ArgumentError),
+        ({"time_limit": "1"}, ArgumentTypeError),
         ({"grace": -1}, ArgumentError),
         ({"handler": "print"}, ArgumentTypeError),
     ],

@@ -14,7 +14,7 @@ from multiprocessing import get_context
 
 import pytest
 from programs import aio_workers as programs
-from waiting import LIMIT
+from waiting import LIMIT, until
 
 import pressure_mp
 from pressure_mp import (
@@ -241,6 +241,59 @@ def test_a_handler_hears_at_once_that_its_ttr_is_over(run, caplog):
             await until_counts(queue, {})
         assert "its handler goes on" in seen[0]
         assert "too late" not in seen[0]
+
+    run(program)
+
+
+def test_a_coroutine_beyond_its_time_limit_is_cancelled_and_its_task_fails(run, caplog):
+    async def program(queue):
+        await queue.put("a")
+        ended = []
+
+        async def handler(task):
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                ended.append(task.is_late)
+
+        async with running(queue, handler, time_limit=0.1):
+            await until_counts(queue, {"W": 1})
+        (task,) = await queue.list()
+        assert task.error == "TimeoutError: the handler took longer than its time_limit of 0.1 s"
+        assert ended == [True]
+
+    run(program)
+
+
+def test_a_coroutine_beyond_its_time_limit_may_still_return(run):
+    """As when it cleans up, and has done its work."""
+
+    async def program(queue):
+        await queue.put("a")
+
+        async def handler(task):
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+
+        async with running(queue, handler, time_limit=0.1):
+            await until_counts(queue, {})
+
+    run(program)
+
+
+def test_a_handler_in_a_thread_beyond_its_time_limit_is_late(run, caplog):
+    async def program(queue):
+        await queue.put("a")
+        seen = []
+
+        def handler(task):
+            seen.append(task.is_late)
+            until(lambda: "goes on beyond its time_limit" in caplog.text)
+            seen.append(task.is_late)
+
+        async with running(queue, handler, time_limit=0.1):
+            await until_counts(queue, {})
+        assert seen == [False, True]
 
     run(program)
 

@@ -72,7 +72,7 @@ async def _in_thread(
     threads: Threads,
 ) -> Any:
     held = TaskOfThreads(queue, task.id_bytes, task.data, task.record)
-    held.on_error, held.backoff = task.on_error, task.backoff
+    held.on_error, held.backoff, held.late_at = task.on_error, task.backoff, task.late_at
 
     def call() -> object:
         found = handler(held)

@@ -314,7 +314,7 @@ class WorkerPool:
 
     async def _process(self, job: Job, step: Begin[Task[Any]]) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
-        task, work = step.task, Work(self._name, step.task, step.taken)
+        task, work = step.task, Work(self._name, step.task, step.taken, job.time_limit)
         if self._is_ending:
             await self._settle(task.release)
             return False
@@ -322,6 +322,8 @@ class WorkerPool:
             return False
         handling = asyncio.ensure_future(self._handle(job, task))
         self._handling.add(handling)
+        if job.is_coroutine and job.time_limit is not None:
+            work.ends_by(handling.cancel)
         self._look_at(work, handling)
         try:
             await self._outlast(handling)
@@ -331,13 +333,17 @@ class WorkerPool:
             error: BaseException | None = asyncio.CancelledError()
         else:
             error = asyncio.CancelledError() if handling.cancelled() else handling.result()
+        if isinstance(error, asyncio.CancelledError) and work.was_ended and not self._is_over:
+            limit = job.time_limit
+            error = TimeoutError(f"the handler took longer than its time_limit of {limit:g} s")
         if error is None:
             return not task.is_settled
         await self._fail(task, error)
         return False
 
     def _look_at(self, work: Work[Task[Any]], handling: asyncio.Task[Any]) -> None:
-        """Look when the task's ttr is over, and again where it was extended meanwhile."""
+        """Look when the task's ttr is over, or the handler's time limit; and again if something is
+        still to come."""
         work.look()
         left = work.seconds_left()
         if left < math.inf:

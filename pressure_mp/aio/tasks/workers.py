@@ -36,11 +36,12 @@ class TaskWorkers(TaskHandle[Data]):
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
         prefetch: int = 0,
+        time_limit: float | None = None,
         executor: Executor | None = None,
     ) -> Callable[[Callable[[Any], Result]], Callable[[Any], Result]]:
         def register(handler: Callable[[Any], Result]) -> Callable[[Any], Result]:
-            job = Job(handler, concurrency, tube, ttr, on_error, backoff, prefetch, executor)
-            self._jobs = (*self._jobs, job)
+            how = tube, ttr, on_error, backoff, prefetch, time_limit, executor
+            self._jobs = (*self._jobs, Job(handler, concurrency, *how))
             return handler
 
         return register
@@ -55,6 +56,7 @@ class TaskWorkers(TaskHandle[Data]):
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
         prefetch: int = 0,
+        time_limit: float | None = None,
         grace: float | None = DEFAULT_GRACE,
         max_outage: float | None = None,
         stop: asyncio.Event | None = None,
@@ -70,6 +72,9 @@ class TaskWorkers(TaskHandle[Data]):
         What becomes of a task is as for :meth:`pressure_mp.TaskQueue.run`, and so are the other
         options, but for these:
 
+        :param time_limit: seconds after which a coroutine is cancelled; its task fails with
+            TimeoutError. What runs in a thread or by an executor goes on: it is late, as for
+            :meth:`pressure_mp.TaskQueue.run`.
         :param grace: seconds for the tasks in hand when the run is stopped. Then coroutines are
             cancelled, and after 5 seconds more not waited for; what was not finished is released.
             None means no limit.
@@ -91,7 +96,7 @@ class TaskWorkers(TaskHandle[Data]):
         that is no Exception, such as SystemExit, and BrokenExecutor. At once: ArgumentError,
         ArgumentTypeError, HandleClosedError.
         """
-        options = (concurrency, tube, ttr, on_error, backoff, prefetch, executor)
+        options = (concurrency, tube, ttr, on_error, backoff, prefetch, time_limit, executor)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
         longest = check_longest(max_outage)

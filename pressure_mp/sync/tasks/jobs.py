@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from ...exceptions import ArgumentError, ArgumentTypeError
 from ...handles.backoff import Backoff
 from ...handles.base_task import check_on_error
-from ...numeric import integer
+from ...numeric import integer, seconds
 
 #: Runs on a task. Its value is the task's result, if the result is to be kept.
 Handler = Callable[[Any], object]
@@ -27,6 +27,7 @@ class Job:
     on_error: Literal["release", "bury"] = "release"
     backoff: Backoff | None = None
     prefetch: int = 0
+    time_limit: float | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.handler):
@@ -35,6 +36,8 @@ class Job:
             )
         integer("concurrency", self.concurrency, 1)
         integer("prefetch", self.prefetch, 0)
+        if self.time_limit is not None and not seconds("time_limit", self.time_limit) > 0:
+            raise ArgumentError(f"time_limit is more than 0 seconds, not {self.time_limit!r}")
         check_on_error(self.on_error, self.backoff)
 
     @cached_property

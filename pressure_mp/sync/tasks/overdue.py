@@ -1,10 +1,11 @@
-"""Tell the log that a task is ready again, since its ttr is over, while this process has it."""
+"""Tell the log that the ttr of a task is over, or a time limit, while the handler goes on."""
 
 from __future__ import annotations
 
 import logging
 import math
 import time
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from ...handles.base_task import BaseTask
@@ -19,13 +20,29 @@ class Work(Generic[AnyTask]):
     """A handler's work on a task. It has as long as the broker said when the task was taken, and
     as ``touch`` extends it; no clock is compared with the broker's."""
 
-    def __init__(self, queue: str, task: AnyTask, taken: float) -> None:
+    def __init__(self, queue: str, task: AnyTask, taken: float, time_limit: float | None) -> None:
+        """``time_limit`` is the handler's, in seconds from now on."""
         self.task = task
         self._queue = queue
         self._taken, self._since = taken, task.since
         self._told: float | None = None
+        self.time_limit = time_limit
+        task.late_at = math.inf if time_limit is None else time.monotonic() + time_limit
+        self._is_told_late = time_limit is None
+        self._end: Callable[[], object] | None = None
+        #: Whether the handler was ended, as its time limit was over.
+        self.was_ended = False
+
+    def ends_by(self, end: Callable[[], object]) -> None:
+        """Have ``end`` called when the time limit is over: it ends the handler."""
+        self._end = end
 
     def seconds_left(self) -> float:
+        """The seconds until :meth:`look` has something to tell; below 0 if it has now."""
+        late_in = math.inf if self._is_told_late else self.task.late_at - time.monotonic()
+        return min(self._seconds_of_ttr(), late_in)
+
+    def _seconds_of_ttr(self) -> float:
         """The seconds until the task is ready again: below 0 if it is; infinity if it has no ttr,
         is settled, or the log was told."""
         due = self.task.due
@@ -46,7 +63,19 @@ class Work(Generic[AnyTask]):
         return False
 
     def look(self) -> None:
-        """Tell the log when the task is ready again."""
+        """Tell the log when the task is ready again, and when the handler's time limit is over."""
+        if self.task.is_late and not self._is_told_late and self.task.state == TAKEN:
+            self._is_told_late = True
+            if self._end is not None:
+                self.was_ended = True
+                self._end()
+                return
+            _log.warning(
+                "task %r of %r: its handler goes on beyond its time_limit of %.3g s. Nothing can "
+                "end a thread or a call of an executor: let the handler look at task.is_late, or "
+                "make it a coroutine",
+                *(self.task.id, self._queue, self.time_limit),
+            )
         if not self._is_news():
             return
         _log.warning(
@@ -58,7 +87,7 @@ class Work(Generic[AnyTask]):
 
     def _is_news(self) -> bool:
         """Return whether the task is ready again and the log was not told, which it is now."""
-        if self.seconds_left() > 0:
+        if self._seconds_of_ttr() > 0:
             return False
         self._told = self.task.due
         return True

@@ -192,7 +192,7 @@ class WorkerPool:
                     step = book.next(wake, self._is_ending(), time.monotonic())
                 match step:
                     case Begin():
-                        is_done = self._process(step, job.handler)
+                        is_done = self._process(step, job)
                         with self._lock:
                             book.finished(step.task) if is_done else book.drop()
                         del step  # the task is not kept while this thread waits
@@ -307,15 +307,15 @@ class WorkerPool:
         except TaskError as late:
             say_late(late)
 
-    def _process(self, step: Begin[Task[Any]], handler: Handler) -> bool:
+    def _process(self, step: Begin[Task[Any]], job: Job) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
         me, task, is_done = threading.get_ident(), step.task, False
-        self._handled[me] = work = Work(self._name, task, step.taken)
+        self._handled[me] = work = Work(self._name, task, step.taken, job.time_limit)
         try:
             if self._is_ending():
                 task.release()
             elif work.may_begin():
-                is_done = self._handle(task, handler)
+                is_done = self._handle(task, job.handler)
         except TaskError as error:
             say_late(error)
         del self._handled[me]

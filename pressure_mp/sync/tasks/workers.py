@@ -38,6 +38,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
         prefetch: int = 0,
+        time_limit: float | None = None,
     ) -> Callable[[Callable[[Task[Data]], Result]], Callable[[Task[Data]], Result]]:
         """Register a function as a handler for :meth:`run`, as a decorator.
 
@@ -46,7 +47,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         """
 
         def register(handler: Callable[[Task[Data]], Result]) -> Callable[[Task[Data]], Result]:
-            job = Job(handler, concurrency, tube, ttr, on_error, backoff, prefetch)
+            job = Job(handler, concurrency, tube, ttr, on_error, backoff, prefetch, time_limit)
             self._jobs = (*self._jobs, job)
             return handler
 
@@ -62,6 +63,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         on_error: Literal["release", "bury"] = "release",
         backoff: Backoff | None = None,
         prefetch: int = 0,
+        time_limit: float | None = None,
         grace: float | None = DEFAULT_GRACE,
         max_outage: float | None = None,
         stop: threading.Event | None = None,
@@ -93,6 +95,9 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
             short tasks, or a broker that is far away. Other processes do not get them, and their
             ``ttr`` begins when they are taken. An acknowledgement may wait until another handler of
             this run returns.
+        :param time_limit: seconds after which a handler that goes on is late: ``task.is_late`` is
+            true from then on, and the log gets a line. Nothing ends a handler in a thread. None
+            means no limit.
         :param grace: seconds that running handlers have to finish after the stop; tasks that are
             not finished by then are released. None means no limit.
         :param max_outage: seconds without an answer of the broker after which the run ends with
@@ -114,7 +119,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         and an exception of a handler that is not an Exception, such as SystemExit. Raises
         ArgumentError and ArgumentTypeError at once.
         """
-        options = (concurrency, tube, ttr, on_error, backoff, prefetch)
+        options = (concurrency, tube, ttr, on_error, backoff, prefetch, time_limit)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
         longest = check_longest(max_outage)
