@@ -208,6 +208,25 @@ def test_a_handler_hears_at_once_that_its_ttr_is_over(make, caplog):
     assert "too late" not in seen[0]
 
 
+def test_a_run_never_has_two_deliveries_of_a_task_at_a_time(make):
+    queue = make()
+    queue.put("a")
+    running, most = 0, 0
+
+    def handler(task):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        if task.deliveries == 1:
+            until(lambda: queue.stats().transitions.get("R-T") == 2)  # its ttr is over
+            time.sleep(0.1)
+        running -= 1
+
+    with Running(queue, handler, concurrency=2, ttr=0.3):
+        until(finished(queue, 1))
+    assert most == 1
+
+
 def test_a_handler_that_touches_its_task_in_time_hears_nothing_of_its_ttr(make, caplog):
     queue = make()
     queue.put("a")

@@ -12,6 +12,14 @@ from pressure_mp import TaskQueue
 from pressure_mp.sync.tasks.dispatch import MOMENT, Acknowledge, Begin, Dispatch, Rest, Take
 
 
+class Task(int):
+    """A task, by its number."""
+
+    @property
+    def id_bytes(self):
+        return b"%d" % self
+
+
 class Simulation:
     """Workers that do their steps in a random order, at a queue of numbers that ends when they are
     all acknowledged."""
@@ -19,7 +27,7 @@ class Simulation:
     def __init__(self, seed, workers, takes, tasks, prefetch):
         self.random, self.now = random.Random(seed), 0.0
         self.book, self.most = Dispatch(workers, takes, prefetch), workers + prefetch
-        self.left, self.in_hand, self.acknowledged = list(range(tasks)), set(), set()
+        self.left, self.in_hand, self.acknowledged = list(map(Task, range(tasks))), set(), set()
         self.steps = dict.fromkeys(range(workers))  # of each worker, None if it asks for one
         self.wakes = {worker: self.waker(worker) for worker in self.steps}
         self.resting, self.waiting = set(), set()
@@ -53,7 +61,7 @@ class Simulation:
                 self.book.finished(step.task)
             case Begin():
                 self.acknowledge([step.task])
-                self.book.drop()
+                self.book.drop(step.task)
             case Take():
                 self.take(worker, step)
             case Acknowledge():
@@ -110,6 +118,27 @@ def test_each_task_is_acknowledged_and_no_worker_has_two_or_waits_for_ever(
         simulation = Simulation(seed, workers, takes, 50, prefetch)
         simulation.run()
         assert simulation.acknowledged == set(range(50)), seed
+
+
+@pytest.mark.parametrize("prefetch", [0, 5])
+def test_a_task_that_comes_again_is_begun_when_its_handler_has_ended(prefetch):
+    book, wakes = Dispatch(2, 1, prefetch), [lambda: None, lambda: print("another")]
+
+    def next_of(worker, kind):
+        step = book.next(wakes[worker], False, 0.0)
+        assert isinstance(step, kind)
+        return step
+
+    first, again, other = Task(1), Task(1), Task(2)
+    book.took(next_of(0, Take), [first], 0.0)
+    assert next_of(0, Begin).task is first
+    book.took(next_of(1, Take), [again, other], 0.0)
+    assert next_of(1, Begin).task is other
+    book.finished(other)
+    next_of(1, Take)
+    book.drop(first)
+    assert next_of(0, Begin).task is again
+    assert book.leave_ready() == []
 
 
 class Counting(TaskQueue):

@@ -184,7 +184,7 @@ class WorkerPool:
                 match step:
                     case Begin():
                         is_done = await self._process(job, step)
-                        book.finished(step.task) if is_done else book.drop()
+                        book.finished(step.task) if is_done else book.drop(step.task)
                     case Take():
                         done = step.done
                         await self._take(job, book, step, wake)

@@ -12,6 +12,9 @@ worker begins with a task that it took itself: a single worker does all without 
 A run that prefetches has more tasks in hand than workers. When half of the prefetched tasks are
 begun, a worker takes more before it begins the next one, without waiting for them. It acknowledges
 first what is done, unless a call was made in the last ``MOMENT``.
+
+A task whose ttr was over while its handler goes on may come again. Then it is begun when that
+handler has ended: a run never runs two deliveries of a task at a time.
 """
 
 from __future__ import annotations
@@ -94,6 +97,9 @@ class Dispatch(Generic[AnyTask]):
         self._held = 0
         #: Tasks that no worker has begun.
         self._ready: deque[Begin[AnyTask]] = deque()
+        #: The ids of the tasks that workers have begun; and the next delivery of some of these.
+        self._begun: set[bytes] = set()
+        self._came_again: dict[bytes, Begin[AnyTask]] = {}
         self._done: list[AnyTask] = []
         self._taking = _Taking.NO
         self._acknowledges = False
@@ -109,10 +115,11 @@ class Dispatch(Generic[AnyTask]):
         ``is_ending`` takes no more tasks."""
         self._idle.pop(wake, None)
         takes = not is_ending and wake not in self._dismissed
-        if self._ready:
-            if takes and self._prefetch and self._taking is not _Taking.CALLS:
-                return self._next_ahead(now)
-            return self._ready.popleft()
+        ahead = takes and self._prefetch and self._taking is not _Taking.CALLS
+        if self._ready and ahead and (step := self._call_ahead(now)) is not None:
+            return step
+        if (begin := self._begin()) is not None:
+            return begin
         if takes:
             if self._taking is _Taking.NO:
                 if self._room():  # else another worker acknowledges at this moment
@@ -128,14 +135,33 @@ class Dispatch(Generic[AnyTask]):
             return self._acknowledge(now)
         return Rest.END
 
-    def _next_ahead(self, now: float) -> Step[AnyTask]:
-        """Return the next step of a worker that may prefetch before it begins a ready task."""
+    def _begin(self) -> Begin[AnyTask] | None:
+        """Begin the next ready task, if there is one that no worker has begun."""
+        while self._ready:
+            begin = self._ready.popleft()
+            id = begin.task.id_bytes
+            if id not in self._begun:
+                self._begun.add(id)
+                return begin
+            self._came_again[id] = begin
+            self._held -= 1  # it keeps no worker from another task
+        return None
+
+    def _end(self, task: AnyTask) -> None:
+        id = task.id_bytes
+        self._begun.discard(id)
+        if (again := self._came_again.pop(id, None)) is not None:
+            self._ready.appendleft(again)
+            self._held += 1
+
+    def _call_ahead(self, now: float) -> Take[AnyTask] | Acknowledge[AnyTask] | None:
+        """Return the call that a worker makes before it begins a ready task, if there is one."""
         is_short = 2 * len(self._ready) <= self._prefetch and not self._found_all
         if self._taking is _Taking.NO and is_short and self._room():
             return self._take(now, waits=False)
         if self._done and not self._acknowledges and now - self._called >= MOMENT:
             return self._acknowledge(now)
-        return self._ready.popleft()
+        return None
 
     def _room(self) -> int:
         """Return how many tasks may be taken when what is done is acknowledged."""
@@ -163,10 +189,13 @@ class Dispatch(Generic[AnyTask]):
     def finished(self, task: AnyTask) -> None:
         """Note that a handler has returned, so that the task is to be acknowledged."""
         self._done.append(task)
+        self._end(task)
 
-    def drop(self) -> None:
-        """Note that a task is no longer in hand: it was released, buried, acknowledged or lost."""
+    def drop(self, task: AnyTask) -> None:
+        """Note that a task that was begun is no longer in hand: it was released, buried,
+        acknowledged or lost."""
         self._held -= 1
+        self._end(task)
 
     def waits(self, is_waiting: bool) -> None:
         """Note that the worker that takes begins to wait for a task, or stops."""
@@ -198,8 +227,10 @@ class Dispatch(Generic[AnyTask]):
     def leave_ready(self) -> list[AnyTask]:
         """Return the tasks that no worker has begun, and forget them: the run ends."""
         left = [begin.task for begin in self._ready]
-        self._ready.clear()
         self._held -= len(left)
+        left += [begin.task for begin in self._came_again.values()]
+        self._ready.clear()
+        self._came_again.clear()
         return left
 
     def acknowledged(self, number: int) -> None:

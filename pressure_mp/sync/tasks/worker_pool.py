@@ -194,7 +194,7 @@ class WorkerPool:
                     case Begin():
                         is_done = self._process(step, job)
                         with self._lock:
-                            book.finished(step.task) if is_done else book.drop()
+                            book.finished(step.task) if is_done else book.drop(step.task)
                         del step  # the task is not kept while this thread waits
                     case Take():
                         self._take(job, book, step, wake)
