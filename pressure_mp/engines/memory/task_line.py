@@ -51,6 +51,10 @@ class MemoryTaskLine:
     def __len__(self) -> int:
         return len(self._takers)
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self._takers or self._awaiting or self._readers)
+
     def keep_place(self, caller: Caller, tube: str, retries_at: int | None) -> None:
         caller.will_wait()
         self._takers[caller] = tube, retries_at

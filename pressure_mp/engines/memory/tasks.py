@@ -48,6 +48,7 @@ class MemoryTaskPlace:
             ready=ready,
             places=MemorySet(),
             due=MemorySet(),
+            returning=MemorySet(),
         )
         return self.life
 

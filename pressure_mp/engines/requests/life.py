@@ -73,8 +73,10 @@ class Life:
     ready: ReadyTasks[Living]
     #: The tasks that are not ready, by state and place.
     places: SortedSet[tuple[Any, ...]]
-    #: The times at which states end by themselves: whether the task is ready again then, when, id.
-    due: SortedSet[tuple[bool, int, bytes]]
+    #: The times at which the states of tasks end by themselves; and those of the tasks that are
+    #: ready again then.
+    due: SortedSet[tuple[int, bytes]]
+    returning: SortedSet[tuple[int, bytes]]
     closed: bool = False
     is_deleted: bool = False
     seq: int = 0
@@ -128,7 +130,7 @@ class Life:
 
     def next_due_at(self) -> int | None:
         """Return the time at which the next task becomes ready by itself; None if none does."""
-        return next((due for _, due, _ in self.due.behind(True)), None)
+        return next((due for due, _ in self.returning.behind()), None)
 
     def next_due(self) -> int | None:
         """Return in how many milliseconds the next task becomes ready by itself; None if none
@@ -138,18 +140,14 @@ class Life:
 
     def sweep(self) -> None:
         """Make the transitions that are due."""
-        for _, id in sorted(self._over(False) + self._over(True))[:_MOST_DUE]:
+        over: list[bytes] = []
+        for due, id in self.due.behind():
+            if due > self.now or len(over) == _MOST_DUE:
+                break
+            over.append(id)
+        for id in over:
             self.lapse(self.tasks[id])
         self.results.sweep(self.now)
-
-    def _over(self, returning: bool) -> list[tuple[int, bytes]]:
-        """List the transitions that are due, of tasks that are ready then, or of all others."""
-        found: list[tuple[int, bytes]] = []
-        for _, due, id in self.due.behind(returning):
-            if due > self.now or len(found) == _MOST_DUE:
-                break
-            found.append((due, id))
-        return found
 
     def lapse(self, task: Living) -> None:
         """Make the transition of a task whose time in its state is over."""
@@ -238,10 +236,9 @@ class Life:
 
     def postpone(self, task: Living, ends: int) -> None:
         """Let the state of a task end later."""
-        record = task.record
-        self.due.remove((record.state in _RETURNING, record.due, task.id))
-        task.record = record._replace(due=ends)
-        self.due.add((record.state in _RETURNING, ends, task.id))
+        self._end_never(task)
+        task.record = task.record._replace(due=ends)
+        self._end_in_time(task)
 
     def vanish(self, task: Living, outcome: str) -> None:
         before = task.record
@@ -269,7 +266,7 @@ class Life:
             if record.state == states.TAKEN and record.key:
                 self.ready.begin(task, self.next_seq())
         if record.due:
-            self.due.add((record.state in _RETURNING, record.due, task.id))
+            self._end_in_time(task)
 
     def _leave(self, task: Living) -> None:
         record = task.record
@@ -280,7 +277,17 @@ class Life:
             if record.state == states.TAKEN and record.key:
                 self.ready.end(task)
         if record.due:
-            self.due.remove((record.state in _RETURNING, record.due, task.id))
+            self._end_never(task)
+
+    def _end_in_time(self, task: Living) -> None:
+        self.due.add((task.record.due, task.id))
+        if task.record.state in _RETURNING:
+            self.returning.add((task.record.due, task.id))
+
+    def _end_never(self, task: Living) -> None:
+        self.due.remove((task.record.due, task.id))
+        if task.record.state in _RETURNING:
+            self.returning.remove((task.record.due, task.id))
 
     def _update_lines(self, *records: Record) -> None:
         """Update the groups to which these records belong."""
@@ -289,9 +296,10 @@ class Life:
                 self.ready.update_line(record.tube, record.key)
 
     def _count(self, before: str, after: str, tube: str) -> None:
-        for way in (f"{before}-{after}", f"{before}-{after} {tube}" if tube else ""):
-            if way:
-                self.ways.add(way, 1)
+        way = before + "-" + after
+        self.ways.add(way, 1)
+        if tube:
+            self.ways.add(f"{way} {tube}", 1)
 
     def _count_shift(self, before: str, after: str, old: str, new: str) -> None:
         if old:

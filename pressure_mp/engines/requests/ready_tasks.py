@@ -96,12 +96,14 @@ class ReadyTasks(Generic[T]):
             self._behind.remove((*_group_of(task), *_own_rank(task)))
 
     def _add(self, tube: str, rank: Rank) -> None:
-        for name in {"", tube}:
-            self._line.add((name, *rank))
+        self._line.add(("", *rank))
+        if tube:
+            self._line.add((tube, *rank))
 
     def _remove(self, tube: str, rank: Rank) -> None:
-        for name in {"", tube}:
-            self._line.remove((name, *rank))
+        self._line.remove(("", *rank))
+        if tube:
+            self._line.remove((tube, *rank))
 
     def begin(self, task: T, number: int) -> None:
         """Note that a task with a key is taken: its group is the last in line."""

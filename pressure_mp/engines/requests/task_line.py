@@ -33,6 +33,10 @@ class TaskLine(Protocol):
     def __len__(self) -> int:
         """Count the callers that wait for a task."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no caller waits for anything."""
+
     def keep_place(self, caller: Caller, tube: str, retries_at: int | None) -> None:
         """Give a caller a place in line for a task, or keep it; it calls again at
         ``retries_at``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from .line import Caller
 from .task_line import TaskLine
 
 #: The requests before which transitions that are due are not made.
-_AT_REST = (GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks, RequeueTasks)
+_AT_REST = {GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks, RequeueTasks}
 
 #: The requests that can wait.
 Wish = TakeTasks | AwaitTask | TakeNotices
@@ -34,7 +35,7 @@ def do(place: TaskPlace, request: Request, caller: Caller) -> Any:
     if life is None:
         return Outcome.MISSING
     life.now = place.clock()
-    if not isinstance(request, _AT_REST):
+    if kind not in _AT_REST:
         life.sweep()
     reply = for_tasks[kind](life, request, caller)
     if isinstance(request, _WISHES):
@@ -83,6 +84,8 @@ def _wake_ready(line: TaskLine, life: Life | None) -> None:
     or is gone; the first in line for each ready task, and when a task becomes ready before any of
     them calls again; after a shutdown the callers without a ready task; all callers when the queue
     is gone."""
+    if line.is_empty:
+        return
     for caller, name, number in line.readers():
         inbox = None if life is None else life.results.inboxes.get(name)
         if inbox is None or inbox.number > number:
@@ -90,7 +93,7 @@ def _wake_ready(line: TaskLine, life: Life | None) -> None:
     for caller in line.awaiting():
         if life is None or life.ends.has_outcome(caller):
             caller.wake()
-    for caller in _served(line, life) if line else ():
+    for caller in _served(line, life):
         caller.wake()
 
 
@@ -102,7 +105,7 @@ def _served(line: TaskLine, life: Life | None) -> Iterator[Caller]:
         return
     due = life.next_due_at()
     if due is not None and all(at is None or due < at for *_, at in takers):
-        yield next(iter(takers))[0]
+        yield from (caller for caller, *_ in itertools.islice(takers, 1))
     lines: dict[str, Iterator[Living]] = {}
     given: set[bytes] = set()
     for caller, tube, _ in takers:
