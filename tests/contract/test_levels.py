@@ -17,7 +17,7 @@ from pressure_mp import (
 from pressure_mp.engines.contract.items import Renew
 from pressure_mp.engines.contract.levels import Level
 from pressure_mp.engines.memory import address
-from pressure_mp.engines.memory.dispatch import for_items
+from pressure_mp.engines.requests.dispatch import for_items
 
 
 @pytest.fixture(autouse=True)

@@ -40,9 +40,8 @@ ROOMS = {
     "engines.shortcut": "",
     "engines.silence": "",
     "engines.lines": "engines.contract engines.shortcut",
-    "engines.memory": (
-        "encoding engines.closed_loops engines.contract exceptions identity states urls"
-    ),
+    "engines.requests": "encoding engines.contract exceptions states",
+    "engines.memory": "engines.closed_loops engines.contract engines.requests identity urls",
     "engines.shared": (
         "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
         "engines.contract engines.lines exceptions identity interrupts lifecycle off_loop"

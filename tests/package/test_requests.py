@@ -13,11 +13,8 @@ from pressure_mp.engines.contract.default_replies import OPTIONAL, default_reply
 from pressure_mp.engines.contract.implementations import Implementations
 from pressure_mp.engines.contract.levels import Level
 from pressure_mp.engines.contract.requests import LEVELS, QueueRequest
-from pressure_mp.engines.memory import engine as _memory_engine  # noqa: F401
 from pressure_mp.engines.memory.broker import for_brokers
-from pressure_mp.engines.memory.dispatch import for_items, for_slots, for_tasks
 from pressure_mp.engines.memory.hosts import for_hosts
-from pressure_mp.engines.memory.tasks import for_places
 from pressure_mp.engines.postgres import broker as postgres_broker
 from pressure_mp.engines.postgres import engine as _postgres_engine  # noqa: F401
 from pressure_mp.engines.postgres import hosts as postgres_hosts
@@ -26,6 +23,7 @@ from pressure_mp.engines.redis import broker as redis_broker
 from pressure_mp.engines.redis import hosts as redis_hosts
 from pressure_mp.engines.redis.one_script import FirstScript, OneScript
 from pressure_mp.engines.redis.requests import implementations
+from pressure_mp.engines.requests.dispatch import for_items, for_places, for_slots, for_tasks
 from pressure_mp.exceptions import NotSupportedError
 
 ITEMS_IN_MEMORY = for_items | for_slots

@@ -26,8 +26,8 @@ from ..contract.brokers import (
 from ..contract.default_replies import default_reply
 from ..contract.implementations import Implementations
 from ..contract.requests import Request
+from ..requests.line import Caller
 from .clock import milliseconds
-from .line import Caller
 
 #: The finding about data that ends with the program.
 _NOTHING_STAYS = Finding(

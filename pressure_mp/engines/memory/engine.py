@@ -10,17 +10,6 @@ from dataclasses import dataclass
 from ..contract.brokers import QueueSummary
 from ..contract.hosts import QueueKey
 from ..contract.session import DEFAULTS, Options
-from . import (  # noqa: F401 - their import fills the tables of functions
-    administration,
-    deliveries,
-    fair,
-    inboxes,
-    items,
-    large,
-    opening,
-    settling,
-    tasks,
-)
 from .address import MemoryAddress
 from .broker import MemoryBroker
 from .hosts import MemoryHost

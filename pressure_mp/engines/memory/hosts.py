@@ -19,7 +19,7 @@ from ..contract.hosts import (
 from ..contract.implementations import Implementations
 from ..contract.replies import Outcome
 from ..contract.requests import Request
-from .line import Caller
+from ..requests.line import Caller
 
 for_hosts: Implementations[MemoryHost, []] = Implementations()
 

@@ -6,44 +6,11 @@ import bisect
 import collections
 import heapq
 import itertools
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
 
 from ..contract.fair import Snapshot
-
-
-class Entry(NamedTuple):
-    """A queued item. An item that was in flight before keeps its number, and the number of its
-    deliveries."""
-
-    item: bytes
-    number: int = 0
-    deliveries: int = 0
-
-
-class Storage(Protocol):
-    """The items of one queue."""
-
-    def __len__(self) -> int: ...
-
-    def find_not_comparable(self, sort_key: bytes) -> bytes | None:
-        """Return the sort key of a queued item with which this one cannot be compared, if there is
-        one."""
-
-    def put(self, entry: Entry, sort_key: bytes) -> None: ...
-
-    def next(self) -> Entry:
-        """Return the next item, and leave it queued."""
-
-    def take(self) -> Entry:
-        """Remove the next item, and return it."""
-
-    def peek(self, start: int, limit: int) -> list[bytes]:
-        """List up to ``limit`` next items behind the first ``start``."""
-
-    def sort_keys(self, start: int, limit: int) -> list[bytes]:
-        """List the sort keys of the items that ``peek`` lists."""
-
-    def clear(self) -> None: ...
+from ..requests import storage
+from ..requests.storage import Entry, Storage, Tenant, differ_in_kind
 
 
 class Fifo(collections.deque[Entry]):
@@ -54,6 +21,9 @@ class Fifo(collections.deque[Entry]):
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
         self.append(entry)
+
+    def put_in_front(self, entries: Sequence[Entry]) -> None:
+        self.extendleft(reversed(entries))
 
     def next(self) -> Entry:
         return self[0]
@@ -81,7 +51,14 @@ class Lifo(Fifo):
         return [entry.item for entry in itertools.islice(reversed(self), start, start + limit)]
 
 
-class Priority:
+class _NeverInFlight:
+    """The items of this discipline are never in flight."""
+
+    def put_in_front(self, entries: Sequence[Entry]) -> None:
+        raise AssertionError("an item was in flight")
+
+
+class Priority(_NeverInFlight):
     """By priority, then by arrival. A sort key is an encoded priority."""
 
     def __init__(self) -> None:
@@ -95,7 +72,7 @@ class Priority:
         # A sort key that can be compared with both neighbours can be compared with all.
         place = bisect.bisect(self._items, (sort_key,))
         for other, _, _ in self._items[max(place - 1, 0) : place + 1]:
-            if _differ_in_kind(sort_key, other):
+            if differ_in_kind(sort_key, other):
                 return other
         return None
 
@@ -118,22 +95,7 @@ class Priority:
         self._items.clear()
 
 
-def _differ_in_kind(one: bytes, other: bytes) -> bool:
-    for mine, its in zip(one, other, strict=False):
-        if mine != its:
-            return 0 < mine < 16 and 0 < its < 16
-    return False
-
-
-class Tenant:
-    """A key with queued items: the last round in which it has a share, how much of that share is
-    used up, and the number of its queued items."""
-
-    def __init__(self) -> None:
-        self.round = self.used = self.queued = 0
-
-
-class Fair:
+class Fair(_NeverInFlight, storage.Fair):
     """In rounds: in each, every key has as many items served as its weight says.
 
     An item's round is known when it arrives: the one after the present, or a later one when the

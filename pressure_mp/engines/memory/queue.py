@@ -6,19 +6,34 @@ import threading
 from typing import Any
 
 from ..contract.brokers import QueueSummary
-from ..contract.default_replies import default_reply, reply_alone
-from ..contract.items import Put, Take
-from ..contract.queues import Join
-from ..contract.replies import NoItem, NoSpace, Outcome, Unfinished
+from ..contract.default_replies import reply_alone
 from ..contract.requests import Request
-from .administration import summarize
-from .dispatch import for_items, for_slots
-from .items import end_of_items
-from .line import Caller, Line, Wish
-from .state import Slot
+from ..requests import queue
+from ..requests.administration import summarize
+from ..requests.contents import Contents
+from ..requests.line import Caller, Lines
+from ..requests.state import QueueState
+from .clock import milliseconds
+from .kinds import MemorySet
+from .line import MemoryLine
+from .orders import STORAGES
 
-_WISHES = (Put, Take, Join)
-_NOT_SERVED = (NoSpace, NoItem, Unfinished)
+
+class MemorySlot:
+    """The slot of one name, with state of Python's types."""
+
+    def __init__(self) -> None:
+        self.lines = Lines(MemoryLine(), MemoryLine(), MemoryLine())
+        self.state: QueueState | None = None
+
+    def create(self, bound: int, discipline: str) -> QueueState:
+        contents = Contents({}, {}, MemorySet(), milliseconds)
+        storage = STORAGES[discipline]()
+        self.state = QueueState(bound, discipline, storage, self.lines, contents, milliseconds)
+        return self.state
+
+    def delete(self) -> None:
+        self.state = None
 
 
 class MemoryItems:
@@ -27,30 +42,15 @@ class MemoryItems:
     def __init__(self, existing: set[Any]) -> None:
         self._lock = threading.Lock()
         self._existing = existing  # holds this object while a queue of its name exists
-        #: The queue, if there is one, and its lines.
-        self.slot = Slot()
+        self.slot = MemorySlot()
 
     def call(self, request: Request, caller: Caller) -> Any:
-        """Do a request, atomically, and wake the callers that can be served because of it.
-
-        A caller that waits and was not served gets a place in line, or keeps it. A caller that was
-        served, or whose request does not wait, gives up its place.
-        """
-        kind = type(request)
+        """Do a request, atomically, and wake the callers that can be served because of it."""
         if (found := reply_alone(request)) is not None:
             return found
         with self._lock:
-            state = self.slot.state
-            if (do := for_items.get(kind)) is not None:
-                reply = Outcome.MISSING if state is None else do(state, request, caller)
-            elif (do_anyway := for_slots.get(kind)) is not None:
-                reply = do_anyway(self.slot, request, caller)
-            else:
-                return default_reply(request)
+            reply = queue.do(self.slot, request, caller)
             (self._existing.discard if self.slot.state is None else self._existing.add)(self)
-            if isinstance(request, _WISHES):
-                self._keep_place(request, reply, caller)
-            self._wake_ready()
         return reply
 
     def summary(self, name: str) -> QueueSummary | None:
@@ -62,48 +62,4 @@ class MemoryItems:
     def leave(self, caller: Caller) -> None:
         """Give up the caller's place, and wake the next caller for what this one was woken for."""
         with self._lock:
-            for line in self.slot.lines.all:
-                line.leave(caller)
-            self._wake_ready()
-
-    def _keep_place(self, wish: Wish, reply: Any, caller: Caller) -> None:
-        line, state = self._line(wish), self.slot.state
-        waits = True if isinstance(wish, Join) else wish.waits
-        if state is None or not waits or not isinstance(reply, _NOT_SERVED):
-            line.leave(caller)
-            return
-        line.keep_place(caller, wish)
-        # A caller that waits for space is the queue's producer, one that waits for an item its
-        # consumer.
-        if line is state.lines.putters and line.is_next(caller):
-            state.producer = caller.client
-        elif line is state.lines.takers and line.is_next(caller):
-            state.consumer = caller.client
-
-    def _line(self, wish: Wish) -> Line:
-        match wish:
-            case Put():
-                return self.slot.lines.putters
-            case Take():
-                return self.slot.lines.takers
-            case Join():
-                return self.slot.lines.joiners
-
-    def _wake_ready(self) -> None:
-        for line in self.slot.lines.all:
-            for caller, place in line.waiting() if line else ():
-                if self._can_go_on(place.wish, line.is_next(caller)):
-                    caller.wake()
-
-    def _can_go_on(self, wish: Wish, is_next: bool) -> bool:
-        """Tell whether a waiting caller would be served, or told that the wait is in vain."""
-        state = self.slot.state
-        if state is None:
-            return True
-        match wish:
-            case Put():
-                return state.closed or (is_next and state.has_space)
-            case Take():
-                return bool(end_of_items(state, wish) or (is_next and state.items))
-            case Join():
-                return state.unfinished <= 0
+            queue.leave(self.slot, caller)

@@ -13,7 +13,7 @@ from ...identity.client import client_id
 from ..closed_loops import OwnLoop, give_back
 from ..contract.replies import Later, NoTask
 from ..contract.session import TICK, SessionDefaults
-from .line import Caller
+from ..requests.line import Caller
 
 
 class MemoryQueue(Protocol):

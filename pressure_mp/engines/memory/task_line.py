@@ -1,89 +1,82 @@
-"""The callers that wait at a queue of tasks: for a task, first come, first served; for the end of a
-task; or for a notice."""
+"""The callers that wait at a queue of tasks in memory."""
 
 from __future__ import annotations
 
-from .life import Life
-from .line import Caller
+from collections.abc import Iterable
+
+from ..requests.line import Caller
 
 
-class TaskLine:
+class MemoryEnds:
+    """The callers that wait for the end of a task, and the outcomes that they are to be told."""
+
+    def __init__(self) -> None:
+        self._callers: dict[bytes, list[Caller]] = {}
+        self._ids: dict[Caller, bytes] = {}
+        self._outcomes: dict[Caller, str] = {}
+
+    def watch(self, id: bytes, caller: Caller) -> None:
+        self.forget(caller)
+        self._callers.setdefault(id, []).append(caller)
+        self._ids[caller] = id
+
+    def conclude(self, id: bytes, outcome: str) -> None:
+        for caller in self._callers.pop(id, ()):
+            del self._ids[caller]
+            self._outcomes[caller] = outcome
+
+    def outcome(self, caller: Caller) -> str | None:
+        return self._outcomes.pop(caller, None)
+
+    def has_outcome(self, caller: Caller) -> bool:
+        return caller in self._outcomes
+
+    def forget(self, caller: Caller) -> None:
+        self._outcomes.pop(caller, None)
+        id = self._ids.pop(caller, None)
+        if id is not None:
+            self._callers[id].remove(caller)
+            if not self._callers[id]:
+                del self._callers[id]
+
+
+class MemoryTaskLine:
     """The waiting callers of one queue of tasks."""
 
     def __init__(self) -> None:
-        #: The line of callers that wait for a task, each with the tube, empty for any.
-        self._takers: dict[Caller, str] = {}
-        #: The times at which some of them call again by themselves, as a task becomes ready then.
-        self._retries_at: dict[Caller, int] = {}
+        self._takers: dict[Caller, tuple[str, int | None]] = {}
         self._awaiting: set[Caller] = set()
-        #: The callers that wait for notices, each with the inbox and its last number.
         self._readers: dict[Caller, tuple[str, int]] = {}
 
     def __len__(self) -> int:
-        """Count the callers that wait for a task."""
         return len(self._takers)
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self._takers or self._awaiting or self._readers)
+
     def keep_place(self, caller: Caller, tube: str, retries_at: int | None) -> None:
-        """Give a caller a place in line for a task, or keep it; it calls again at
-        ``retries_at``."""
         caller.will_wait()
-        self._takers.setdefault(caller, tube)
-        self._retries_at.pop(caller, None)
-        if retries_at is not None:
-            self._retries_at[caller] = retries_at
+        self._takers[caller] = tube, retries_at
 
     def await_end(self, caller: Caller) -> None:
-        """Note that a caller waits for the end of a task."""
         caller.will_wait()
         self._awaiting.add(caller)
 
     def read(self, caller: Caller, inbox: str, number: int) -> None:
-        """Note that a caller waits for a notice with a higher number."""
         caller.will_wait()
         self._readers[caller] = inbox, number
 
     def leave(self, caller: Caller) -> None:
         self._readers.pop(caller, None)
         self._takers.pop(caller, None)
-        self._retries_at.pop(caller, None)
         self._awaiting.discard(caller)
 
-    def wake_ready(self, life: Life | None) -> None:
-        """Wake the callers that can be served: those whose task has ended, or whose inbox has a
-        notice or is gone; the first in line for each ready task, and when a task becomes ready
-        before any of them calls again; after a shutdown the callers without a ready task; all
-        callers when the queue is gone."""
-        if life is None:
-            for caller in (*self._takers, *self._awaiting, *self._readers):
-                caller.wake()
-            return
-        for caller, (name, number) in self._readers.items():
-            inbox = life.results.inboxes.get(name)
-            if inbox is None or inbox.number > number:
-                caller.wake()
-        for caller in self._awaiting & life.outcomes.keys():
-            caller.wake()
-        if self._takers:
-            first = self._first(life)
-            due = life.next_due_at()
-            if due is not None and all(due < at for at in self._retries_at.values()):
-                first.append(next(iter(self._takers)))
-            for caller in first:
-                caller.wake()
+    def takers(self) -> Iterable[tuple[Caller, str, int | None]]:
+        return [(caller, *place) for caller, place in self._takers.items()]
 
-    def _first(self, life: Life) -> list[Caller]:
-        ready, first = life.ready_tubes, []
-        for caller, tube in self._takers.items():
-            if life.closed and not life.number_ready(tube):
-                first.append(caller)
-                continue
-            if not ready:
-                continue
-            if not tube:
-                del ready[0]
-            elif tube in ready:
-                ready.remove(tube)
-            else:
-                continue
-            first.append(caller)
-        return first
+    def awaiting(self) -> Iterable[Caller]:
+        return self._awaiting
+
+    def readers(self) -> Iterable[tuple[Caller, str, int]]:
+        return [(caller, *place) for caller, place in self._readers.items()]

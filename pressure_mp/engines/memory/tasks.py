@@ -1,4 +1,4 @@
-"""A queue of tasks, and the functions of its requests."""
+"""The queue of tasks of one name: its requests are done one after the other."""
 
 from __future__ import annotations
 
@@ -6,401 +6,77 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from ... import states
-from ..contract.brokers import QueueSummary, of_tasks
-from ..contract.contents import (
-    ReadChunks,
-    ReadChunksReply,
-    StoreChunks,
-    StoreChunksReply,
-    SweepContents,
-    SweepContentsReply,
-)
-from ..contract.implementations import Implementations
-from ..contract.items import MOST_BYTES, MOST_ITEMS
-from ..contract.queues import (
-    Dismiss,
-    DismissReply,
-    Enlist,
-    EnlistReply,
-    Exists,
-    ExistsReply,
-    GetDiscipline,
-    GetDisciplineReply,
-    GetUsers,
-    GetUsersReply,
-    How,
-)
-from ..contract.replies import NoNotice, NoTask, Outcome, Unprocessed
+from ..contract.brokers import QueueSummary
 from ..contract.requests import Request
-from ..contract.task_administration import (
-    GetTaskCounts,
-    GetTaskCountsReply,
-    KickedTasks,
-    KickTasks,
-    KickTasksReply,
-    ListedTasks,
-    ListTasks,
-    ListTasksReply,
-    TaskCounts,
-    TruncateTasks,
-    TruncateTasksReply,
-)
-from ..contract.task_records import Record, StoredTask
-from ..contract.task_results import TakeNotices
-from ..contract.tasks import (
-    AreTasksClosed,
-    AreTasksClosedReply,
-    AwaitTask,
-    AwaitTaskReply,
-    CloseTasks,
-    CloseTasksReply,
-    CountReady,
-    CountReadyReply,
-    DeleteTasks,
-    DeleteTasksReply,
-    ExistingTasks,
-    FinishedTask,
-    GetTask,
-    GetTaskReply,
-    OpenedTasks,
-    OpenTasks,
-    OpenTasksReply,
-    PutAwaited,
-    PutTasks,
-    PutTasksReply,
-    RenewTaker,
-    RenewTakerReply,
-    RequeueTasks,
-    RequeueTasksReply,
-    TakenTasks,
-    Takers,
-    TakeTasks,
-    TakeTasksReply,
-    TaskThere,
-)
-from . import large, settling
+from ..contract.task_records import TaskSettings
+from ..requests import task_queue
+from ..requests.contents import Contents
+from ..requests.life import Life, Living
+from ..requests.line import Caller
+from ..requests.ready_tasks import ReadyTasks
+from ..requests.results import Results
 from .clock import milliseconds
-from .dispatch import for_tasks
-from .life import OUTCOMES, Life, Living
-from .line import Caller
-from .task_line import TaskLine
+from .kinds import MemoryCounter, MemorySet
+from .task_line import MemoryEnds, MemoryTaskLine
 
-#: For queues of tasks, whether they exist or not.
-for_places: Implementations[MemoryTasks, []] = Implementations()
 
-#: The requests before which transitions that are due are not made.
-_AT_REST = (GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks, RequeueTasks)
+class MemoryTaskPlace:
+    """The place of one name, with state of Python's types."""
 
-#: The requests that can wait.
-Wish = TakeTasks | AwaitTask | TakeNotices
-_WISHES = (TakeTasks, AwaitTask, TakeNotices)
-_NOT_SERVED = (NoTask, Unprocessed, NoNotice)
+    #: The broker's clock, in milliseconds since the epoch; tests set it.
+    clock: Callable[[], int] = staticmethod(milliseconds)
+
+    def __init__(self) -> None:
+        self.line = MemoryTaskLine()
+        self.life: Life | None = None
+
+    def create(self, settings: TaskSettings) -> Life:
+        now = self.clock()
+        tasks: dict[bytes, Living] = {}
+        results = Results({}, {}, {}, MemorySet(), Contents({}, {}, MemorySet(), milliseconds))
+        ready = ReadyTasks(tasks, settings.per_key, MemorySet(), MemorySet(), {})
+        self.life = Life(
+            settings,
+            created=now,
+            now=now,
+            users=set(),
+            tasks=tasks,
+            ways=MemoryCounter(),
+            presence={},
+            ends=MemoryEnds(),
+            results=results,
+            ready=ready,
+            places=MemorySet(),
+            due=MemorySet(),
+            returning=MemorySet(),
+        )
+        return self.life
+
+    def delete(self) -> None:
+        self.life = None
 
 
 class MemoryTasks:
     """The queue of tasks of one name, and the callers that wait at it."""
 
-    #: The broker's clock, in milliseconds since the epoch; tests set it.
-    clock: Callable[[], int] = staticmethod(milliseconds)
-
     def __init__(self, existing: set[Any]) -> None:
         self._lock = threading.Lock()
         self._existing = existing  # holds this object while a queue of its name exists
-        self._life: Life | None = None
-        self._line = TaskLine()
+        self.place = MemoryTaskPlace()
 
     def call(self, request: Request, caller: Caller) -> Any:
         """Do a request, atomically, and wake the callers that can be served because of it."""
         with self._lock:
-            kind, life = type(request), self._life
-            if kind in for_places:
-                return for_places[kind](self, request)
-            if life is None:
-                return Outcome.MISSING
-            life.now = self.clock()
-            if not isinstance(request, _AT_REST):
-                life.sweep()
-            reply = for_tasks[kind](life, request, caller)
-            if isinstance(request, _WISHES):
-                self._keep_place(life, request, reply, caller)
-            if life.is_deleted:
-                self._life = None
-                self._existing.discard(self)
-            self._line.wake_ready(self._life)
+            reply = task_queue.do(self.place, request, caller)
+            (self._existing.discard if self.place.life is None else self._existing.add)(self)
         return reply
-
-    def _keep_place(self, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:
-        """Give a caller that waits and was not served a place, or keep it."""
-        stays = wish.waits and isinstance(reply, _NOT_SERVED)
-        if stays and isinstance(wish, TakeTasks):
-            self._line.keep_place(caller, wish.tube, life.next_due_at())
-            return
-        self._line.leave(caller)
-        if stays and isinstance(wish, AwaitTask):
-            self._line.await_end(caller)
-        elif stays and isinstance(wish, TakeNotices):
-            self._line.read(caller, wish.inbox, life.results.inboxes[wish.inbox].number)
 
     def summary(self, name: str) -> QueueSummary | None:
         """Make the summary with which the queue is listed; None when it does not exist."""
         with self._lock:
-            life = self._life
-            if life is None:
-                return None
-            life.now = self.clock()
-            task = life.next_ready("")
-            age = None if task is None else (life.now - task.record.created) / 1000
-            ways = {way: number for way, number in life.ways.items() if " " not in way}
-            return of_tasks(name, life.closed, ways, len(self._line), age)
+            return task_queue.summarize(self.place, name)
 
     def leave(self, caller: Caller) -> None:
         """Give up the caller's place, and wake the next caller for what this one was woken for."""
         with self._lock:
-            self._line.leave(caller)
-            if self._life is not None:
-                self._life.forget(caller)
-            self._line.wake_ready(self._life)
-
-    @for_places.does(Exists)
-    def _exists(self, request: Exists) -> ExistsReply:
-        return self._life is not None
-
-    @for_places.does(OpenTasks)
-    def _open(self, request: OpenTasks) -> OpenTasksReply:
-        life = self._life
-        if life is not None:
-            if request.how is How.CREATE:
-                return ExistingTasks(life.settings)
-        elif request.how is How.ATTACH:
-            return Outcome.MISSING
-        else:
-            life = self._life = Life(request.settings, self.clock())
-            self._existing.add(self)
-        if request.user:
-            life.users.add(request.user)
-        return OpenedTasks(life.settings)
-
-
-@for_tasks.does(GetDiscipline)
-def _get_discipline(life: Life, request: GetDiscipline, caller: Caller) -> GetDisciplineReply:
-    return "tasks"
-
-
-@for_tasks.does(Enlist)
-def _enlist(life: Life, request: Enlist, caller: Caller) -> EnlistReply:
-    life.users.add(request.user)
-    return Outcome.DONE
-
-
-@for_tasks.does(GetUsers)
-def _get_users(life: Life, request: GetUsers, caller: Caller) -> GetUsersReply:
-    return list(life.users)
-
-
-@for_tasks.does(Dismiss)
-def _dismiss(life: Life, request: Dismiss, caller: Caller) -> DismissReply:
-    life.users.difference_update(request.users)
-    life.is_deleted = not life.users
-    return len(life.users)
-
-
-@for_tasks.does(TakeTasks)
-def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
-    acks = request.acks
-    alone = life.tasks.get(acks[0].id) if len(acks) == 1 else None
-    held = [(ack.id, ack.record.call) for ack in acks]
-    results = {place: ack.result for place, ack in enumerate(acks)}
-    refused = settling.acknowledge(life, request.owner, held, results)
-    if refused is Outcome.LOST:
-        return refused
-    if alone is None:
-        refused = settling.without_owners(refused)
-    if acks and len(refused) == len(acks):
-        return TakenTasks([], refused=refused)
-    taken: list[StoredTask] = []
-    room, is_retry = MOST_BYTES, False
-    while len(taken) < min(request.limit, MOST_ITEMS):
-        task = life.next_ready(request.tube)
-        if task is None or (taken and len(task.data) > room):
-            break
-        was_delivered = task.record.deliveries > 0
-        if request.retries_alone and taken and (was_delivered or is_retry):
-            break
-        is_retry = was_delivered
-        room -= len(task.data)
-        life.take(task, request.owner, request.call, request.ttr)
-        taken.append(task.stored())
-    if taken:
-        until = life.now + caller.lease
-        life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
-    is_over = life.closed and not taken and not life.number_ready(request.tube)
-    if taken or acks:
-        return TakenTasks(taken, None if alone is None else alone.record, refused=refused)
-    return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
-
-
-@for_tasks.does(AwaitTask)
-def _await(life: Life, request: AwaitTask, caller: Caller) -> AwaitTaskReply:
-    task = life.tasks.get(request.id)
-    outcome = life.outcomes.pop(caller, None)
-    kept = life.results.kept.get(request.id)
-    if outcome is None and task is not None:
-        outcome = OUTCOMES.get(task.record.state)
-    elif outcome is None and kept is not None:
-        outcome = kept.outcome
-    if outcome is not None:
-        result = kept.result if kept else None
-        return FinishedTask(outcome, task.stored() if task else None, result)
-    if task is None:
-        return Outcome.ABSENT
-    others = [other for other in life.awaited.pop(task.id, []) if other is not caller]
-    if request.waits:
-        others.append(caller)
-    life.awaited[task.id] = others
-    return Unprocessed(task.stored(request.whole))
-
-
-@for_tasks.does(PutTasks)
-def _put(life: Life, request: PutTasks, caller: Caller) -> PutTasksReply:
-    if life.closed:
-        return Outcome.CLOSED
-    state, ends = states.READY, life.lifetime(request.ttl)
-    if request.delay:
-        state, ends = states.WAITING, life.now + request.delay
-    hearing = [request.inbox] if request.inbox else []
-    named: dict[bytes, bytes] = {}
-    for id, data in request.tasks:
-        there = life.tasks.get(id)
-        if id and (there or id in named):
-            return TaskThere(id, there.record.state if there else state)
-        named[id or life.make_id(request.ids, named)] = data
-    for id, data in named.items():
-        record = Record(
-            *(state, request.priority, life.now, life.now, ends),
-            tube=request.tube,
-            result_ttl=request.result_ttl,
-            key=request.key,
-        )
-        life.add(Living(id, record, data, life.next_seq(), hearing.copy()))
-    return [*named]
-
-
-@for_tasks.does(PutAwaited)
-def _put_awaited(life: Life, request: PutAwaited, caller: Caller) -> PutTasksReply:
-    reply = _put(life, request.put, caller)
-    if isinstance(reply, list):
-        life.awaited[reply[0]] = [caller]
-    return reply
-
-
-@for_tasks.does(KickTasks)
-def _kick(life: Life, request: KickTasks, caller: Caller) -> KickTasksReply:
-    buried = life.ordered(states.BURIED)[: request.limit]
-    kicked = [task for task in buried if not 0 < task.record.due <= life.now]
-    for task in buried:
-        if task in kicked:
-            task.record = task.record._replace(deliveries=0)
-            life.revive(task, request.delay, request.ttl, None)
-        else:
-            life.lapse(task)
-    return KickedTasks(len(buried), len(kicked))
-
-
-@for_tasks.does(ListTasks)
-def _list(life: Life, request: ListTasks, caller: Caller) -> ListTasksReply:
-    there = life.ordered(request.state)
-    places = [task for task in there if request.tube in ("", task.record.tube)]
-    found = places[request.start : request.start + request.limit]
-    return ListedTasks(len(found), [task.stored() for task in found])
-
-
-@for_tasks.does(TruncateTasks)
-def _truncate(life: Life, request: TruncateTasks, caller: Caller) -> TruncateTasksReply:
-    there = list(life.tasks.values())[: request.limit]
-    for task in there:
-        life.vanish(task, "killed")
-    return len(there)
-
-
-@for_tasks.does(RequeueTasks)
-def _requeue(life: Life, request: RequeueTasks, caller: Caller) -> RequeueTasksReply:
-    owner, call = request.owner, request.call
-    if request.seen is not None and life.presence.get(owner) != request.seen:
-        return Outcome.RENEWED
-    held = [
-        task
-        for task in life.ordered(states.TAKEN)
-        if task.record.owner == owner and call in (None, task.record.call)
-    ][: request.limit]
-    for task in held:
-        if call is not None:
-            task.record = task.record._replace(deliveries=task.record.deliveries - 1)
-        life.give_back(task, request.error, 0, None, None)
-    if call is None and len(held) < request.limit:
-        life.presence.pop(owner, None)
-    return len(held)
-
-
-@for_tasks.does(GetTask)
-def _get(life: Life, request: GetTask, caller: Caller) -> GetTaskReply:
-    task = life.tasks.get(request.id)
-    return task.stored() if task else Outcome.ABSENT
-
-
-@for_tasks.does(CountReady)
-def _count_ready(life: Life, request: CountReady, caller: Caller) -> CountReadyReply:
-    return life.number_ready(request.tube)
-
-
-@for_tasks.does(RenewTaker)
-def _renew(life: Life, request: RenewTaker, caller: Caller) -> RenewTakerReply:
-    if request.holds:
-        life.presence[request.owner] = life.now + caller.lease
-    return Takers(life.now, dict(life.presence))
-
-
-@for_tasks.does(AreTasksClosed)
-def _are_closed(life: Life, request: AreTasksClosed, caller: Caller) -> AreTasksClosedReply:
-    return life.closed
-
-
-@for_tasks.does(CloseTasks)
-def _close(life: Life, request: CloseTasks, caller: Caller) -> CloseTasksReply:
-    life.closed = True
-    return Outcome.DONE
-
-
-@for_tasks.does(DeleteTasks)
-def _delete(life: Life, request: DeleteTasks, caller: Caller) -> DeleteTasksReply:
-    life.is_deleted = True
-    return Outcome.DONE
-
-
-@for_tasks.does(GetTaskCounts)
-def _count(life: Life, request: GetTaskCounts, caller: Caller) -> GetTaskCountsReply:
-    ready = [task.record.created for task in life.ordered(states.READY)]
-    total: dict[str, int] = {}
-    tubes: dict[str, dict[str, int]] = {}
-    for name, number in life.ways.items():
-        way, _, tube = name.partition(" ")
-        where = tubes.setdefault(tube, {}) if tube else total
-        where[way] = number
-    oldest = min(ready, default=None)
-    return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes)
-
-
-@for_tasks.does(StoreChunks)
-def _store_chunks(life: Life, request: StoreChunks, caller: Caller) -> StoreChunksReply:
-    return large.keep_chunks(life.results.contents, request, caller.lease)
-
-
-@for_tasks.does(ReadChunks)
-def _read_chunks(life: Life, request: ReadChunks, caller: Caller) -> ReadChunksReply:
-    return large.copy_chunks(life.results.contents, request, caller.lease)
-
-
-@for_tasks.does(SweepContents)
-def _sweep_contents(life: Life, request: SweepContents, caller: Caller) -> SweepContentsReply:
-    life.results.contents.sweep(request.token, False)
-    return False
+            task_queue.leave(self.place, caller)

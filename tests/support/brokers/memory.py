@@ -25,7 +25,7 @@ class Memory(Broker):
     @staticmethod
     def held(engine: Any, binding: Any) -> list[str]:
         lines = binding.queue.slot.lines
-        return [f"{line.waiting()}" for line in (lines.putters, lines.takers) if line]
+        return [f"{[*line.waiting()]}" for line in (lines.putters, lines.takers) if line]
 
     @staticmethod
     def contents(engine: Any, handle: Any, what: str) -> int:

@@ -1,7 +1,6 @@
 """Items in flight, which are requeued unless they are acknowledged, and the leases of their owners.
 
-An owner is a process. In memory all owners are the same process, so none ends before the queue
-does.
+An owner is a process.
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ from ..contract.items import (
     SetAsideReply,
 )
 from ..contract.replies import Outcome
-from .clock import milliseconds
 from .dispatch import for_items
 from .line import Caller
-from .orders import Entry
 from .returning import comes_back, put_back
 from .state import Delivery, QueueState, owner_of
+from .storage import Entry
 
 
 @for_items.does(Acknowledge)
@@ -148,7 +146,7 @@ def _prefetched(state: QueueState, request: Requeue, caller: Caller) -> list[Ent
     for name in [name for name in state.readers if owner_of(name) == request.owner]:
         reader = state.readers[name]
         if reader.until and reader.call:
-            state.consumers[request.owner] = milliseconds() + caller.lease
+            state.consumers[request.owner] = state.clock() + caller.lease
         else:
             del state.readers[name]
         back += reader.end(reader.call, handed.get(name, 0))
@@ -158,19 +156,19 @@ def _prefetched(state: QueueState, request: Requeue, caller: Caller) -> list[Ent
 @for_items.does(Renew)
 def renew(state: QueueState, request: Renew, caller: Caller) -> RenewReply:
     """Renew leases, and return the leases of all owners."""
-    now = milliseconds()
+    now = state.clock()
     if request.consumes:
         state.consumers[request.owner] = now + caller.lease
     if request.produces:
-        state.producers = {**(state.producers or {}), request.owner: now + caller.lease}
-    return Attendance(now, dict(state.consumers), dict(state.producers or {}))
+        state.had_producers = True
+        state.producers[request.owner] = now + caller.lease
+    return Attendance(now, dict(state.consumers), dict(state.producers))
 
 
 @for_items.does(Retire)
 def retire(state: QueueState, request: Retire, caller: Caller) -> RetireReply:
     """Remove an owner's lease as a producer."""
-    producers = state.producers or {}
-    if request.seen is not None and producers.get(request.owner) != request.seen:
+    if request.seen is not None and state.producers.get(request.owner) != request.seen:
         return Outcome.RENEWED
-    producers.pop(request.owner, None)
+    state.producers.pop(request.owner, None)
     return Outcome.DONE

@@ -13,8 +13,8 @@ from ..contract.fair import (
 from ..contract.replies import Outcome
 from .dispatch import for_items
 from .line import Caller
-from .orders import Fair
 from .state import QueueState
+from .storage import Fair
 
 
 @for_items.does(GetSnapshot)

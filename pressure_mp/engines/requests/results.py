@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
 
 from ..contract.items import MOST_BYTES
 from ..contract.task_records import Record
 from ..contract.task_results import ABSENT, NO_RESULT, TAKEN, WITH_INBOX, Notice, OpenInbox, Result
 from .contents import Contents
+from .kinds import SortedSet
 
 
 @dataclass
@@ -20,47 +20,50 @@ class Kept:
     outcome: str
     inbox: str
     number: int
+    end: int  # 0 for none
     result: Result = NO_RESULT
 
 
 @dataclass
 class Inbox:
-    """The notices that the client has not yet seen, and the number of the last one."""
+    """The number of the last notice, and of the last one that the client has seen; and when the
+    inbox ends."""
 
     lease: int
     takes: bool
-    number: int = 0
-    notices: list[Notice] = field(default_factory=list)
+    number: int
+    seen: int
+    end: int = 0
 
 
 class Results:
     """The results and inboxes of one queue of tasks."""
 
-    def __init__(self) -> None:
-        self.kept: dict[bytes, Kept] = {}
-        self.inboxes: dict[str, Inbox] = {}
-        self.contents = Contents()
-        #: The time at which each result or inbox ends; and the same in order of time, with ends
-        #: that were postponed since.
-        self._ends: dict[bytes | str, int] = {}
-        self._order: list[tuple[int, int, bytes | str]] = []
-        self._count = 0
+    def __init__(
+        self,
+        kept: MutableMapping[bytes, Kept],
+        inboxes: MutableMapping[str, Inbox],
+        notices: MutableMapping[tuple[str, int], Notice],
+        ends: SortedSet[tuple[int, str, bytes]],
+        contents: Contents,
+    ) -> None:
+        self.kept = kept
+        self.inboxes = inboxes
+        self.contents = contents
+        #: The notices that the clients have not yet seen, by inbox and number.
+        self._notices = notices
+        #: The time at which each inbox ends, and each result by the id of its task.
+        self._ends = ends
 
     def sweep(self, now: int) -> None:
         """Remove the results and inboxes whose time is over."""
-        while self._order and self._order[0][0] <= now:
-            end, _, key = heapq.heappop(self._order)
-            if self._ends.get(key) != end:
-                continue
-            if isinstance(key, bytes):
-                self.forget(key)
+        for end, inbox, id in self._ends.behind():
+            if end > now:
+                break
+            if inbox:
+                self.close(inbox)
             else:
-                self.close(key)
-
-    def _end_at(self, key: bytes | str, end: int) -> None:
-        self._ends[key] = end
-        self._count += 1
-        heapq.heappush(self._order, (end, self._count, key))
+                self.forget(id)
 
     # Results
 
@@ -74,10 +77,11 @@ class Results:
         if record.result_ttl == WITH_INBOX:
             number = numbers[inboxes[0]]
             if number:
-                self.kept[id] = Kept(outcome, inboxes[0], number)
+                self.kept[id] = Kept(outcome, inboxes[0], number, 0)
         elif record.result_ttl:
-            self.kept[id] = Kept(outcome, "", 0)
-            self._end_at(id, now + record.result_ttl)
+            end = now + record.result_ttl
+            self.kept[id] = Kept(outcome, "", 0, end)
+            self._ends.add((end, "", id))
 
     def say(self, id: bytes, result: Result, has_ended: bool) -> None:
         """Set the result of a task that has ended just now; for a task that has not ended it is
@@ -92,7 +96,8 @@ class Results:
 
     def forget(self, id: bytes) -> None:
         kept = self.kept.pop(id, None)
-        self._ends.pop(id, None)
+        if kept is not None and kept.end:
+            self._ends.remove((kept.end, "", id))
         if kept is not None and kept.result.token:
             self.contents.end(kept.result.token)
 
@@ -106,23 +111,28 @@ class Results:
         name, lease, takes = request
         # An inbox that was removed does not count from 1 again: its client may name notices that it
         # saw before.
-        inbox = self.inboxes.setdefault(name, Inbox(lease, takes, now * 1000))
+        inbox = self.inboxes.setdefault(name, Inbox(lease, takes, now * 1000, now * 1000))
         inbox.lease, inbox.takes = lease, takes
         self.renew(name, now)
 
     def renew(self, name: str, now: int) -> bool:
         """Renew the lease of an inbox, and return whether the inbox exists."""
         inbox = self.inboxes.get(name)
-        if inbox is not None:
-            self._end_at(name, now + inbox.lease)
-        return inbox is not None
+        if inbox is None:
+            return False
+        if inbox.end:
+            self._ends.remove((inbox.end, name, b""))
+        inbox.end = now + inbox.lease
+        self._ends.add((inbox.end, name, b""))
+        return True
 
     def close(self, name: str) -> None:
         """Remove an inbox, and the results that were kept for it."""
-        self.inboxes.pop(name, None)
-        self._ends.pop(name, None)
-        for id in [id for id, kept in self.kept.items() if kept.inbox == name]:
-            self.forget(id)
+        inbox = self.inboxes.get(name)
+        if inbox is not None:
+            self.have_seen(name, inbox.number)
+            self._ends.remove((inbox.end, name, b""))
+            del self.inboxes[name]
 
     def tell(self, name: str, id: bytes, event: str, record: Record | None = None) -> int:
         """Tell an inbox of a task. Returns the number of the notice, 0 if the inbox does not exist
@@ -132,14 +142,15 @@ class Results:
             return 0
         inbox.number += 1
         about = (record.deliveries, record.error) if record is not None else ()
-        inbox.notices.append(Notice(inbox.number, id, event, *about))
+        self._notices[name, inbox.number] = Notice(inbox.number, id, event, *about)
         return inbox.number
 
     def have_seen(self, name: str, seen: int) -> None:
         """Remove the notices of an inbox up to that number: its client has seen them."""
-        notices = self.inboxes[name].notices
-        while notices and notices[0].number <= seen:
-            id = notices.pop(0).id
+        inbox = self.inboxes[name]
+        while inbox.seen < min(seen, inbox.number):
+            inbox.seen += 1
+            id = self._notices.pop((name, inbox.seen)).id
             kept = self.kept.get(id)
             if kept is not None and kept.inbox == name and kept.number <= seen:
                 self.forget(id)
@@ -148,7 +159,9 @@ class Results:
         """List the next notices of an inbox, with the results that are kept."""
         found: list[Notice] = []
         room = MOST_BYTES
-        for notice in self.inboxes[name].notices[:limit]:
+        inbox = self.inboxes[name]
+        for number in range(inbox.seen + 1, min(inbox.seen + limit, inbox.number) + 1):
+            notice = self._notices[name, number]
             if notice.event not in (TAKEN, ABSENT):
                 notice = notice._replace(result=self.result_of(notice.id))
             room -= len(notice.result.data) if notice.result else 0

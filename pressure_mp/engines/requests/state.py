@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, MutableMapping, MutableSet
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ..contract.items import MOST_BYTES, MOST_ITEMS
 from ..contract.replies import Closed, Ended, Outcome
 from .contents import Contents
+from .kinds import Rejected
 from .line import Lines
-from .orders import Entry, Storage
+from .storage import Entry, Storage
 
 
 @dataclass
@@ -53,6 +54,8 @@ class QueueState:
     discipline: str
     items: Storage
     lines: Lines
+    contents: Contents
+    clock: Callable[[], int]  # the broker's, in milliseconds since the epoch
     closed: bool = False
     dropping: bool = False  # shut down with immediate: requeued items are dropped
     producer: str | None = None  # the client that put last, or waits to put
@@ -62,15 +65,15 @@ class QueueState:
     consumed_messages: int = 0
     consumed_bytes: int = 0
     done: int = 0
-    rejected: list[bytes] = field(default_factory=list)
-    users: set[str] = field(default_factory=set)
-    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-    in_flight: dict[int, Delivery] = field(default_factory=dict)
     returned: int = 0  # how often an item in flight was requeued
-    readers: dict[str, Reader] = field(default_factory=dict)
-    contents: Contents = field(default_factory=Contents)
-    consumers: dict[str, int] = field(default_factory=dict)  # the leases of owners
-    producers: dict[str, int] | None = None  # None: there was never one
+    number: int = 0  # the last one of an item in flight
+    had_producers: bool = False
+    rejected: Rejected = field(default_factory=list[bytes])
+    users: MutableSet[str] = field(default_factory=set)
+    in_flight: MutableMapping[int, Delivery] = field(default_factory=dict)
+    readers: MutableMapping[str, Reader] = field(default_factory=dict)
+    consumers: MutableMapping[str, int] = field(default_factory=dict)  # the leases of owners
+    producers: MutableMapping[str, int] = field(default_factory=dict)
 
     @property
     def unfinished(self) -> int:
@@ -86,6 +89,16 @@ class QueueState:
         """The number of items that were taken and may still be requeued."""
         delivered = sum(not delivery.passed for delivery in self.in_flight.values())
         return delivered + sum(len(reader.left) for reader in self.readers.values())
+
+    @property
+    def has_no_producers(self) -> bool:
+        """Whether there were producers, and all have ended."""
+        return self.had_producers and not self.producers
+
+    def next_number(self) -> int:
+        """Return the number of an item that is in flight for the first time."""
+        self.number += 1
+        return self.number
 
     def add(self, item: bytes, sort_key: bytes, client: str) -> None:
         self.items.put(Entry(item), sort_key)
@@ -141,16 +154,22 @@ class QueueState:
             )
             or any(owner_of(name) != owner and reader.left for name, reader in self.readers.items())
         )
-        return self.producers == {} and not elsewhere
+        return self.has_no_producers and not elsewhere
 
 
-@dataclass
-class Slot:
+class Slot(Protocol):
     """The slot of one name: its queue, if there is one, and its lines, which stay when the queue is
     deleted."""
 
-    lines: Lines = field(default_factory=Lines)
-    state: QueueState | None = None
+    @property
+    def lines(self) -> Lines: ...
+
+    @property
+    def state(self) -> QueueState | None: ...
+
+    def create(self, bound: int, discipline: str) -> QueueState: ...
+
+    def delete(self) -> None: ...
 
 
 def owner_of(reader: str) -> str:

@@ -21,8 +21,7 @@ from ..contract.queues import (
 from ..contract.replies import Outcome
 from .dispatch import for_slots
 from .line import Caller
-from .orders import STORAGES
-from .state import QueueState, Slot
+from .state import Slot
 
 
 @for_slots.does(Open)
@@ -32,9 +31,7 @@ def open_queue(slot: Slot, request: Open, caller: Caller) -> OpenReply:
     if state is None and request.how is How.ATTACH:
         return Outcome.MISSING
     if state is None:
-        storage = STORAGES[caller.discipline]()
-        state = QueueState(request.bound, caller.discipline, storage, slot.lines)
-        slot.state = state
+        state = slot.create(request.bound, caller.discipline)
     elif request.how is How.CREATE:
         return Existing(state.bound)
     elif state.discipline != caller.discipline:
@@ -54,7 +51,7 @@ def delete(slot: Slot, request: Delete, caller: Caller) -> DeleteReply:
     """Delete the queue, without waiting for other clients."""
     if slot.state is None:
         return Outcome.MISSING
-    slot.state = None
+    slot.delete()
     return Outcome.DONE
 
 
@@ -64,10 +61,11 @@ def dismiss(slot: Slot, request: Dismiss, caller: Caller) -> DismissReply:
     state = slot.state
     if state is None or not state.users:
         return Outcome.MISSING
-    state.users.difference_update(request.users)
-    if not state.users:
-        slot.state = None
-    return len(state.users)
+    state.users -= {*request.users}
+    number = len(state.users)
+    if not number:
+        slot.delete()
+    return number
 
 
 @for_slots.does(SweepContents)

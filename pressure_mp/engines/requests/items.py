@@ -21,12 +21,11 @@ from ..contract.items import (
     TakeReply,
 )
 from ..contract.replies import Closed, Ended, Late, NoItem, NoSpace, Outcome
-from .clock import milliseconds
 from .dispatch import for_items, for_slots
 from .line import Caller
-from .orders import Entry
 from .returning import put_back
 from .state import Delivery, QueueState, Reader, Slot, owner_of
+from .storage import Entry
 
 
 @for_items.does(Put)
@@ -76,7 +75,7 @@ def take(state: QueueState, request: Take, caller: Caller) -> TakeReply:
         state.in_flight[entry.number] = delivery
         state.contents.forget(token)
     if counts:
-        until = milliseconds() + caller.lease
+        until = state.clock() + caller.lease
         state.readers[hold.reader] = Reader(until=until)
     return Taken([entry.item for entry in taken], [entry.number for entry in taken])
 
@@ -95,11 +94,11 @@ def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchRe
     name, call, handed, kept, limit, until_ended, *_ = request
     reader = state.readers.get(name, Reader())
     if not limit:
-        return _note_handed(reader, request, caller)
+        return _note_handed(state, reader, request, caller)
     if call <= reader.call or kept > len(reader.left):
         return Outcome.LATE
     left = reader.left[len(reader.left) - kept :]
-    until = milliseconds() + caller.lease
+    until = state.clock() + caller.lease
     refused = _prefetch_refusal(state, until_ended, owner_of(name))
     if refused is not None:
         if reader.call:
@@ -111,14 +110,16 @@ def prefetch(state: QueueState, request: Prefetch, caller: Caller) -> PrefetchRe
     return Taken([entry.item for entry in taken])
 
 
-def _note_handed(reader: Reader, request: Prefetch, caller: Caller) -> Taken | Late:
+def _note_handed(
+    state: QueueState, reader: Reader, request: Prefetch, caller: Caller
+) -> Taken | Late:
     """Note how many items the reader handed out."""
     number = request.handed - reader.handed
     if reader.call != request.call or not reader.until or number > len(reader.left):
         return Outcome.LATE
     if number > 0:
         reader.left, reader.handed = reader.left[number:], request.handed
-    reader.until = milliseconds() + caller.lease
+    reader.until = state.clock() + caller.lease
     return Taken([])
 
 
@@ -139,7 +140,7 @@ def end_prefetch(slot: Slot, request: EndPrefetch, caller: Caller) -> EndPrefetc
         return HandedOut(0)
     reader = state.readers.setdefault(request.reader, Reader())
     if not reader.call:
-        until = milliseconds() + caller.lease
+        until = state.clock() + caller.lease
         state.consumers.setdefault(owner_of(request.reader), until)
     put_back(state, reader.end(max(request.call, reader.call), request.handed))
     return HandedOut(reader.handed)
@@ -170,7 +171,7 @@ def refusal(state: QueueState, request: Take, caller: Caller) -> Closed | Ended 
 
 def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:
     """Return how many items one reader may take: a share among the callers that wait or consume."""
-    now = milliseconds()
+    now = state.clock()
     active = {name for name, other in state.readers.items() if other.until >= now}
     waiting = state.lines.takers.count_others(caller)
     return max(len(state.items) // (len(active | {reader}) + waiting), 1)
@@ -178,6 +179,6 @@ def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:
 
 def _depart(state: QueueState, removed: list[Entry], owner: str, caller: Caller) -> list[Entry]:
     """Note removed items as in flight: they get numbers, and their owner a lease."""
-    until = milliseconds() + caller.lease
+    until = state.clock() + caller.lease
     state.consumers[owner] = max(state.consumers.get(owner, 0), until)
-    return [entry._replace(number=entry.number or next(state.numbers)) for entry in removed]
+    return [entry._replace(number=entry.number or state.next_number()) for entry in removed]

@@ -39,9 +39,8 @@ from ..contract.queues import (
     Stats,
 )
 from ..contract.replies import Outcome, Unfinished
-from .clock import milliseconds
 from .dispatch import for_items
-from .line import Caller
+from .line import Caller, describe
 from .state import QueueState
 
 
@@ -97,14 +96,14 @@ def inspect(state: QueueState, request: Inspect, caller: Caller) -> InspectReply
     """List the waiting clients. The first client of each line keeps that end until it is served."""
     putters, takers = state.lines.putters, state.lines.takers
     return Inspection(
-        now=milliseconds(),
+        now=state.clock(),
         length=len(state.items),
         bound=state.bound,
         closed=state.closed,
         has_space=state.has_space,
         deleting=False,
-        producer=putters.end(state.producer, request.limit),
-        consumer=takers.end(state.consumer, request.limit),
+        producer=describe(putters, state.producer, request.limit),
+        consumer=describe(takers, state.consumer, request.limit),
         partial=max(len(putters), len(takers)) > request.limit + 1,
     )
 

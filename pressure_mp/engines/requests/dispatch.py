@@ -1,9 +1,9 @@
-"""The tables of the functions that do requests to queues in memory."""
+"""The tables of the functions that do requests to queues."""
 
 from __future__ import annotations
 
 from ..contract.implementations import Implementations
-from .life import Life
+from .life import Life, TaskPlace
 from .line import Caller
 from .state import QueueState, Slot
 
@@ -15,3 +15,6 @@ for_slots: Implementations[Slot, [Caller]] = Implementations()
 
 #: For queues of tasks that exist; otherwise the reply is MISSING.
 for_tasks: Implementations[Life, [Caller]] = Implementations()
+
+#: For queues of tasks, whether they exist or not.
+for_places: Implementations[TaskPlace, [Caller]] = Implementations()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .orders import Entry, Fifo
 from .state import Delivery, QueueState
+from .storage import Entry
 
 
 def put_back(state: QueueState, back: list[Entry]) -> None:
@@ -15,11 +15,10 @@ def put_back(state: QueueState, back: list[Entry]) -> None:
     state.consumed_messages -= len(back)
     state.consumed_bytes -= sum(state.contents.weigh(entry.item)[0] for entry in back)
     items = state.items
-    assert isinstance(items, Fifo)  # items of other disciplines are never in flight
     back = sorted(back, key=_number)
-    while back and items and 0 < items[0].number < back[-1].number:
-        back = sorted([*back, items.popleft()], key=_number)
-    items.extendleft(reversed(back))
+    while back and items and 0 < items.next().number < back[-1].number:
+        back = sorted([*back, items.take()], key=_number)
+    items.put_in_front(back)
 
 
 def _number(entry: Entry) -> int:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import bisect
-import math
+from collections.abc import Iterator, MutableMapping, MutableSet
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from ... import states
 from ..contract.task_records import Record, StoredTask, TaskSettings
 from ..contract.task_results import TAKEN
-from .line import Caller
+from .kinds import Counter, SortedSet
 from .ready_tasks import ReadyTasks
 from .results import Results
+from .task_line import Ends, TaskLine
 
 #: The states that are an outcome, and the outcome of each.
 OUTCOMES: dict[str, str] = {
@@ -22,6 +22,10 @@ OUTCOMES: dict[str, str] = {
 }
 #: The most tasks with a transition due that one call moves.
 _MOST_DUE = 100
+#: Behind every time.
+_NEVER = 1 << 62
+#: The states after which a task is ready again.
+_RETURNING = (states.WAITING, states.TAKEN)
 
 
 @dataclass(eq=False)
@@ -42,56 +46,61 @@ class Living:
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """The sort key of the task among the tasks of its state."""
+        """The sort key of the task, which is not ready, among the tasks of its state."""
         record = self.record
         if record.state == states.TAKEN:
             return record.owner[-8:], record.call, self.id
         if record.state in (states.BURIED, states.DONE):
-            return record.since, self.seq
-        return record.due or math.inf, self.id
+            return record.since, self.seq, self.id
+        return record.due or _NEVER, self.id
 
 
+@dataclass
 class Life:
-    """The state of one queue of tasks."""
+    """The state of one queue of tasks. ``now`` is the time of the present request."""
 
-    def __init__(self, settings: TaskSettings, now: int) -> None:
-        self.settings = settings
-        self.created = self.now = now
-        self.closed = False
-        self.is_deleted = False
-        self.users: set[str] = set()
-        self.tasks: dict[bytes, Living] = {}
-        self.ways: dict[str, int] = {}
-        self.presence: dict[str, int] = {}
-        #: The callers that wait for the end of a task; and the outcomes that they are to be told.
-        self.awaited: dict[bytes, list[Caller]] = {}
-        self.outcomes: dict[Caller, str] = {}
-        self.results = Results()
-        self._ready = ReadyTasks(self.tasks, settings.per_key)
-        self._due: list[tuple[int, bytes]] = []
-        self._seq = self._counter = 0
+    settings: TaskSettings
+    created: int
+    now: int
+    users: MutableSet[str]
+    tasks: MutableMapping[bytes, Living]
+    #: How many tasks went each way from state to state; of a tube, with the tube behind a space.
+    ways: Counter
+    presence: MutableMapping[str, int]
+    #: The callers that wait for the ends of tasks.
+    ends: Ends
+    results: Results
+    ready: ReadyTasks[Living]
+    #: The tasks that are not ready, by state and place.
+    places: SortedSet[tuple[Any, ...]]
+    #: The times at which the states of tasks end by themselves; and those of the tasks that are
+    #: ready again then.
+    due: SortedSet[tuple[int, bytes]]
+    returning: SortedSet[tuple[int, bytes]]
+    closed: bool = False
+    is_deleted: bool = False
+    seq: int = 0
+    counter: int = 0
 
     def next_seq(self) -> int:
         """Return the number of a new task."""
-        self._seq = max(self._seq + 1, self.now * 1000)
-        return self._seq
-
-    @property
-    def ready_tubes(self) -> list[str]:
-        """The tubes of the tasks that can be taken, in their order."""
-        return [task.record.tube for task in self._ready]
+        self.seq = max(self.seq + 1, self.now * 1000)
+        return self.seq
 
     def number_ready(self, tube: str) -> int:
         """Count the ready tasks, whether they can be taken or not; of a tube if one is given."""
-        return sum(tube in ("", task.record.tube) for task in self._ready.all())
+        behind = f" {tube}" if tube else ""
+        others = (*states.TaskState, states.SHIFT)
+        entered = sum(self.ways.value(f"{state}-{states.READY}{behind}") for state in others)
+        return entered - sum(self.ways.value(f"{states.READY}-{state}{behind}") for state in others)
 
     def make_id(self, ids: str, taken: dict[bytes, bytes]) -> bytes:
         while True:
             if ids == "auto_increment":
-                self._counter += 1
-                id = b"%d" % self._counter
+                self.counter += 1
+                id = b"%d" % self.counter
             else:
-                id = b"%d" % max(self.now * 1000, self._seq + 1 + len(taken))
+                id = b"%d" % max(self.now * 1000, self.seq + 1 + len(taken))
                 while id in taken or id in self.tasks:
                     id = b"%d" % (int(id) + 1)
             if id not in taken and id not in self.tasks:
@@ -102,28 +111,26 @@ class Life:
         time = self.settings.ttl if ttl is None else ttl
         return self.now + time if time else 0
 
-    def ordered(self, state: str) -> list[Living]:
-        """List the tasks of a state, in their order of service."""
+    def ordered(self, state: str, *beginning: object) -> Iterator[Living]:
+        """Iterate over the tasks of a state, in their order of service; over the tasks whose places
+        begin so if ``beginning`` is given. They may change meanwhile."""
         if state == states.READY:
-            return self._ready.all()
-        found = [task for task in self.tasks.values() if task.record.state == state]
-        return sorted(found, key=lambda task: task.place)
+            yield from self.ready.all()
+        else:
+            for place in self.places.behind(state, *beginning):
+                yield self.tasks[place[-1]]
 
     def next_ready(self, tube: str) -> Living | None:
         """Return the next ready task, of a tube if one is given."""
-        for task in self._ready:
-            if tube in ("", task.record.tube):
-                if not 0 < task.record.due <= self.now:
-                    return task
-                self.vanish(task, "dropped")
+        for task in self.ready.line(tube):
+            if not 0 < task.record.due <= self.now:
+                return task
+            self.vanish(task, "dropped")
         return None
 
     def next_due_at(self) -> int | None:
         """Return the time at which the next task becomes ready by itself; None if none does."""
-        for due, id in self._due:
-            if self.tasks[id].record.state in (states.WAITING, states.TAKEN):
-                return due
-        return None
+        return next((due for due, _ in self.returning.behind()), None)
 
     def next_due(self) -> int | None:
         """Return in how many milliseconds the next task becomes ready by itself; None if none
@@ -133,9 +140,12 @@ class Life:
 
     def sweep(self) -> None:
         """Make the transitions that are due."""
-        for due, id in self._due[:_MOST_DUE]:
-            if due > self.now:
+        over: list[bytes] = []
+        for due, id in self.due.behind():
+            if due > self.now or len(over) == _MOST_DUE:
                 break
+            over.append(id)
+        for id in over:
             self.lapse(self.tasks[id])
         self.results.sweep(self.now)
 
@@ -226,9 +236,9 @@ class Life:
 
     def postpone(self, task: Living, ends: int) -> None:
         """Let the state of a task end later."""
-        self._due.remove((task.record.due, task.id))
+        self._end_never(task)
         task.record = task.record._replace(due=ends)
-        bisect.insort(self._due, (ends, task.id))
+        self._end_in_time(task)
 
     def vanish(self, task: Living, outcome: str) -> None:
         before = task.record
@@ -242,47 +252,54 @@ class Life:
     def conclude(self, task: Living, outcome: str, before: str) -> None:
         """Tell the callers that wait for the task its outcome, and keep its result, if that is to
         be kept. Removing a task that had come to its end before is no new outcome."""
-        for caller in self.awaited.pop(task.id, []):
-            self.outcomes[caller] = outcome
+        self.ends.conclude(task.id, outcome)
         had = OUTCOMES.get(before)
         if had is None or (task.record.state != states.VOID and had != outcome):
             self.results.conclude(task.id, task.inboxes, task.record, outcome, self.now)
 
-    def forget(self, caller: Caller) -> None:
-        """Remove a caller from those that wait for the end of a task."""
-        self.outcomes.pop(caller, None)
-        for callers in self.awaited.values():
-            if caller in callers:
-                callers.remove(caller)
-
     def _enter(self, task: Living) -> None:
         record = task.record
         if record.state == states.READY:
-            self._ready.enter(task)
-        elif record.state == states.TAKEN and record.key:
-            self._ready.begin(task, self.next_seq())
+            self.ready.enter(task)
+        else:
+            self.places.add((record.state, *task.place))
+            if record.state == states.TAKEN and record.key:
+                self.ready.begin(task, self.next_seq())
         if record.due:
-            bisect.insort(self._due, (record.due, task.id))
+            self._end_in_time(task)
 
     def _leave(self, task: Living) -> None:
         record = task.record
         if record.state == states.READY:
-            self._ready.leave(task)
-        elif record.state == states.TAKEN and record.key:
-            self._ready.end(task)
+            self.ready.leave(task)
+        else:
+            self.places.remove((record.state, *task.place))
+            if record.state == states.TAKEN and record.key:
+                self.ready.end(task)
         if record.due:
-            self._due.remove((record.due, task.id))
+            self._end_never(task)
+
+    def _end_in_time(self, task: Living) -> None:
+        self.due.add((task.record.due, task.id))
+        if task.record.state in _RETURNING:
+            self.returning.add((task.record.due, task.id))
+
+    def _end_never(self, task: Living) -> None:
+        self.due.remove((task.record.due, task.id))
+        if task.record.state in _RETURNING:
+            self.returning.remove((task.record.due, task.id))
 
     def _update_lines(self, *records: Record) -> None:
         """Update the groups to which these records belong."""
         for record in records:
             if record.key:
-                self._ready.update_line(record.tube, record.key)
+                self.ready.update_line(record.tube, record.key)
 
     def _count(self, before: str, after: str, tube: str) -> None:
-        for way in (f"{before}-{after}", f"{before}-{after} {tube}" if tube else ""):
-            if way:
-                self.ways[way] = self.ways.get(way, 0) + 1
+        way = before + "-" + after
+        self.ways.add(way, 1)
+        if tube:
+            self.ways.add(f"{way} {tube}", 1)
 
     def _count_shift(self, before: str, after: str, old: str, new: str) -> None:
         if old:
@@ -291,3 +308,20 @@ class Life:
             self._count(states.SHIFT, f"{after} {new}", "")
         if before != after:
             self._count(before, after, "")
+
+
+class TaskPlace(Protocol):
+    """The place of one name: its queue of tasks, if there is one, and the line of its callers."""
+
+    @property
+    def line(self) -> TaskLine: ...
+
+    @property
+    def life(self) -> Life | None: ...
+
+    def clock(self) -> int:
+        """Return the broker's time, in milliseconds since the epoch."""
+
+    def create(self, settings: TaskSettings) -> Life: ...
+
+    def delete(self) -> None: ...

@@ -1,0 +1,17 @@
+"""The rules of queues: what each request does, over state that an engine keeps in its own way.
+
+An engine supplies the state: Python's mappings and the types of :mod:`.kinds`, :mod:`.storage`,
+:mod:`.line` and :mod:`.task_line`. It does one request of a queue at a time.
+"""
+
+from . import (  # noqa: F401 - their import fills the tables of functions
+    administration,
+    deliveries,
+    fair,
+    inboxes,
+    items,
+    large,
+    opening,
+    settling,
+    tasks,
+)

@@ -1,0 +1,46 @@
+"""The types of state that Python has no protocol for; the others are mutable mappings and sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol, TypeVar
+
+#: A tuple of numbers, strings and bytes. The tuples of one set can be compared with each other.
+S = TypeVar("S")
+
+
+class SortedSet(Protocol[S]):
+    """Tuples in their order."""
+
+    def add(self, one: S) -> None: ...
+
+    def remove(self, one: S) -> None:
+        """Remove a tuple that is there."""
+
+    def behind(self, *beginning: object) -> Iterator[S]:
+        """Iterate over the tuples that begin so. Each step looks anew, so that tuples may be added
+        and removed meanwhile."""
+
+
+class Counter(Protocol):
+    """Numbers by name. A name that was never counted has none."""
+
+    def add(self, name: str, number: int) -> None: ...
+
+    def value(self, name: str) -> int: ...
+
+    def all(self) -> Mapping[str, int]: ...
+
+
+class Rejected(Protocol):
+    """The items that were set aside, the oldest first."""
+
+    def append(self, item: bytes, /) -> None: ...
+
+    def remove(self, item: bytes, /) -> None: ...
+
+    def __contains__(self, item: object, /) -> bool: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, some: slice, /) -> list[bytes]: ...

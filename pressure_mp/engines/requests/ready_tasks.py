@@ -1,0 +1,147 @@
+"""The ready tasks of a queue, in their order of service.
+
+The tasks of one key in one tube are a group. One of them is in line, unless as many are taken as
+the queue allows; the others are behind it. When it is taken, the next task of its group goes to the
+end of the line: so keys take turns, however many tasks each has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from ..contract.task_records import Record
+from .kinds import SortedSet
+
+
+class Task(Protocol):
+    """A task that is ready, or was."""
+
+    id: bytes
+    record: Record
+    #: The number of its arrival.
+    seq: int
+
+
+T = TypeVar("T", bound=Task)
+
+#: Priority, number, id: the lowest is next. The number is that of the arrival, or a later one.
+Rank = tuple[float, int, bytes]
+
+
+@dataclass
+class Group:
+    """The tasks of one key in one tube."""
+
+    #: The number of the last take of one of its tasks.
+    last: int = 0
+    #: How many of its tasks are taken.
+    taken: int = 0
+    #: The id of the task that is in line, and its rank there.
+    first: Rank | None = None
+
+
+class ReadyTasks(Generic[T]):
+    """The ready tasks. ``most`` is how many tasks of a group may be taken at a time; 0 is no
+    bound."""
+
+    def __init__(
+        self,
+        tasks: Mapping[bytes, T],
+        most: int,
+        line: SortedSet[tuple[str, float, int, bytes]],
+        behind: SortedSet[tuple[str, str, float, int, bytes]],
+        groups: MutableMapping[tuple[str, str], Group],
+    ) -> None:
+        self._tasks = tasks
+        self._most = most
+        #: The ranks of the tasks that can be taken, behind an empty tube and behind their own.
+        self._line = line
+        #: The tasks that cannot be taken yet, by tube, key and rank.
+        self._behind = behind
+        self._groups = groups
+
+    def line(self, tube: str) -> Iterator[T]:
+        """Iterate over the tasks that can be taken, of a tube if one is given; they may change
+        meanwhile."""
+        for *_, id in self._line.behind(tube):
+            yield self._tasks[id]
+
+    def all(self) -> Iterator[T]:
+        """Iterate over the tasks that can be taken, and then over those that cannot be taken yet,
+        by tube and key."""
+        yield from self.line("")
+        for *_, id in self._behind.behind():
+            yield self._tasks[id]
+
+    def enter(self, task: T) -> None:
+        """Add a task that is ready now."""
+        if not task.record.key:
+            self._add(task.record.tube, _own_rank(task))
+            return
+        self._groups.setdefault(_group_of(task), Group())
+        self._behind.add((*_group_of(task), *_own_rank(task)))
+
+    def leave(self, task: T) -> None:
+        """Remove a task that is ready no longer."""
+        if not task.record.key:
+            self._remove(task.record.tube, _own_rank(task))
+            return
+        group = self._groups[_group_of(task)]
+        if group.first and group.first[-1] == task.id:
+            self._remove(task.record.tube, group.first)
+            group.first = None
+        else:
+            self._behind.remove((*_group_of(task), *_own_rank(task)))
+
+    def _add(self, tube: str, rank: Rank) -> None:
+        self._line.add(("", *rank))
+        if tube:
+            self._line.add((tube, *rank))
+
+    def _remove(self, tube: str, rank: Rank) -> None:
+        self._line.remove(("", *rank))
+        if tube:
+            self._line.remove((tube, *rank))
+
+    def begin(self, task: T, number: int) -> None:
+        """Note that a task with a key is taken: its group is the last in line."""
+        group = self._groups[_group_of(task)]
+        group.taken, group.last = group.taken + 1, number
+
+    def end(self, task: T) -> None:
+        """Note that a task with a key is taken no longer."""
+        self._groups[_group_of(task)].taken -= 1
+
+    def update_line(self, tube: str, key: str) -> None:
+        """Put the right task of a group into the line after a change of one of its tasks."""
+        group = self._groups.get((tube, key))
+        if group is None:
+            return
+        is_full = 0 < self._most <= group.taken
+        behind = next(self._behind.behind(tube, key), None)
+        if group.first:
+            first = self._tasks[group.first[-1]]
+            if is_full or (behind and behind[2:] < _own_rank(first)):
+                self.leave(first)
+                self._behind.add((tube, key, *_own_rank(first)))
+                behind = next(self._behind.behind(tube, key))
+        if group.first is None and behind and not is_full:
+            self._behind.remove(behind)
+            group.first = _rank_in_line(self._tasks[behind[-1]], group)
+            self._add(tube, group.first)
+        elif not group.taken and group.first is None and not behind:
+            del self._groups[tube, key]
+
+
+def _group_of(task: Task) -> tuple[str, str]:
+    return task.record.tube, task.record.key
+
+
+def _own_rank(task: Task) -> Rank:
+    return task.record.priority, task.seq, task.id
+
+
+def _rank_in_line(task: Task, group: Group) -> Rank:
+    return task.record.priority, max(task.seq, group.last), task.id

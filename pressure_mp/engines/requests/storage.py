@@ -1,0 +1,77 @@
+"""The queued items of a queue, as its discipline keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+from ..contract.fair import Snapshot
+
+
+class Entry(NamedTuple):
+    """A queued item. An item that was in flight before keeps its number, and the number of its
+    deliveries."""
+
+    item: bytes
+    number: int = 0
+    deliveries: int = 0
+
+
+class Storage(Protocol):
+    """The items of one queue."""
+
+    def __len__(self) -> int: ...
+
+    def find_not_comparable(self, sort_key: bytes) -> bytes | None:
+        """Return the sort key of a queued item with which this one cannot be compared, if there is
+        one."""
+
+    def put(self, entry: Entry, sort_key: bytes) -> None: ...
+
+    def put_in_front(self, entries: Sequence[Entry]) -> None:
+        """Put items in front of all others, the first one first; only where items can be in
+        flight."""
+
+    def next(self) -> Entry:
+        """Return the next item, and leave it queued."""
+
+    def take(self) -> Entry:
+        """Remove the next item, and return it."""
+
+    def peek(self, start: int, limit: int) -> list[bytes]:
+        """List up to ``limit`` next items behind the first ``start``."""
+
+    def sort_keys(self, start: int, limit: int) -> list[bytes]:
+        """List the sort keys of the items that ``peek`` lists."""
+
+    def clear(self) -> None: ...
+
+
+@runtime_checkable
+class Fair(Storage, Protocol):
+    """The items of a queue that is fair by key."""
+
+    def snapshot(self, limit: int) -> Snapshot:
+        """Return the number of queued items, and the next ones."""
+
+    def keys(self) -> list[bytes]:
+        """List the keys that have queued items."""
+
+    def queued(self, key: bytes) -> int:
+        """Count the queued items of a key."""
+
+
+class Tenant:
+    """A key with queued items: the last round in which it has a share, how much of that share is
+    used up, and the number of its queued items."""
+
+    def __init__(self) -> None:
+        self.round = self.used = self.queued = 0
+
+
+def differ_in_kind(one: bytes, other: bytes) -> bool:
+    """Tell whether two sort keys are of kinds that cannot be compared."""
+    for mine, its in zip(one, other, strict=False):
+        if mine != its:
+            return 0 < mine < 16 and 0 < its < 16
+    return False

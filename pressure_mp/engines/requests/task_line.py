@@ -1,0 +1,61 @@
+"""The callers that wait at a queue of tasks: for a task, first come, first served; for the end of a
+task; or for a notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from .line import Caller
+
+
+class Ends(Protocol):
+    """The callers that wait for the end of a task, and the outcomes that they are to be told."""
+
+    def watch(self, id: bytes, caller: Caller) -> None:
+        """Note that the caller waits for the end of this task."""
+
+    def conclude(self, id: bytes, outcome: str) -> None:
+        """Note the outcome of a task for the callers that wait for it."""
+
+    def outcome(self, caller: Caller) -> str | None:
+        """Return the outcome that the caller is to be told, and forget it."""
+
+    def has_outcome(self, caller: Caller) -> bool: ...
+
+    def forget(self, caller: Caller) -> None:
+        """Note that the caller waits no longer."""
+
+
+class TaskLine(Protocol):
+    """The waiting callers of one queue of tasks."""
+
+    def __len__(self) -> int:
+        """Count the callers that wait for a task."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no caller waits for anything."""
+
+    def keep_place(self, caller: Caller, tube: str, retries_at: int | None) -> None:
+        """Give a caller a place in line for a task, or keep it; it calls again at
+        ``retries_at``."""
+
+    def await_end(self, caller: Caller) -> None:
+        """Note that a caller waits for the end of a task."""
+
+    def read(self, caller: Caller, inbox: str, number: int) -> None:
+        """Note that a caller waits for a notice with a higher number."""
+
+    def leave(self, caller: Caller) -> None:
+        """Give up the caller's place, if it has one."""
+
+    def takers(self) -> Iterable[tuple[Caller, str, int | None]]:
+        """Iterate over the callers that wait for a task, the first one first, with the tube, empty
+        for any, and the time at which the caller calls again by itself."""
+
+    def awaiting(self) -> Iterable[Caller]:
+        """Iterate over the callers that wait for the end of a task."""
+
+    def readers(self) -> Iterable[tuple[Caller, str, int]]:
+        """Iterate over the callers that wait for notices, with the inbox and its last number."""

@@ -1,0 +1,120 @@
+"""What a request does to a queue of tasks and to the callers that wait there."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from ..contract.brokers import QueueSummary, of_tasks
+from ..contract.queues import Dismiss, Enlist, GetDiscipline, GetUsers
+from ..contract.replies import NoNotice, NoTask, Outcome, Unprocessed
+from ..contract.requests import Request
+from ..contract.task_administration import TruncateTasks
+from ..contract.task_results import TakeNotices
+from ..contract.tasks import AwaitTask, DeleteTasks, RequeueTasks, TakeTasks
+from .dispatch import for_places, for_tasks
+from .life import Life, Living, TaskPlace
+from .line import Caller
+from .task_line import TaskLine
+
+#: The requests before which transitions that are due are not made.
+_AT_REST = {GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks, RequeueTasks}
+
+#: The requests that can wait.
+Wish = TakeTasks | AwaitTask | TakeNotices
+_WISHES = (TakeTasks, AwaitTask, TakeNotices)
+_NOT_SERVED = (NoTask, Unprocessed, NoNotice)
+
+
+def do(place: TaskPlace, request: Request, caller: Caller) -> Any:
+    """Do a request, and wake the callers that can be served because of it."""
+    kind, life = type(request), place.life
+    if kind in for_places:
+        return for_places[kind](place, request, caller)
+    if life is None:
+        return Outcome.MISSING
+    life.now = place.clock()
+    if kind not in _AT_REST:
+        life.sweep()
+    reply = for_tasks[kind](life, request, caller)
+    if isinstance(request, _WISHES):
+        _keep_place(place.line, life, request, reply, caller)
+    if life.is_deleted:
+        place.delete()
+    _wake_ready(place.line, place.life)
+    return reply
+
+
+def leave(place: TaskPlace, caller: Caller) -> None:
+    """Give up the caller's place, and wake the next caller for what this one was woken for."""
+    place.line.leave(caller)
+    if place.life is not None:
+        place.life.ends.forget(caller)
+    _wake_ready(place.line, place.life)
+
+
+def summarize(place: TaskPlace, name: str) -> QueueSummary | None:
+    """Make the summary with which the queue is listed; None when it does not exist."""
+    life = place.life
+    if life is None:
+        return None
+    life.now = place.clock()
+    task = life.next_ready("")
+    age = None if task is None else (life.now - task.record.created) / 1000
+    ways = {way: number for way, number in life.ways.all().items() if " " not in way}
+    return of_tasks(name, life.closed, ways, len(place.line), age)
+
+
+def _keep_place(line: TaskLine, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:
+    """Give a caller that waits and was not served a place, or keep it."""
+    stays = wish.waits and isinstance(reply, _NOT_SERVED)
+    if stays and isinstance(wish, TakeTasks):
+        line.keep_place(caller, wish.tube, life.next_due_at())
+        return
+    line.leave(caller)
+    if stays and isinstance(wish, AwaitTask):
+        line.await_end(caller)
+    elif stays and isinstance(wish, TakeNotices):
+        line.read(caller, wish.inbox, life.results.inboxes[wish.inbox].number)
+
+
+def _wake_ready(line: TaskLine, life: Life | None) -> None:
+    """Wake the callers that can be served: those whose task has ended, or whose inbox has a notice
+    or is gone; the first in line for each ready task, and when a task becomes ready before any of
+    them calls again; after a shutdown the callers without a ready task; all callers when the queue
+    is gone."""
+    if line.is_empty:
+        return
+    for caller, name, number in line.readers():
+        inbox = None if life is None else life.results.inboxes.get(name)
+        if inbox is None or inbox.number > number:
+            caller.wake()
+    for caller in line.awaiting():
+        if life is None or life.ends.has_outcome(caller):
+            caller.wake()
+    for caller in _served(line, life):
+        caller.wake()
+
+
+def _served(line: TaskLine, life: Life | None) -> Iterator[Caller]:
+    """Iterate over the callers that wait for a task and can be served."""
+    takers = line.takers()
+    if life is None:
+        yield from (caller for caller, *_ in takers)
+        return
+    due = life.next_due_at()
+    if due is not None and all(at is None or due < at for *_, at in takers):
+        yield from (caller for caller, *_ in itertools.islice(takers, 1))
+    lines: dict[str, Iterator[Living]] = {}
+    given: set[bytes] = set()
+    for caller, tube, _ in takers:
+        rest = lines.setdefault(tube, life.ready.line(tube))
+        task = next((task for task in rest if task.id not in given), None)
+        if task is not None:
+            given.add(task.id)
+            yield caller
+        elif life.closed and not life.number_ready(tube):
+            yield caller
+        elif not tube and not life.closed:
+            break  # nothing is ready

@@ -1,0 +1,322 @@
+"""Requests to a queue of tasks."""
+
+from __future__ import annotations
+
+import itertools
+
+from ... import states
+from ..contract.contents import (
+    ReadChunks,
+    ReadChunksReply,
+    StoreChunks,
+    StoreChunksReply,
+    SweepContents,
+    SweepContentsReply,
+)
+from ..contract.items import MOST_BYTES, MOST_ITEMS
+from ..contract.queues import (
+    Dismiss,
+    DismissReply,
+    Enlist,
+    EnlistReply,
+    Exists,
+    ExistsReply,
+    GetDiscipline,
+    GetDisciplineReply,
+    GetUsers,
+    GetUsersReply,
+    How,
+)
+from ..contract.replies import NoTask, Outcome, Unprocessed
+from ..contract.task_administration import (
+    GetTaskCounts,
+    GetTaskCountsReply,
+    KickedTasks,
+    KickTasks,
+    KickTasksReply,
+    ListedTasks,
+    ListTasks,
+    ListTasksReply,
+    TaskCounts,
+    TruncateTasks,
+    TruncateTasksReply,
+)
+from ..contract.task_records import Record, StoredTask
+from ..contract.tasks import (
+    AreTasksClosed,
+    AreTasksClosedReply,
+    AwaitTask,
+    AwaitTaskReply,
+    CloseTasks,
+    CloseTasksReply,
+    CountReady,
+    CountReadyReply,
+    DeleteTasks,
+    DeleteTasksReply,
+    ExistingTasks,
+    FinishedTask,
+    GetTask,
+    GetTaskReply,
+    OpenedTasks,
+    OpenTasks,
+    OpenTasksReply,
+    PutAwaited,
+    PutTasks,
+    PutTasksReply,
+    RenewTaker,
+    RenewTakerReply,
+    RequeueTasks,
+    RequeueTasksReply,
+    TakenTasks,
+    Takers,
+    TakeTasks,
+    TakeTasksReply,
+    TaskThere,
+)
+from . import large, settling
+from .dispatch import for_places, for_tasks
+from .life import OUTCOMES, Life, Living, TaskPlace
+from .line import Caller
+
+
+@for_places.does(Exists)
+def _exists(place: TaskPlace, request: Exists, caller: Caller) -> ExistsReply:
+    return place.life is not None
+
+
+@for_places.does(OpenTasks)
+def _open(place: TaskPlace, request: OpenTasks, caller: Caller) -> OpenTasksReply:
+    life = place.life
+    if life is not None:
+        if request.how is How.CREATE:
+            return ExistingTasks(life.settings)
+    elif request.how is How.ATTACH:
+        return Outcome.MISSING
+    else:
+        life = place.create(request.settings)
+    if request.user:
+        life.users.add(request.user)
+    return OpenedTasks(life.settings)
+
+
+@for_tasks.does(GetDiscipline)
+def _get_discipline(life: Life, request: GetDiscipline, caller: Caller) -> GetDisciplineReply:
+    return "tasks"
+
+
+@for_tasks.does(Enlist)
+def _enlist(life: Life, request: Enlist, caller: Caller) -> EnlistReply:
+    life.users.add(request.user)
+    return Outcome.DONE
+
+
+@for_tasks.does(GetUsers)
+def _get_users(life: Life, request: GetUsers, caller: Caller) -> GetUsersReply:
+    return list(life.users)
+
+
+@for_tasks.does(Dismiss)
+def _dismiss(life: Life, request: Dismiss, caller: Caller) -> DismissReply:
+    life.users -= {*request.users}
+    life.is_deleted = not life.users
+    return len(life.users)
+
+
+@for_tasks.does(TakeTasks)
+def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
+    acks = request.acks
+    alone = life.tasks.get(acks[0].id) if len(acks) == 1 else None
+    held = [(ack.id, ack.record.call) for ack in acks]
+    results = {place: ack.result for place, ack in enumerate(acks)}
+    refused = settling.acknowledge(life, request.owner, held, results)
+    if refused is Outcome.LOST:
+        return refused
+    if alone is None:
+        refused = settling.without_owners(refused)
+    if acks and len(refused) == len(acks):
+        return TakenTasks([], refused=refused)
+    taken: list[StoredTask] = []
+    room, is_retry = MOST_BYTES, False
+    while len(taken) < min(request.limit, MOST_ITEMS):
+        task = life.next_ready(request.tube)
+        if task is None or (taken and len(task.data) > room):
+            break
+        was_delivered = task.record.deliveries > 0
+        if request.retries_alone and taken and (was_delivered or is_retry):
+            break
+        is_retry = was_delivered
+        room -= len(task.data)
+        life.take(task, request.owner, request.call, request.ttr)
+        taken.append(task.stored())
+    if taken:
+        until = life.now + caller.lease
+        life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
+    is_over = life.closed and not taken and not life.number_ready(request.tube)
+    if taken or acks:
+        return TakenTasks(taken, None if alone is None else alone.record, refused=refused)
+    return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
+
+
+@for_tasks.does(AwaitTask)
+def _await(life: Life, request: AwaitTask, caller: Caller) -> AwaitTaskReply:
+    task = life.tasks.get(request.id)
+    outcome = life.ends.outcome(caller)
+    kept = life.results.kept.get(request.id)
+    if outcome is None and task is not None:
+        outcome = OUTCOMES.get(task.record.state)
+    elif outcome is None and kept is not None:
+        outcome = kept.outcome
+    if outcome is not None:
+        result = kept.result if kept else None
+        return FinishedTask(outcome, task.stored() if task else None, result)
+    if task is None:
+        return Outcome.ABSENT
+    if request.waits:
+        life.ends.watch(task.id, caller)
+    else:
+        life.ends.forget(caller)
+    return Unprocessed(task.stored(request.whole))
+
+
+@for_tasks.does(PutTasks)
+def _put(life: Life, request: PutTasks, caller: Caller) -> PutTasksReply:
+    if life.closed:
+        return Outcome.CLOSED
+    state, ends = states.READY, life.lifetime(request.ttl)
+    if request.delay:
+        state, ends = states.WAITING, life.now + request.delay
+    hearing = [request.inbox] if request.inbox else []
+    named: dict[bytes, bytes] = {}
+    for id, data in request.tasks:
+        there = life.tasks.get(id)
+        if id and (there or id in named):
+            return TaskThere(id, there.record.state if there else state)
+        named[id or life.make_id(request.ids, named)] = data
+    for id, data in named.items():
+        record = Record(
+            *(state, request.priority, life.now, life.now, ends),
+            tube=request.tube,
+            result_ttl=request.result_ttl,
+            key=request.key,
+        )
+        life.add(Living(id, record, data, life.next_seq(), hearing.copy()))
+    return [*named]
+
+
+@for_tasks.does(PutAwaited)
+def _put_awaited(life: Life, request: PutAwaited, caller: Caller) -> PutTasksReply:
+    reply = _put(life, request.put, caller)
+    if isinstance(reply, list):
+        life.ends.watch(reply[0], caller)
+    return reply
+
+
+@for_tasks.does(KickTasks)
+def _kick(life: Life, request: KickTasks, caller: Caller) -> KickTasksReply:
+    buried = list(itertools.islice(life.ordered(states.BURIED), request.limit))
+    kicked = [task for task in buried if not 0 < task.record.due <= life.now]
+    for task in buried:
+        if task in kicked:
+            task.record = task.record._replace(deliveries=0)
+            life.revive(task, request.delay, request.ttl, None)
+        else:
+            life.lapse(task)
+    return KickedTasks(len(buried), len(kicked))
+
+
+@for_tasks.does(ListTasks)
+def _list(life: Life, request: ListTasks, caller: Caller) -> ListTasksReply:
+    there = life.ordered(request.state)
+    places = (task for task in there if request.tube in ("", task.record.tube))
+    found = itertools.islice(places, request.start, request.start + request.limit)
+    listed = [task.stored() for task in found]
+    return ListedTasks(len(listed), listed)
+
+
+@for_tasks.does(TruncateTasks)
+def _truncate(life: Life, request: TruncateTasks, caller: Caller) -> TruncateTasksReply:
+    there = list(itertools.islice(life.tasks.values(), request.limit))
+    for task in there:
+        life.vanish(task, "killed")
+    return len(there)
+
+
+@for_tasks.does(RequeueTasks)
+def _requeue(life: Life, request: RequeueTasks, caller: Caller) -> RequeueTasksReply:
+    owner, call = request.owner, request.call
+    if request.seen is not None and life.presence.get(owner) != request.seen:
+        return Outcome.RENEWED
+    there = life.ordered(states.TAKEN, owner[-8:], *([] if call is None else [call]))
+    its = (task for task in there if task.record.owner == owner)
+    held = list(itertools.islice(its, request.limit))
+    for task in held:
+        if call is not None:
+            task.record = task.record._replace(deliveries=task.record.deliveries - 1)
+        life.give_back(task, request.error, 0, None, None)
+    if call is None and len(held) < request.limit:
+        life.presence.pop(owner, None)
+    return len(held)
+
+
+@for_tasks.does(GetTask)
+def _get(life: Life, request: GetTask, caller: Caller) -> GetTaskReply:
+    task = life.tasks.get(request.id)
+    return task.stored() if task else Outcome.ABSENT
+
+
+@for_tasks.does(CountReady)
+def _count_ready(life: Life, request: CountReady, caller: Caller) -> CountReadyReply:
+    return life.number_ready(request.tube)
+
+
+@for_tasks.does(RenewTaker)
+def _renew(life: Life, request: RenewTaker, caller: Caller) -> RenewTakerReply:
+    if request.holds:
+        life.presence[request.owner] = life.now + caller.lease
+    return Takers(life.now, dict(life.presence))
+
+
+@for_tasks.does(AreTasksClosed)
+def _are_closed(life: Life, request: AreTasksClosed, caller: Caller) -> AreTasksClosedReply:
+    return life.closed
+
+
+@for_tasks.does(CloseTasks)
+def _close(life: Life, request: CloseTasks, caller: Caller) -> CloseTasksReply:
+    life.closed = True
+    return Outcome.DONE
+
+
+@for_tasks.does(DeleteTasks)
+def _delete(life: Life, request: DeleteTasks, caller: Caller) -> DeleteTasksReply:
+    life.is_deleted = True
+    return Outcome.DONE
+
+
+@for_tasks.does(GetTaskCounts)
+def _count(life: Life, request: GetTaskCounts, caller: Caller) -> GetTaskCountsReply:
+    ready = (task.record.created for task in life.ordered(states.READY))
+    total: dict[str, int] = {}
+    tubes: dict[str, dict[str, int]] = {}
+    for name, number in life.ways.all().items():
+        way, _, tube = name.partition(" ")
+        where = tubes.setdefault(tube, {}) if tube else total
+        where[way] = number
+    oldest = min(ready, default=None)
+    return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes)
+
+
+@for_tasks.does(StoreChunks)
+def _store_chunks(life: Life, request: StoreChunks, caller: Caller) -> StoreChunksReply:
+    return large.keep_chunks(life.results.contents, request, caller.lease)
+
+
+@for_tasks.does(ReadChunks)
+def _read_chunks(life: Life, request: ReadChunks, caller: Caller) -> ReadChunksReply:
+    return large.copy_chunks(life.results.contents, request, caller.lease)
+
+
+@for_tasks.does(SweepContents)
+def _sweep_contents(life: Life, request: SweepContents, caller: Caller) -> SweepContentsReply:
+    life.results.contents.sweep(request.token, False)
+    return False
