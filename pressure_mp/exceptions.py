@@ -202,6 +202,10 @@ class RejectedItemWarning(PressureError, RuntimeWarning):
     not be decoded; the others were returned."""
 
 
+class QueueMismatchWarning(PressureError, RuntimeWarning):
+    """A queue of tasks exists with other options than were stated: the queue's own options hold."""
+
+
 class ArgumentError(PressureError, ValueError):
     """An argument has a value that cannot be used."""
 

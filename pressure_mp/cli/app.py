@@ -30,6 +30,7 @@ COMMANDS = {
     "workers": "tasks:workers",
     "tasks": "tasks:tasks",
     "top": "top:top",
+    "configure": "configure:configure",
     "unlock": "repair:unlock",
     "requeue": "repair:requeue",
     "drop": "repair:drop",

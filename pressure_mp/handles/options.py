@@ -73,6 +73,8 @@ class RecordedOptions(TypedDict, total=False):
 class TaskQueueOptions(RecordedOptions, ObjectOptions, total=False):
     """The options of a queue of tasks."""
 
+    strict: Annotated[bool, False]
+
 
 def read(kind: type[Kind], given: Kind, handle: object) -> Kind:
     """Return all options of a kind: the given ones, and the defaults of the rest.

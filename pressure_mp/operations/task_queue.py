@@ -3,10 +3,11 @@ refusal."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from ..caller_warnings import warn_caller
 from ..effects import Operation
 from ..encoding.as_queued import AsQueued
 from ..encoding.results import ResultCodec
@@ -20,6 +21,8 @@ from ..engines.contract.tasks import (
     AreTasksClosedReply,
     CloseTasks,
     CloseTasksReply,
+    ConfigureTasks,
+    ConfigureTasksReply,
     CountReady,
     CountReadyReply,
     DeleteTasks,
@@ -38,6 +41,7 @@ from ..exceptions import (
     NotTaken,
     QueueAlreadyExistsError,
     QueueMismatchError,
+    QueueMismatchWarning,
     ShutDown,
     TaskError,
     TaskNotFound,
@@ -86,12 +90,13 @@ class TaskQueueOperations(QueueOperations):
         user: str = "",
         stated: Collection[str] = (),
         mends: bool = False,
+        strict: bool = True,
     ) -> Operation[TaskSettings]:
         """Create the queue, attach to it, or either; ``mends`` is as in :class:`OpenTasks`.
 
-        A new queue gets ``settings``. Returns the queue's own settings, which have to agree with
-        ``settings`` in all that are ``stated``. Raises QueueAlreadyExistsError,
-        QueueDoesNotExistError, QueueMismatchError.
+        A new queue gets ``settings``. Returns the queue's own settings. If they differ from
+        ``settings`` in any that are ``stated``, raises QueueMismatchError; or warns, unless this is
+        ``strict``. Raises QueueAlreadyExistsError, QueueDoesNotExistError.
         """
         reply: OpenTasksReply = yield OpenTasks(how, settings, user, mends)
         match reply:
@@ -109,10 +114,23 @@ class TaskQueueOperations(QueueOperations):
                 assert_never(reply)
         others = [name for name in stated if getattr(found, name) != getattr(settings, name)]
         if others:
-            raise QueueMismatchError(
+            differs = (
                 f"queue {self.name!r} exists with {found.tell(others)}, not {settings.tell(others)}"
             )
+            if strict:
+                raise QueueMismatchError(differs)
+            warn_caller(f"{differs}; configure() changes it", QueueMismatchWarning)
         return found
+
+    def configure(self, change: Callable[[TaskSettings], TaskSettings]) -> Operation[TaskSettings]:
+        """Replace the queue's options by what ``change`` makes of them; return them."""
+        settings = yield from self.recorded()
+        while True:
+            wanted = change(settings)
+            reply: ConfigureTasksReply = yield ConfigureTasks(wanted, settings)
+            settings = self._found(reply).settings
+            if settings == wanted:  # otherwise another client was faster
+                return settings
 
     def recorded(self) -> Operation[TaskSettings]:
         """Return the queue's own options."""

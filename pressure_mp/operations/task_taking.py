@@ -109,7 +109,8 @@ class TaskTaking(TaskSettling):
                 if later is not None:
                     request = yield from self._wait(later, request, here, end, timeout, note)
                 reply = yield until(request, end)
-            longest = self.settings.ttr if ttr is None else ttr
+            first = reply.tasks[0].record
+            longest = first.due - first.since if first.due else 0
             here.keep([task.id for task in reply.tasks], call, longest)
             data = self._decode_all(reply.tasks)
             if data is None:

@@ -48,6 +48,42 @@ def make(url, name):
     return lambda kind, *args, **options: kind(*args, url=url, prefix=name, **options)
 
 
+def test_configure_changes_what_is_given_and_shows_all_options(call, make):
+    queue = make(TaskQueue, "tasks")
+    shown = call("configure", "tasks", "--ttr", "60", "--max-deliveries", "none", "--json")
+    assert json.loads(shown) == {
+        "ttr": 60.0,
+        "ttl": None,
+        "zombie": None,
+        "keep": False,
+        "max_deliveries": None,
+        "id": "time64",
+        "per_key": None,
+    }
+    queue.put("a")
+    task = queue.take(0)
+    assert task.due == pytest.approx(task.since + 60, abs=0.1)
+    assert call("configure", "tasks", "--keep").splitlines()[:4] == [
+        "ttr             60.0",
+        "ttl             none",
+        "zombie          none",
+        "keep            True",
+    ]
+    assert "keep and zombie" in call("configure", "tasks", "--zombie", "5", status=1)
+    assert "--maxsize is for" in call("configure", "tasks", "--maxsize", "5", status=2)
+    assert "'soon' is not a number of seconds, nor 'none'" in call(
+        "configure", "tasks", "--ttl", "soon", status=2
+    )
+
+
+def test_configure_changes_the_bound_of_a_queue_of_items(call, make):
+    queue = make(Queue, 3, "jobs")
+    assert call("configure", "jobs", "--maxsize", "5") == "maxsize         5\n"
+    assert queue.maxsize == 5
+    assert "for tasks" in call("configure", "jobs", "--ttr", "5", status=2)
+    call("configure", "nothing", status=4)
+
+
 def test_ls_shows_every_queue_of_every_kind_and_those_that_match(call, make):
     make(Queue, 3, "jobs-1").put_many([1, 2])
     make(LifoQueue, 0, "jobs-2").shutdown()

@@ -65,8 +65,8 @@ ROOMS = {
     "effects": "engines.contract",
     "drivers": "effects engines.contract exceptions lifecycle",
     "operations": (
-        "deadlines effects encoding engines.contract exceptions exhaustive identity in_flight "
-        "interrupts states events"
+        "caller_warnings deadlines effects encoding engines.contract exceptions exhaustive "
+        "identity in_flight interrupts states events"
     ),
     "background": (
         "drivers effects engines.contract exceptions identity in_flight interrupts lifecycle "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import strategies as st
@@ -16,7 +17,9 @@ from hypothesis.stateful import (
 )
 from random_histories import drawn
 from tasks.pair import INBOXES, MANY, Pair, ask, tasks_of
+from tasks.replies import SETTINGS
 
+from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.task_administration import ChangeTask, KickTasks
 from pressure_mp.engines.contract.task_records import Edit
 from pressure_mp.engines.contract.task_results import (
@@ -35,16 +38,18 @@ from pressure_mp.engines.contract.tasks import (
     AwaitTask,
     BuryTask,
     CloseTasks,
+    ConfigureTasks,
     CountReady,
     DeleteTasks,
     GetTask,
+    OpenTasks,
     PutTasks,
     ReleaseTask,
     RequeueTasks,
     TakeTasks,
     TouchTask,
 )
-from pressure_mp.states import sources
+from pressure_mp.states import FOR_GOOD, sources
 
 OWNERS = st.sampled_from(["host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"])
 TUBES = st.sampled_from(["", "a", "b"])
@@ -89,6 +94,24 @@ class Histories(RuleBasedStateMachine):
         self.kind = kind
         self.pair.create(ttr=ttr, ttl=ttl, max_deliveries=limit, id=kind, per_key=per_key, **kept)
         self.created = True
+        _, self.settings = self.ask(OpenTasks(How.ATTACH, SETTINGS))
+
+    @precondition(lambda self: self.created)
+    @rule(
+        ttl=st.sampled_from([0, 3_600_000]),
+        ttr=st.sampled_from([0, 3_600_000]),
+        kept=st.sampled_from([(False, 0), (True, 0), (False, 3_600_000), (False, FOR_GOOD)]),
+        limit=st.sampled_from([0, 1, 2]),
+        is_known=st.booleans(),
+    )
+    def configure(self, ttl, ttr, kept, limit, is_known):
+        keep, zombie = kept
+        changes = {"ttl": ttl, "ttr": ttr, "keep": keep, "zombie": zombie, "max_deliveries": limit}
+        wanted = replace(self.settings, **changes)
+        was = self.settings if is_known else replace(self.settings, ttr=1)
+        before = self.settings
+        _, self.settings = self.ask(ConfigureTasks(wanted, was))
+        assert self.settings == (wanted if is_known else before)
 
     def ask(self, request):
         """Both; and what is due at once happens."""

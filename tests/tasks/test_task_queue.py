@@ -11,7 +11,7 @@ from contextlib import suppress
 import inside
 import pytest
 from tasks.life import check_stats
-from waiting import until
+from waiting import Background, until
 
 from pressure_mp import (
     ArgumentError,
@@ -27,6 +27,7 @@ from pressure_mp import (
     QueueAlreadyExistsError,
     QueueDoesNotExistError,
     QueueMismatchError,
+    QueueMismatchWarning,
     RejectedItemWarning,
     ShutDown,
     TaskExists,
@@ -498,7 +499,66 @@ def test_the_options_are_the_queues_and_need_not_be_repeated(url, name):
 def test_a_stated_option_that_differs_is_a_mismatch_that_shows_it(how, stated, text, url, name):
     queue = TaskQueue.create(name, url=url, ttr=5, keep=True)
     with pytest.raises(QueueMismatchError, match=rf"^queue '{name}' exists {text}(\.0)?$"):
-        how(name, url=url, **stated)
+        how(name, url=url, strict=True, **stated)
+    with pytest.warns(
+        QueueMismatchWarning, match=rf"^queue '{name}' exists {text}(\.0)?; "
+    ) as told:
+        assert how(name, url=url, **stated).settings == queue.settings
+    assert told[0].filename == __file__
+    queue.delete()
+
+
+def test_options_of_a_queue_change_while_others_use_it(url, name):
+    queue, other = TaskQueue(name, url=url), TaskQueue(name, url=url)
+    ids = other.put_many("abcd")
+    queue.configure(ttr=3600, max_deliveries=1)
+    assert queue.settings == TaskQueue(name, url=url).settings
+    assert str(queue.settings).startswith("ttr=3600.0, ttl=None, zombie=None, keep=False, max_del")
+    assert queue.settings.max_deliveries == 1
+    task = other.take(0)
+    assert task.due == pytest.approx(task.since + 3600, abs=0.1)
+    task.release()
+    assert other.peek(ids[0]).state == "B"
+    queue.configure(max_deliveries=None, zombie=True)
+    other.take(0).release()
+    task = other.take(0)
+    assert task.deliveries == 2
+    task.ack()
+    assert other.peek(ids[1]).state == "Z"
+    queue.configure(zombie=None, keep=True, ttr=None)
+    task = other.take(0)
+    assert task.due is None
+    task.ack()
+    assert other.peek(ids[2]).state == "D"
+    queue.configure(ttl=0.001)
+    other.take(0).release()
+    until(lambda: other.qsize() == 0)
+    queue.delete()
+
+
+def test_options_that_exclude_each_other_change_nothing(queue):
+    queue.configure(keep=True)
+    with pytest.raises(ArgumentError, match="keep and zombie"):
+        queue.configure(zombie=5)
+    with pytest.raises(ArgumentError, match="max_deliveries"):
+        queue.configure(max_deliveries=0)
+    assert queue.settings.keep
+    assert queue.settings.zombie == 0
+
+
+def test_changes_of_several_programs_at_a_time_are_all_done(url, name):
+    queue = TaskQueue(name, url=url)
+    names = {"ttr": 5, "ttl": 6, "zombie": 7, "max_deliveries": 8}
+    for _ in range(10):
+        queue.configure(**dict.fromkeys(names))
+        changing = [
+            Background(TaskQueue(name, url=url).configure, **{option: value})
+            for option, value in names.items()
+        ]
+        for change in changing:
+            change.result()
+        found = TaskQueue(name, url=url).settings
+        assert {option: found.stated()[option] for option in names} == names
     queue.delete()
 
 

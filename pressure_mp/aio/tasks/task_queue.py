@@ -130,6 +130,7 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
     # Administrators
 
     stats = awaited(TaskAdministration[Data, Task[Data]].stats)
+    configure = awaited_open(TaskAdministration[Data, Task[Data]].configure)
     why_blocked = awaited(TaskAdministration[Data, Task[Data]].why_blocked)
     kick = awaited(TaskAdministration[Data, Task[Data]].kick)
     kick_many = awaited(TaskAdministration[Data, Task[Data]].kick_many)

@@ -63,6 +63,7 @@ from .tasks import (
     AwaitTask,
     BuryTask,
     CloseTasks,
+    ConfigureTasks,
     CountReady,
     DeleteTasks,
     GetTask,
@@ -148,6 +149,7 @@ TasksRequest = (
     | TruncateTasks
     | RenewTaker
     | RequeueTasks
+    | ConfigureTasks
     | CloseTasks
     | AreTasksClosed
     | DeleteTasks

@@ -48,6 +48,17 @@ class OpenTasks(NamedTuple):
 OpenTasksReply = OpenedTasks | ExistingTasks | Mismatch | Missing
 
 
+class ConfigureTasks(NamedTuple):
+    """Replace the options of the queue, except ``id`` and ``per_key``, if they are still ``was``.
+    The reply has the options that the queue has now."""
+
+    settings: TaskSettings
+    was: TaskSettings
+
+
+ConfigureTasksReply = OpenedTasks | Missing
+
+
 class TaskThere(NamedTuple):
     """The queue has a task of that id, in that state."""
 

@@ -66,7 +66,11 @@ def _ask_open(request: t.OpenTasks, discipline: str) -> Asked:
     return Asked("open_tasks", args | given(user=request.user or None))
 
 
-def _read_open(request: t.OpenTasks, reply: Reply) -> Any:
+def _ask_configure(request: t.ConfigureTasks, discipline: str) -> Asked:
+    return Asked("configure", {name: asdict(one) for name, one in request._asdict().items()})
+
+
+def _read_open(request: t.OpenTasks | t.ConfigureTasks, reply: Reply) -> Any:
     match reply.status:
         case "opened":
             return t.OpenedTasks(TaskSettings(**reply.info))
@@ -246,6 +250,7 @@ def _read_closed(request: Any, reply: Reply) -> Any:
 
 
 does(t.OpenTasks, _ask_open, _read_open)
+does(t.ConfigureTasks, _ask_configure, _read_open)
 does(t.PutTasks, _ask_put, _read_put)
 does(t.PutAwaited, _ask_put, _read_put)
 #: Makes ids for tasks that are put in a transaction of the caller's: of which kind, and how many.

@@ -49,6 +49,8 @@ from ..contract.tasks import (
     AwaitTaskReply,
     CloseTasks,
     CloseTasksReply,
+    ConfigureTasks,
+    ConfigureTasksReply,
     CountReady,
     CountReadyReply,
     DeleteTasks,
@@ -279,6 +281,13 @@ def _renew(life: Life, request: RenewTaker, caller: Caller) -> RenewTakerReply:
 @for_tasks.does(AreTasksClosed)
 def _are_closed(life: Life, request: AreTasksClosed, caller: Caller) -> AreTasksClosedReply:
     return life.closed
+
+
+@for_tasks.does(ConfigureTasks)
+def _configure(life: Life, request: ConfigureTasks, caller: Caller) -> ConfigureTasksReply:
+    if life.settings == request.was:
+        life.settings = request.settings
+    return OpenedTasks(life.settings)
 
 
 @for_tasks.does(CloseTasks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ... import states
@@ -17,6 +18,7 @@ from ...numeric import integer
 from ...operations.task_settling import UNCHANGED
 from ...operations.task_stats import TaskStats
 from ...states import TaskState
+from . import settings
 from .handle import TaskHandle
 
 if TYPE_CHECKING:
@@ -37,6 +39,34 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         Never waits. Raises QueueDoesNotExistError.
         """
         return self._run(self._at.counting())
+
+    def configure(
+        self,
+        *,
+        ttr: float | None = UNCHANGED,
+        ttl: float | None = UNCHANGED,
+        zombie: float | bool | None = UNCHANGED,
+        keep: bool = UNCHANGED,
+        max_deliveries: int | None = UNCHANGED,
+    ) -> None:
+        """Change options of the queue for all clients, while they use it; see
+        :class:`pressure_mp.TaskQueue`. What is left out stays.
+
+        A ``ttr`` counts for tasks that are taken from now on, a ``ttl`` for tasks that become ready
+        from now on, ``zombie`` and ``keep`` for tasks that are acknowledged from now on, and
+        ``max_deliveries`` when a task is released next. Other handles that are open tell the state
+        of a task that they acknowledge by the ``zombie`` and ``keep`` that they were opened with.
+
+        Never waits. Raises QueueDoesNotExistError, ArgumentError, ArgumentTypeError.
+        """
+        given = {"ttr": ttr, "ttl": ttl, "zombie": zombie, "keep": keep}
+        given["max_deliveries"] = max_deliveries
+        stated = {name: value for name, value in given.items() if value is not UNCHANGED}
+        changes = settings.convert(**stated)
+        configuring = self._at.operations.configure(
+            lambda found: settings.checked(replace(found, **changes))
+        )
+        return self._then(self._run(configuring), self._at.learn)
 
     def why_blocked(self) -> TaskDiagnosis:
         """Explain what a take would wait for now.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from ... import states
 from ...encoding.task_values import milliseconds
 from ...engines.contract.task_records import TaskSettings
@@ -22,23 +25,41 @@ def make(
     per_key: int | None = None,
 ) -> TaskSettings:
     """Check the options of a queue. Raises ArgumentError, ArgumentTypeError."""
-    zombie = None if zombie is False else zombie
-    if keep and zombie is not None:
+    if not callable(id) and id not in IDS:
+        raise ArgumentError(f"id is one of {', '.join(IDS)}, or a callable; not {id!r}")
+    return checked(
+        TaskSettings(
+            **convert(ttr=ttr, ttl=ttl, zombie=zombie, keep=keep, max_deliveries=max_deliveries),
+            id="callable" if callable(id) else str(id),
+            per_key=_bound("per_key", per_key),
+        )
+    )
+
+
+def convert(**stated: Any) -> dict[str, Any]:
+    """Convert the options that can be changed, as users state them. Raises ArgumentError,
+    ArgumentTypeError."""
+    return {name: _CONVERT[name](name, value) for name, value in stated.items()}
+
+
+def checked(settings: TaskSettings) -> TaskSettings:
+    """Return the settings. Raises ArgumentError for those that exclude each other."""
+    if settings.keep and settings.zombie:
         raise ArgumentError(
             "keep and zombie cannot be used together: a task that was processed stays either "
             "for ever or for a time"
         )
-    if not callable(id) and id not in IDS:
-        raise ArgumentError(f"id is one of {', '.join(IDS)}, or a callable; not {id!r}")
-    return TaskSettings(
-        ttr=milliseconds("ttr", ttr, least=0.001),
-        ttl=milliseconds("ttl", ttl, least=0.001),
-        zombie=states.FOR_GOOD if zombie is True else milliseconds("zombie", zombie, least=0.001),
-        keep=bool(keep),
-        max_deliveries=_bound("max_deliveries", max_deliveries),
-        id="callable" if callable(id) else str(id),
-        per_key=_bound("per_key", per_key),
-    )
+    return settings
+
+
+def _time(name: str, given: float | None) -> int:
+    return milliseconds(name, given, least=0.001)
+
+
+def _time_of_zombies(name: str, given: float | bool | None) -> int:
+    if given is True:
+        return states.FOR_GOOD
+    return _time(name, None if given is False else given)
 
 
 def _bound(name: str, given: int | None) -> int:
@@ -46,3 +67,16 @@ def _bound(name: str, given: int | None) -> int:
     if given is None:
         return 0
     return integer(name, given, 1, "an int or None")
+
+
+def _flag(name: str, given: object) -> bool:
+    return bool(given)
+
+
+_CONVERT: dict[str, Callable[[str, Any], int]] = {
+    "ttr": _time,
+    "ttl": _time,
+    "zombie": _time_of_zombies,
+    "keep": _flag,
+    "max_deliveries": _bound,
+}

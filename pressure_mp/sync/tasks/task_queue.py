@@ -56,8 +56,9 @@ class TaskQueue(
         """Attach to the queue called ``name``, or create it if it does not exist.
 
         ``ttr``, ``ttl``, ``zombie``, ``keep``, ``max_deliveries``, ``id`` and ``per_key`` are
-        stored with the queue. For an existing queue they may be left out; stated options
-        must be the queue's own. Times are in seconds.
+        stored with the queue. An existing queue keeps its own: if a stated option differs, a
+        QueueMismatchWarning says so, and with ``strict=True`` this raises QueueMismatchError.
+        :meth:`configure` changes them. Times are in seconds.
 
         :param name: the queue's name. Without one: an anonymous queue, which exists until the last
             process that uses it has ended.
@@ -85,9 +86,9 @@ class TaskQueue(
 
         The other options are those of :class:`pressure_mp.Queue`. Blocks for the connection, at
         most ``reconnect`` seconds and 5 more for the last attempt. Raises BrokerUnavailable;
-        WrongServerError; QueueMismatchError when the queue exists with another value of a stated
-        option, or is a queue of another kind; AddressError, ArgumentError or ArgumentTypeError for
-        an argument that cannot be used.
+        WrongServerError; QueueMismatchError when the queue is of another kind, or, with ``strict``,
+        exists with another value of a stated option; AddressError, ArgumentError or
+        ArgumentTypeError for an argument that cannot be used.
         """
         given = read(TaskQueueOptions, options, self)
         stated = [option for option in RecordedOptions.__annotations__ if option in options]
@@ -110,7 +111,7 @@ class TaskQueue(
         queue.make_id = given["id"] if callable(given["id"]) else None
 
         def make(user: str) -> Operation[TaskSettings]:
-            return queue.operations.open(how, settings, user, stated)
+            return queue.operations.open(how, settings, user, stated, strict=given["strict"])
 
         queue.open(lambda: queue.open_by(make, queue.learn))
 

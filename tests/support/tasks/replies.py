@@ -28,6 +28,7 @@ from pressure_mp.engines.contract.tasks import (
     AwaitTask,
     BuryTask,
     CloseTasks,
+    ConfigureTasks,
     CountReady,
     DeleteTasks,
     GetTask,
@@ -70,6 +71,7 @@ OF_A_QUEUE = [
     *(RenewTaker("A", True), RequeueTasks("A", "gone", 1), Dismiss(("A",))),
     *(OpenInbox("I", 1000), WatchTasks("I", [b"1"]), TakeNotices("I", 0, 1)),
     StoreChunks("0" * 24, 0, [[memoryview(b"x")]]),
+    ConfigureTasks(SETTINGS, SETTINGS),
 ]
 
 

@@ -159,6 +159,14 @@ BEGIN
             'leases', pressure_mp.leases_of(q.id, 't')));
     WHEN 'requeue' THEN
         RETURN pressure_mp.requeue_tasks(q, c, moment, args, parts);
+    WHEN 'configure' THEN
+        IF q.settings = args->'was' THEN
+            UPDATE pressure_mp.queues v
+                SET version = v.version + 1, settings = args->'settings'
+                WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
+            q.settings := args->'settings';
+        END IF;
+        RETURN pressure_mp.said('opened', q.settings);
     WHEN 'close' THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, closed = true

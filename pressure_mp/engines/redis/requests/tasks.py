@@ -9,7 +9,7 @@ from ...contract import task_administration as a
 from ...contract import tasks as t
 from ...contract.queues import Mismatch
 from ...contract.replies import Changed, Done, Lost, Missing, NoTask, Outcome
-from ...contract.task_records import Edit, StoredTask
+from ...contract.task_records import Edit, StoredTask, TaskSettings
 from .. import task_waiting
 from ..binding import RedisBinding
 from ..caller import Caller
@@ -42,11 +42,9 @@ NO_EDIT = 0, b"", b""
 @does(t.OpenTasks)
 async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.OpenTasksReply:
     settings, discipline = request.settings, caller.binding.discipline
-    times = settings.ttr, settings.ttl, settings.zombie
-    numbers = (*times, int(settings.keep), settings.max_deliveries, settings.per_key)
     named = (request.how.value, dump(settings), discipline, _FORMAT, request.user)
     noted = caller.binding.note_arguments(request.user)
-    args = (*named, *numbers, int(request.mends), *noted)
+    args = (*named, *_numbers(settings), int(request.mends), *noted)
     reply = await caller.script("open", args, end)
     status = reply[0]
     if status == MISSING:
@@ -59,6 +57,23 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
         caller.binding.server.notes_of_host.hear(noted, reply[2])
     found = load(reply[1])
     return t.ExistingTasks(found) if status == EXISTS else t.OpenedTasks(found)
+
+
+def _numbers(settings: TaskSettings) -> tuple[int, ...]:
+    times = settings.ttr, settings.ttl, settings.zombie
+    return (*times, int(settings.keep), settings.max_deliveries, settings.per_key)
+
+
+def _configure(binding: RedisBinding, request: t.ConfigureTasks) -> tuple[Any, ...]:
+    settings, was = request
+    return (dump(was), dump(settings), *_numbers(settings))
+
+
+def _read_configured(request: t.ConfigureTasks, reply: Reply) -> t.ConfigureTasksReply:
+    return Outcome.MISSING if reply[0] == MISSING else t.OpenedTasks(load(reply[2]))
+
+
+does(t.ConfigureTasks)(OneScript("configure", _configure, _read_configured))
 
 
 def _put(binding: RedisBinding, request: t.PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:

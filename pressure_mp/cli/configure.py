@@ -1,0 +1,89 @@
+"""The command that changes the options of a queue while programs use it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from ..engines.contract.task_records import TaskSettings
+from ..handles.arguments import check_maxsize
+from ..sync.tasks import settings
+from .broker import Named, with_queue
+from .completion import Command, queue_name
+from .output import as_json, write_json
+
+_NONE = "none"
+
+
+def _limit(read: Callable[[str], Any], what: str) -> Callable[[str], Any]:
+    """Return what reads a limit, or the word for none."""
+
+    def convert(text: str) -> Any:
+        try:
+            return text if text == _NONE else read(text)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not {what}, nor {_NONE!r}") from None
+
+    return convert
+
+
+def _time(option: str, help: str) -> Callable[[Command], Command]:
+    return click.option(
+        option, type=_limit(float, "a number of seconds"), metavar="SECONDS", help=help
+    )
+
+
+@click.command()
+@queue_name()
+@_time("--ttr", "How long a worker may have a task.")
+@_time("--ttl", "How long a task may be ready before it is dropped.")
+@_time("--zombie", "How long a task stays after it was processed.")
+@click.option("--keep/--no-keep", default=None, help="Whether processed tasks stay for ever.")
+@click.option(
+    "--max-deliveries",
+    type=_limit(int, "a number"),
+    metavar="NUMBER",
+    help="How often a task is taken before it is buried.",
+)
+@click.option(
+    "--maxsize", type=int, help="The bound of a queue of items, which has no other options; 0: none"
+)
+@as_json
+@with_queue
+def configure(queue: Named, in_json: bool, maxsize: int | None, **given: Any) -> None:
+    """Change the options of the queue NAME while programs use it, and show them.
+
+    Options that are not given stay as they are; "none" removes a limit. A new option counts for
+    what happens from now on: a --ttr for the tasks that are taken from now on.
+    """
+    stated = {name: None if one == _NONE else one for name, one in given.items() if one is not None}
+    if queue.has_tasks:
+        if maxsize is not None:
+            raise click.UsageError("--maxsize is for a queue of items: this one has tasks")
+        _show(_configure(queue, stated).stated(), in_json)
+        return
+    if stated:
+        raise click.UsageError("a queue of items has only --maxsize: the others are for tasks")
+    if maxsize is not None:
+        queue.run(queue.items.set_bound(check_maxsize(maxsize)))
+    _show({"maxsize": queue.run(queue.items.stats()).maxsize}, in_json)
+
+
+def _configure(queue: Named, stated: dict[str, Any]) -> TaskSettings:
+    if not stated:
+        return queue.run(queue.tasks.recorded())
+    changes = settings.convert(**stated)
+    return queue.run(
+        queue.tasks.configure(lambda found: settings.checked(replace(found, **changes)))
+    )
+
+
+def _show(options: dict[str, Any], in_json: bool) -> None:
+    if in_json:
+        write_json(options)
+        return
+    for name, value in options.items():
+        click.echo(f"{name:<16}{_NONE if value is None else value}")
