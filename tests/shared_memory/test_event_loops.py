@@ -4,6 +4,7 @@ their loops."""
 from __future__ import annotations
 
 import asyncio
+import errno
 import multiprocessing
 import os
 import signal
@@ -278,6 +279,23 @@ def test_the_items_move_when_more_loops_wait_than_there_is_room_for(make, waiter
         return await waits
 
     assert sorted([asyncio.run(main()), heard(pipe)]) == [0, 1]
+
+
+def test_the_items_move_when_a_loop_gets_no_socket(make, monkeypatch):
+    def refuse():
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(loop_sockets, "listen", refuse)
+    queue = make()
+
+    async def main():
+        waits = asyncio.ensure_future(aio.Queue.of(queue).get())
+        while is_here(queue):
+            await asyncio.sleep(0.001)
+        await asyncio.to_thread(queue.put, "item")
+        return await waits
+
+    assert asyncio.run(main()) == "item"
 
 
 def test_an_item_in_flight_comes_again_when_its_process_was_killed(make, waiter, monkeypatch):

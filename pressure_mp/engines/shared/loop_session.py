@@ -146,7 +146,7 @@ class SharedLoopSession(Calls):
         sign, is_over, limit = awaited
         waits = loop_waits.of_loop()
         woken = await waits.wait(items.ring, sign, is_over, shorter(timeout, limit))
-        if woken is None:  # as many event loops wait as may
+        if woken is None:  # a loop can only wait at the broker
             await self._move(self._binding.move_to_broker)
         return woken is not False
 

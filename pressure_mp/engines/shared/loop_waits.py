@@ -32,8 +32,12 @@ class LoopWaits:
         self, ring: Waking, sign: Sign, is_over: Callable[[], bool], seconds: float
     ) -> bool | None:
         """Wait until another process, thread or task tells ``sign``, unless the wait ``is_over``
-        before. Returns whether it may be over; None when there is no room for this loop."""
-        loop, number = asyncio.get_running_loop(), self._listen()
+        before. Returns whether it may be over; None when there is no room for this loop, or no
+        socket."""
+        try:
+            loop, number = asyncio.get_running_loop(), self._listen()
+        except OSError:  # as when this process may open no more files
+            return None
         place = ring.taking.run(partial(ring.take_place, sign, number), monotonic() + MOMENT)
         if place is BUSY:
             await asyncio.sleep(MOMENT)
