@@ -25,6 +25,10 @@ from .shared_queue import SharedQueue
 
 T = TypeVar("T")
 
+#: Seconds until the next try when others have had the lock for longer than :data:`MOMENT`, which is
+#: rare: each try blocks the event loop for so long.
+_PAUSE = 0.02
+
 
 class SharedLoopSession(Calls):
     """For an asyncio task. The tasks of a loop that wait for the same are served in the order in
@@ -141,7 +145,7 @@ class SharedLoopSession(Calls):
     async def _wait_here(self, items: SharedItems, later: Later, timeout: float | None) -> bool:
         awaited = items.awaited(later)
         if awaited is None:
-            await asyncio.sleep(shorter(timeout, MOMENT))
+            await asyncio.sleep(shorter(timeout, _PAUSE))
             return True
         sign, is_over, limit = awaited
         waits = loop_waits.of_loop()
