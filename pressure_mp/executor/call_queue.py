@@ -56,7 +56,7 @@ class CallQueue(TaskQueue[bytes]):
         """Attach as TaskQueue does; QueueMismatchError also says that the queue is of no
         executor."""
         try:
-            return super().attach(name, **RECORDED, **hide_in(options))
+            return super().attach(name, strict=True, **RECORDED, **hide_in(options))
         except QueueMismatchError as error:
             raise QueueMismatchError(f"{error}; no executor made it") from error
 

@@ -158,7 +158,7 @@ class Executor(Submitter, futures.Executor):
         recorded: RecordedOptions = {**RECORDED, "max_deliveries": max_deliveries}
         if per_key is not None:
             recorded["per_key"] = per_key
-        return CallQueue(name, **recorded, **there)
+        return CallQueue(name, strict=True, **recorded, **there)
 
     @property
     def name(self) -> str:

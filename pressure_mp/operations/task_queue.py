@@ -119,7 +119,7 @@ class TaskQueueOperations(QueueOperations):
             )
             if strict:
                 raise QueueMismatchError(differs)
-            warn_caller(f"{differs}; configure() changes it", QueueMismatchWarning)
+            warn_caller(f"{differs}: its own options hold", QueueMismatchWarning)
         return found
 
     def configure(self, change: Callable[[TaskSettings], TaskSettings]) -> Operation[TaskSettings]:

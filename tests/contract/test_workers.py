@@ -183,7 +183,8 @@ def test_ttr_limits_a_handler_and_touch_extends_it(make):
     def handler(task):
         deliveries.append(task.deliveries)
         if task.deliveries == 1:
-            return until(lambda: len(deliveries) == 2)  # so it hangs
+            # So it hangs. The run begins the second delivery when this one has ended.
+            return until(lambda: queue.stats().transitions.get("R-T") == 2)
         task.touch(3600)
         return None
 

@@ -109,7 +109,7 @@ ROOMS = {
     "testing": "drivers engines exceptions operations sync",
     "cli": (
         "_version administration authentication dashboard drivers effects encoding engines "
-        "engines.contract engines.embedded engines.postgres exceptions executor identity "
+        "engines.contract engines.embedded engines.postgres exceptions executor handles identity "
         "operations states sync sync.tasks telemetry"
     ),
 }

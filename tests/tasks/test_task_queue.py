@@ -501,7 +501,7 @@ def test_a_stated_option_that_differs_is_a_mismatch_that_shows_it(how, stated, t
     with pytest.raises(QueueMismatchError, match=rf"^queue '{name}' exists {text}(\.0)?$"):
         how(name, url=url, strict=True, **stated)
     with pytest.warns(
-        QueueMismatchWarning, match=rf"^queue '{name}' exists {text}(\.0)?; "
+        QueueMismatchWarning, match=rf"^queue '{name}' exists {text}(\.0)?: its own"
     ) as told:
         assert how(name, url=url, **stated).settings == queue.settings
     assert told[0].filename == __file__
