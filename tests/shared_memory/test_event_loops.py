@@ -212,6 +212,41 @@ def test_threads_and_loops_that_wait_are_served_by_as_many_items(make, waiter):
     assert sorted(found) == list(range(8))
 
 
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Have a function called when the next wake is over, and before its caller goes on."""
+
+    def meanwhile(module, function):
+        wake, calls = module.wake, [function]
+
+        def wake_and_call(*arguments):
+            woken = wake(*arguments)
+            if woken and calls:
+                calls.pop()()
+            return woken
+
+        monkeypatch.setattr(module, "wake", wake_and_call)
+
+    return meanwhile
+
+
+def test_two_puts_at_a_time_wake_two_threads(make, meanwhile):
+    queue = make(10)
+    threads = [Background(queue.get) for _ in range(2)]
+    until(lambda: all(map(parks, threads)))
+    meanwhile(linux, lambda: queue.put(2))
+    queue.put(1)
+    assert sorted(thread.result() for thread in threads) == [1, 2]
+
+
+def test_two_puts_at_a_time_wake_two_loops(make, waiter, meanwhile):
+    queue = make(10)
+    pipes = [waiter(queue)[1] for _ in range(2)]
+    meanwhile(loop_sockets, lambda: queue.put(2))
+    queue.put(1)
+    assert sorted(map(heard, pipes)) == [1, 2]
+
+
 def test_an_item_wakes_the_next_loop_if_the_first_was_killed(make, waiter):
     queue = make()
     killed, _ = waiter(queue)
