@@ -221,7 +221,7 @@ def meanwhile(monkeypatch):
 
         def wake_and_call(*arguments):
             woken = wake(*arguments)
-            if woken and calls:
+            if calls:
                 calls.pop()()
             return woken
 
@@ -448,6 +448,22 @@ def test_a_put_that_may_not_wait_is_done_when_the_lock_is_released_soon(make, mo
     asyncio.run(main())
     holding.result()
     assert queue.get() == 1
+
+
+@pytest.mark.parametrize("bound", [0, 1000])
+def test_a_task_that_gets_many_items_lets_other_tasks_run(make, bound):
+    queue = make(bound)
+    queue.put_many(range(500))
+
+    async def main():
+        there, ran = aio.Queue.of(queue), []
+        assert await there.get() == 0
+        asyncio.get_running_loop().call_soon(ran.append, True)
+        for number in range(1, 500):
+            assert await there.get() == number
+        assert ran
+
+    asyncio.run(main())
 
 
 def test_two_loops_pass_items_there_and_back(make, start):

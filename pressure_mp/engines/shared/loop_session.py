@@ -54,16 +54,21 @@ class SharedLoopSession(Calls):
         if line is None:
             if place is not None and (type(request) in MAY_WAIT or not self._binding.are_here):
                 place.leave()
+            if self._is_to_yield(request):
+                await asyncio.sleep(0)
             return await self._call(request, end)
         what, later = line
         if place is None or place.is_left:
-            lines, key = loop_waits.of_loop().lines, (self._binding.name, what)
-            if key not in lines and not self._is_to_look(request):
+            waits = loop_waits.of_loop()
+            lines, key, yields = waits.lines, (self._binding.name, what), waits.is_to_yield()
+            if key not in lines and not yields and not self._is_to_look(request):
                 reply = await self._call(request, end)
                 if self._is_here and isinstance(reply, Later):
                     self._place = lines.join(key, None)
                 return reply
             place = self._place = lines.join(key, None)
+            if yields:
+                await asyncio.sleep(0)
         if not place.has_turn:
             return later
         reply = await self._call(request, end)
@@ -87,6 +92,16 @@ class SharedLoopSession(Calls):
                 self._is_here = True
                 return reply
         return await self._call_elsewhere(request, end)
+
+    def _is_to_yield(self, request: Any) -> bool:
+        """Whether a request that does not wait is to let other tasks run before: so does each that
+        goes on to read ahead, as there are many items in one."""
+        items = self._binding.items
+        if items is None or not items.are_here:
+            return False
+        if type(request) is Prefetch:
+            return items.ring.is_reserved
+        return type(request) in MAY_WAIT and loop_waits.of_loop().is_to_yield()
 
     def _is_to_look(self, request: Any) -> bool:
         """Whether the items of processes that have ended are to be requeued before this request:
