@@ -16,7 +16,8 @@ from programs import waiting_loops as programs
 from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import Full, JoinableQueue, Queue, ShutDown, aio
-from pressure_mp.engines.shared import items, linux, loop_sockets, loop_waits, waking
+from pressure_mp.engines.shared import held_items, items, linux, loop_sockets, loop_waits, waking
+from pressure_mp.engines.shared.shared_items import SharedItems
 from pressure_mp.identity import shared_folder
 
 pytestmark = [
@@ -212,6 +213,41 @@ def test_threads_and_loops_that_wait_are_served_by_as_many_items(make, waiter):
     assert sorted(found) == list(range(8))
 
 
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Have a function called when the next wake is over, and before its caller goes on."""
+
+    def meanwhile(module, function):
+        wake, calls = module.wake, [function]
+
+        def wake_and_call(*arguments):
+            woken = wake(*arguments)
+            if calls:
+                calls.pop()()
+            return woken
+
+        monkeypatch.setattr(module, "wake", wake_and_call)
+
+    return meanwhile
+
+
+def test_two_puts_at_a_time_wake_two_threads(make, meanwhile):
+    queue = make(10)
+    threads = [Background(queue.get) for _ in range(2)]
+    until(lambda: all(map(parks, threads)))
+    meanwhile(linux, lambda: queue.put(2))
+    queue.put(1)
+    assert sorted(thread.result() for thread in threads) == [1, 2]
+
+
+def test_two_puts_at_a_time_wake_two_loops(make, waiter, meanwhile):
+    queue = make(10)
+    pipes = [waiter(queue)[1] for _ in range(2)]
+    meanwhile(loop_sockets, lambda: queue.put(2))
+    queue.put(1)
+    assert sorted(map(heard, pipes)) == [1, 2]
+
+
 def test_an_item_wakes_the_next_loop_if_the_first_was_killed(make, waiter):
     queue = make()
     killed, _ = waiter(queue)
@@ -338,6 +374,112 @@ def test_a_loop_goes_on_while_another_process_keeps_the_lock(make, start):
         process.kill()
         assert await waits == "item"
         counting.cancel()
+
+    asyncio.run(main())
+
+
+@pytest.fixture
+def slow_look(make, monkeypatch):
+    """A queue from which an item was got, and two events: a thread has begun to look for items of
+    processes that have ended; and it may go on."""
+    begun, may_end = threading.Event(), threading.Event()
+    look = SharedItems.requeue_lost
+
+    def requeue_lost(self):
+        if not begun.is_set():
+            begun.set()
+            assert may_end.wait(LIMIT)
+        look(self)
+
+    queue = make(kind=JoinableQueue)
+    queue.put("item")
+    queue.get()
+    queue.task_done()
+    monkeypatch.setattr(SharedItems, "requeue_lost", requeue_lost)
+    monkeypatch.setattr(held_items, "CHECK", HOURS)
+    queue._at.binding.items.ring.looked = -2 * HOURS
+    yield queue, begun, may_end
+    may_end.set()
+
+
+def test_tasks_keep_their_order_while_the_first_looks_for_lost_items(slow_look):
+    queue, begun, may_end = slow_look
+    queue.put_many([0, 1])
+
+    async def main():
+        there = aio.JoinableQueue.of(queue)
+        first = asyncio.ensure_future(there.get())
+        await asyncio.to_thread(begun.wait, LIMIT)
+        second = asyncio.ensure_future(there.get())
+        while not (second.done() or len(loop_waits.of_loop().lines)):
+            await asyncio.sleep(0.001)
+        may_end.set()
+        assert [await first, await second] == [0, 1]
+
+    asyncio.run(main())
+
+
+def test_a_task_that_is_cancelled_while_it_looks_for_lost_items_takes_nothing(slow_look):
+    queue, begun, may_end = slow_look
+    queue.put("item")
+
+    async def main():
+        getting = asyncio.ensure_future(aio.JoinableQueue.of(queue).get())
+        await asyncio.to_thread(begun.wait, LIMIT)
+        getting.cancel()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await getting
+
+    asyncio.run(main())
+    assert queue.qsize() == 1
+
+
+@pytest.mark.parametrize("put", ["put_nowait", "put_many"])
+def test_a_put_that_may_not_wait_is_done_when_the_lock_is_released_soon(make, monkeypatch, put):
+    queue = make(2)
+    tries, released, have = [], threading.Event(), threading.Event()
+    do = SharedItems.put
+
+    def spy(*arguments):
+        tries.append(arguments)
+        return do(*arguments)
+
+    def stay():
+        have.set()
+        assert released.wait(LIMIT)
+
+    monkeypatch.setattr(SharedItems, "put", spy)
+    holding = Background(queue._at.attached().items.ring.putting.run, stay)
+    assert have.wait(LIMIT)
+
+    async def main():
+        there = aio.Queue.of(queue)
+        await there.open()
+        putting = there.put_nowait(1) if put == "put_nowait" else there.put_many([1], block=False)
+        trying = asyncio.ensure_future(putting)
+        while not (tries or trying.done()):
+            await asyncio.sleep(0.001)
+        released.set()
+        await trying
+
+    asyncio.run(main())
+    holding.result()
+    assert queue.get() == 1
+
+
+@pytest.mark.parametrize("bound", [0, 1000])
+def test_a_task_that_gets_many_items_lets_other_tasks_run(make, bound):
+    queue = make(bound)
+    queue.put_many(range(500))
+
+    async def main():
+        there, ran = aio.Queue.of(queue), []
+        assert await there.get() == 0
+        asyncio.get_running_loop().call_soon(ran.append, True)
+        for number in range(1, 500):
+            assert await there.get() == number
+        assert ran
 
     asyncio.run(main())
 

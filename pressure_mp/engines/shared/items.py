@@ -286,7 +286,7 @@ class Items:
         """Return what to wait for after this reply; None if others have the lock, which they are
         about to release."""
         ring = self.ring
-        if type(later) is InUse and not ring.is_reserved:
+        if type(later) is InUse and (later.role == "producer" or not ring.is_reserved):
             return None
         if type(later) is Unfinished:
             return Awaited(FOR_JOIN, self._is_done, TICK)

@@ -58,17 +58,21 @@ class SharedLoopSession(Calls):
         if line is None:
             if place is not None and (type(request) in MAY_WAIT or not self._binding.are_here):
                 place.leave()
+            if self._is_to_yield(request):
+                await asyncio.sleep(0)
             return await self._call(request, end)
         what, later = line
         if place is None or place.is_left:
-            lines, key = loop_waits.of_loop().lines, (self._binding.name, what)
-            if key not in lines:
+            waits = loop_waits.of_loop()
+            lines, key, yields = waits.lines, (self._binding.name, what), waits.is_to_yield()
+            if key not in lines and not yields and not self._is_to_look(request):
                 reply = await self._call(request, end)
-                if not (self._is_here and isinstance(reply, Later)):
-                    return reply
-                later = reply
-            self._place = lines.join(key, None)
-            return later
+                if self._is_here and isinstance(reply, Later):
+                    self._place = lines.join(key, None)
+                return reply
+            place = self._place = lines.join(key, None)
+            if yields:
+                await asyncio.sleep(0)
         if not place.has_turn:
             return later
         reply = await self._call(request, end)
@@ -82,8 +86,10 @@ class SharedLoopSession(Calls):
         items, kind = self._binding.items, type(request)
         if items is not None and items.are_here:
             reply = MOVE
-            if kind is Take:
-                reply = await self._take(items, request, end)
+            if self._is_to_look(request):
+                await self._move(items.requeue_lost)
+            if kind is Take or kind is Put:
+                reply = await self._take_or_put(items, request, end)
             elif kind in _AT_ONCE:
                 reply = await self._call_at_once(_AT_ONCE[kind], items, request)
             if reply is not MOVE:
@@ -91,32 +97,43 @@ class SharedLoopSession(Calls):
                 return reply
         return await self._call_elsewhere(request, end)
 
-    async def _take(self, items: SharedItems, request: Take, end: float | None) -> Any:
-        if request.hold is not None:
-            await self._look(items)
+    def _is_to_yield(self, request: Any) -> bool:
+        """Whether a request that does not wait is to let other tasks run before: so does each that
+        goes on to read ahead, as there are many items in one."""
+        items = self._binding.items
+        if items is None or not items.are_here:
+            return False
+        if type(request) is Prefetch:
+            return items.ring.is_reserved
+        return type(request) in MAY_WAIT and loop_waits.of_loop().is_to_yield()
+
+    def _is_to_look(self, request: Any) -> bool:
+        """Whether the items of processes that have ended are to be requeued before this request:
+        in a thread, since the broker may have to set some aside."""
+        items = self._binding.items
+        takes_held = type(request) is Take and request.hold is not None
+        return (takes_held or type(request) is Join) and items is not None and items.is_to_look
+
+    async def _take_or_put(self, items: SharedItems, request: Take | Put, end: float | None) -> Any:
         until = latest(request.waits, end)
         while True:
             soon = monotonic() + MOMENT
-            reply = items.take_at_once(request, self, None)
-            if reply is MOVE:
-                reply = items.take_now(request, self, soon)
+            if isinstance(request, Put):
+                reply = items.put(request, self, soon)
+            else:
+                reply = items.take_at_once(request, self, None)
+                if reply is MOVE:
+                    reply = items.take_now(request, self, soon)
             is_late = until is not None and monotonic() > until
             if type(reply) is not InUse or request.waits or is_late:
                 return reply
             await self._wait_here(items, reply, CHECK)
 
     async def _call_at_once(self, does: Does, items: SharedItems, request: Any) -> Any:
-        if type(request) is Join:
-            await self._look(items)
         reply = does(items, request, self, monotonic() + MOMENT)
         if reply is BUSY:
             reply = await self._change(partial(does, items, request, self, None))
         return reply
-
-    async def _look(self, items: SharedItems) -> None:
-        """Requeue the items of processes that have ended; the broker may have to set some aside."""
-        if items.is_to_look:
-            await self._change(items.requeue_lost)
 
     async def _ask(self, request: Any, end: float | None) -> Any:
         if self._below is None:
@@ -163,9 +180,8 @@ class SharedLoopSession(Calls):
                 self._place.leave()
 
 
-#: The functions that do requests in the event loop, apart from :class:`Take`.
+#: The functions that do requests in the event loop, apart from :class:`Take` and :class:`Put`.
 _AT_ONCE: dict[type, Does] = {
-    Put: SharedItems.put,
     Acknowledge: lambda items, request, session, end: items.acknowledge(
         request.owner, request.number, end
     ),

@@ -17,6 +17,9 @@ from .items import MOMENT
 from .locks import BUSY
 from .waking import Sign, Waking
 
+#: After so many calls of one loop that were done at once, a call lets other tasks run.
+_CALLS_IN_A_ROW = 100
+
 
 class LoopWaits:
     """The tasks of one event loop that wait, and the socket by which other processes wake it."""
@@ -27,6 +30,12 @@ class LoopWaits:
         self._socket: socket.socket | None = None
         self._number = 0
         self._waiting: dict[asyncio.Future[bool], Callable[[], bool]] = {}
+        self._calls = 0
+
+    def is_to_yield(self) -> bool:
+        """Count a call; return whether it is to let other tasks run before it is done."""
+        self._calls = (self._calls + 1) % _CALLS_IN_A_ROW
+        return not self._calls
 
     async def wait(
         self, ring: Waking, sign: Sign, is_over: Callable[[], bool], seconds: float

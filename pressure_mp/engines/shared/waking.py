@@ -106,20 +106,25 @@ class Waking:
 
     def _tell_now(self, sign: Sign, number: int) -> None:
         cells = self._cells
-        # In this order: a thread that begins to wait now sees the new sign, or is seen.
+        cells[sign.sign] = monotonic_ns()
+        if self._wake(sign, number):
+            return
+        # Nobody waited. In this order: a thread or a loop that began to wait meanwhile, and counts
+        # as not awaited now, sees the new sign, or is woken.
         cells[sign.awaited] = 0
         cells[sign.sign] = monotonic_ns()
-        address = self._address + sign.sign * 8
-        if cells[sign.loops]:
-            more_wait = self._tell_both(sign, address, number)
-        else:
-            more_wait = linux.wake(address, number) > 0
-        if more_wait:
+        if self._wake(sign, ALL):
             cells[sign.awaited] = 1
 
-    def _tell_both(self, sign: Sign, address: int, number: int) -> bool:
-        """Wake threads first, and then event loops, or the other way round, in turn. Returns
-        whether more may wait."""
+    def _wake(self, sign: Sign, number: int) -> bool:
+        """Wake up to ``number`` threads or event loops. Returns whether any waited."""
+        address = self._address + sign.sign * 8
+        if self._cells[sign.loops]:
+            return self._wake_both(sign, address, number)
+        return linux.wake(address, number) > 0
+
+    def _wake_both(self, sign: Sign, address: int, number: int) -> bool:
+        """Wake threads first, and then event loops, or the other way round, in turn."""
         cells, places = self._cells, self._places
         cells[TURN] = threads_first = 1 - cells[TURN]
         woken = linux.wake(address, number) if threads_first else 0
@@ -130,11 +135,11 @@ class Waking:
             if told == number - woken:
                 break
             loop = places[at]
+            places[at + 1] = monotonic_ns()  # before: another process wakes the next one
             if loop and loop_sockets.wake(loop):
-                places[at + 1] = monotonic_ns()
                 told += 1
-            elif places[at] == loop:
-                places[at] = 0  # the loop has ended
+            elif loop:  # it has ended; with the lock no other one takes the place meanwhile
+                self.taking.run(partial(self.leave_place, at, loop), 0.0)
         if not threads_first:
             woken = linux.wake(address, number - told)
         return bool(waiting) or woken > 0
