@@ -34,8 +34,8 @@ def make(request, server, monkeypatch):
     monkeypatch.setattr(items, "TICK", HOURS)
     made = []
 
-    def make(*args, kind=Queue):
-        made.append(kind(*args, url=server.url))
+    def make(*args, kind=Queue, **options):
+        made.append(kind(*args, url=server.url, **options))
         return made[-1]
 
     yield make
@@ -391,7 +391,7 @@ def slow_look(make, monkeypatch):
             assert may_end.wait(LIMIT)
         look(self)
 
-    queue = make(kind=JoinableQueue)
+    queue = make(kind=JoinableQueue, max_deliveries=5)
     queue.put("item")
     queue.get()
     queue.task_done()

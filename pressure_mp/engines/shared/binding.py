@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from ..contract.session import AsyncSession, Options
@@ -16,9 +18,15 @@ class SharedBinding(SharedQueue):
         return SharedSession(self)
 
     def asession(self) -> AsyncSession:
-        from .loop_session import SharedLoopSession  # loads asyncio
+        return _loop_session()(self)
 
-        return SharedLoopSession(self)
+
+@functools.cache
+def _loop_session() -> Callable[[SharedQueue], AsyncSession]:
+    """Load asyncio only in programs that use it."""
+    from .loop_session import SharedLoopSession
+
+    return SharedLoopSession
 
 
 def bind(below: Below, name: str, options: Options) -> Any:

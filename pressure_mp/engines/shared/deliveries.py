@@ -52,8 +52,9 @@ _new = tuple.__new__
 _fixed = struct.Struct("=QQQQQQ")
 #: The longest name of an owner, in bytes.
 _LONGEST = _SIZE - _fixed.size - 8
-#: The places of the position, of the state and of the length of the owner's name in an entry.
-_PLACE, _STATE, _LENGTH = 1, 2, 6
+#: The places of the position, of the state, of the limit of deliveries and of the length of the
+#: owner's name in an entry.
+_PLACE, _STATE, _LIMIT, _LENGTH = 1, 2, 4, 6
 
 
 class State(IntEnum):
@@ -119,6 +120,11 @@ class HoldingRing(Ring):
     def holds(self) -> bool:
         """Whether an item was ever held."""
         return self._cells[ENTRIES] > 0
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether an item that was held may be delivered only so often."""
+        return any(self._column(_LIMIT))
 
     @property
     def has_returned(self) -> bool:

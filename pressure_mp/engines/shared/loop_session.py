@@ -87,7 +87,10 @@ class SharedLoopSession(Calls):
         if items is not None and items.are_here:
             reply = MOVE
             if self._is_to_look(request):
-                await self._move(items.requeue_lost)
+                if items.ring.has_limits:  # the broker may have to set some aside
+                    await self._move(items.requeue_lost)
+                else:
+                    items.requeue_lost()
             if kind is Take or kind is Put:
                 reply = await self._take_or_put(items, request, end)
             elif kind in _AT_ONCE:
@@ -108,8 +111,7 @@ class SharedLoopSession(Calls):
         return type(request) in MAY_WAIT and loop_waits.of_loop().is_to_yield()
 
     def _is_to_look(self, request: Any) -> bool:
-        """Whether the items of processes that have ended are to be requeued before this request:
-        in a thread, since the broker may have to set some aside."""
+        """Whether the items of processes that have ended are to be requeued before this request."""
         items = self._binding.items
         takes_held = type(request) is Take and request.hold is not None
         return (takes_held or type(request) is Join) and items is not None and items.is_to_look

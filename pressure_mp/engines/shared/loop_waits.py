@@ -65,7 +65,7 @@ class LoopWaits:
             raise
         finally:
             timer.cancel()
-            del self._waiting[told]
+            self._waiting.pop(told, None)
             ring.leave_place(place, number)
 
     def _listen(self) -> int:
@@ -85,6 +85,7 @@ class LoopWaits:
     def leave_behind(self) -> None:
         """Close the socket of a loop that is closed."""
         self._own.forget(self)
+        self._waiting.clear()  # they refer to the loop
         if self._socket is not None:
             self._socket.close()
             loop_sockets.remove(self._number)
