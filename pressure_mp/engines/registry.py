@@ -46,6 +46,7 @@ _KINDS = {
     "rediss+cluster": _CLUSTER,
     "memory": _Kind("memory.address", "memory.engine:MemoryEngine"),
     "postgresql": _Kind("postgres.address", "postgres.engine:PostgresEngine"),
+    "sqlite": _Kind("sqlite.address", "sqlite.engine:SqliteEngine"),
     "embedded": _Kind("embedded.address", "embedded.engine:start", _REDIS.variables),
 }
 

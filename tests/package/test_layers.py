@@ -35,6 +35,7 @@ ROOMS = {
     "encoding": "authentication exceptions hidden interrupts numeric",
     "engines.contract": "exceptions states",
     "engines.cancelled_calls": "engines.contract",
+    "engines.bells": "",
     "engines.blocking_coroutines": "",
     "engines.closed_loops": "",
     "engines.shortcut": "",
@@ -42,6 +43,11 @@ ROOMS = {
     "engines.lines": "engines.contract engines.shortcut",
     "engines.requests": "encoding engines.contract exceptions states",
     "engines.memory": "engines.closed_loops engines.contract engines.requests identity urls",
+    "engines.kv": (
+        "engines.bells engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
+        "engines.contract engines.lines engines.requests exceptions identity off_loop"
+    ),
+    "engines.sqlite": "engines.contract engines.kv exceptions urls",
     "engines.shared": (
         "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
         "engines.contract engines.lines exceptions identity interrupts lifecycle off_loop"
@@ -52,9 +58,9 @@ ROOMS = {
         "engines.silence exceptions hidden identity off_loop states urls"
     ),
     "engines.postgres": (
-        "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
-        "engines.contract engines.lines engines.shortcut engines.silence exceptions hidden "
-        "identity off_loop polling urls"
+        "encoding engines.bells engines.blocking_coroutines engines.cancelled_calls "
+        "engines.closed_loops engines.contract engines.lines engines.shortcut engines.silence "
+        "exceptions hidden identity off_loop polling urls"
     ),
     "engines.embedded": (
         "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"

@@ -23,6 +23,7 @@ from brokers.plain import Plain
 from brokers.postgres import Postgres
 from brokers.rights import LimitedServer
 from brokers.servers import Server
+from brokers.sqlite import Sqlite
 
 from pressure_mp.engines.contract.levels import EVERY_LEVEL, Level
 
@@ -63,6 +64,7 @@ TABLE = (
     Engine("valkey", Server, EVERY_LEVEL, frozenset({Can.LINE})),
     Engine("redis", LimitedServer, EVERY_LEVEL, frozenset({Can.LINE})),
     Engine("postgres", Postgres, EVERY_LEVEL, frozenset({Can.PROTOCOL})),
+    Engine("sqlite", Sqlite, EVERY_LEVEL, frozenset({Can.SERVER, Can.PROTOCOL})),
     Engine("plain", Plain, frozenset({Level.ITEMS}), IN_PROCESS | {Can.LINE}),
 )
 NAMES = {engine.name: engine for engine in TABLE}

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from ...exceptions import PressureError
+from ..bells import LoopBell
 from ..cancelled_calls import UndoneTake, outcome_first, postponed, to_its_end
 from ..closed_loops import give_back
 from ..contract.items import Put, Take, TakeBack, Taken
@@ -21,7 +22,6 @@ from ..contract.requests import Request
 from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
 from ..lines import LARGE, MAY_WAIT, Place, line_of
-from .bells import LoopBell
 from .loop_pool import LoopPool, Together
 from .session import LAST_WORDS, BaseSession, Bound, PostgresSession
 from .wire import Row

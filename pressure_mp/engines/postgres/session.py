@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ...exceptions import BrokerUnavailable, NotDurable, PressureError
 from ...identity.client import client_id_bytes, ticket
+from ..bells import Bell, ThreadBell
 from ..blocking_coroutines import finish
 from ..contract.default_replies import default_reply, reply_alone
 from ..contract.items import Put, Take, TakeBack, Taken
@@ -18,7 +19,6 @@ from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options, SessionDefaults
 from ..contract.tasks import AwaitTask
 from ..shortcut import Shortcut
-from .bells import Bell, ThreadBell
 from .errors import MadeBefore
 from .listener import Listener
 from .outage import Call, Calls, Failed, patience, persist

@@ -1,0 +1,252 @@
+"""Waiting callers, in a store: sessions of any process of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from ...identity import processes
+from ..contract.items import Hold, Put, Take
+from ..contract.queues import Join
+from ..requests import line
+from ..requests.line import Place, Wish
+from .records import JSON
+from .unit import Table, Unit
+
+_KINDS: dict[str, Wish] = {"p": Put(()), "j": Join()}
+
+
+class Session(line.Caller, Protocol):
+    """A caller with a name that is unique over all processes."""
+
+    @property
+    def ticket(self) -> str: ...
+
+    #: Whether it may have a place in a line.
+    is_placed: bool
+    #: What its last call took for good.
+    took: Took | None
+
+    def is_done(self) -> None:
+        """Note that the last call was committed."""
+
+
+class Took:
+    """What a take for good took, while it may be undone."""
+
+    def __init__(self, taken: list[tuple[bytes, bytes]]) -> None:
+        self.taken = taken
+        self.is_undone = False
+
+    def is_done(self) -> None:
+        """Note that the items are back."""
+        self.is_undone = True
+
+
+def ticket_of(caller: line.Caller) -> str:
+    return caller.ticket  # type: ignore[attr-defined, no-any-return]
+
+
+class Remote:
+    """A session that waits, of whatever process."""
+
+    discipline = ""
+    lease = 0
+    client = ""
+    is_placed = True
+
+    def __init__(self, unit: Unit, ticket: str) -> None:
+        self.ticket = ticket
+        self._unit = unit
+
+    def wake(self) -> None:
+        self._unit.woken.append(self.ticket)
+
+    def will_wait(self) -> None:
+        raise AssertionError("only a session itself waits")
+
+
+class Row(Table[int, list[object]]):
+    """Sessions in the order in which they came. The first part of a record is the ticket. A session
+    of a process that has ended has no place any more."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        super().__init__(unit, prefix + b"r", JSON)
+        self._unit = unit
+        self._places: Table[str, int] = Table(unit, prefix + b"p", JSON)
+
+    def place_of(self, caller: line.Caller) -> int | None:
+        if not caller.is_placed:  # type: ignore[attr-defined]
+            return None
+        return self._places.get(ticket_of(caller))
+
+    def keep(
+        self, caller: line.Caller, make: Callable[[list[object] | None], list[object]]
+    ) -> None:
+        """Write the record of a session, which is made of the earlier one, in its place or at the
+        end."""
+        caller.will_wait()
+        place, ticket = self.place_of(caller), ticket_of(caller)
+        if place is None:
+            last = self._txn.range(self.prefix, self.prefix + b"\xff", 1, True)
+            place = self._places[ticket] = 1 + (self._number(last[0][0]) if last else 0)
+            self[place] = [ticket, *make(None)]
+        else:
+            self[place] = [ticket, *make(self[place][1:])]
+
+    def _number(self, key: bytes) -> int:
+        from .packing import unpack
+
+        return int(unpack(key, len(self.prefix))[0])
+
+    def leave(self, caller: line.Caller) -> None:
+        place = self.place_of(caller)
+        if place is not None:
+            self._remove(place, ticket_of(caller))
+
+    def _remove(self, place: int, ticket: str) -> None:
+        del self[place]
+        del self._places[ticket]
+
+    def rows(self) -> Iterator[list[object]]:
+        for place in self:
+            row = self[place]
+            if processes.state(str(row[0])) == "dead":
+                self._remove(place, str(row[0]))
+            else:
+                yield row
+
+    def callers(self) -> Iterator[tuple[line.Caller, list[object]]]:
+        for ticket, *row in self.rows():
+            yield Remote(self._unit, str(ticket)), row
+
+
+class StoredLine:
+    """The callers that wait for the same."""
+
+    def __init__(self, unit: Unit, prefix: bytes, kind: str, clock: Callable[[], int]) -> None:
+        self._row = Row(unit, prefix)
+        self._kind, self._clock = kind, clock
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._row.rows())
+
+    def __bool__(self) -> bool:
+        return next(self._row.rows(), None) is not None
+
+    def keep_place(self, caller: line.Caller, wish: Wish) -> None:
+        now = self._clock()
+        asked = [wish.until_ended, wish.hold and wish.hold.owner] if isinstance(wish, Take) else []
+
+        def make(before: list[object] | None) -> list[object]:
+            since = before[1] if before else now
+            return [caller.client, since, now, caller.lease, *asked]
+
+        self._row.keep(caller, make)
+
+    def leave(self, caller: line.Caller) -> None:
+        self._row.leave(caller)
+
+    def is_next(self, caller: line.Caller) -> bool:
+        first = next(self._row.rows(), None)
+        return first is None or first[0] == ticket_of(caller)
+
+    def has(self, caller: line.Caller) -> bool:
+        return self._row.place_of(caller) is not None
+
+    def count_others(self, caller: line.Caller) -> int:
+        return sum(row[0] != ticket_of(caller) for row in self._row.rows())
+
+    def waiting(self) -> Iterator[tuple[line.Caller, Place]]:
+        for caller, (client, since, seen, lease, *asked) in self._row.callers():
+            wish = _KINDS[self._kind] if self._kind in _KINDS else _take(*asked)
+            yield caller, Place(wish, str(client), _int(since), _int(seen), _int(lease))
+
+
+def _take(until_ended: object, owner: object) -> Take:
+    return Take(1, Hold(str(owner), 0) if owner else None, bool(until_ended))
+
+
+def _int(number: object) -> int:
+    assert isinstance(number, int)
+    return number
+
+
+class StoredEnds:
+    """The callers that wait for the end of a task, and the outcomes that they are to be told."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        self._watching: Table[tuple[bytes, str], int] = Table(unit, prefix + b"w", JSON, False)
+        self._tickets: Table[bytes, list[str]] = Table(unit, prefix + b"t", JSON)
+        self._ids: Table[str, str] = Table(unit, prefix + b"i", JSON)
+        self._outcomes: Table[str, str] = Table(unit, prefix + b"o", JSON)
+
+    def watch(self, id: bytes, caller: line.Caller) -> None:
+        self.forget(caller)
+        ticket = ticket_of(caller)
+        self._tickets[id] = [*self._tickets.get(id, []), ticket]
+        self._ids[ticket] = id.decode("latin-1")
+
+    def conclude(self, id: bytes, outcome: str) -> None:
+        for ticket in self._tickets.pop(id, []):
+            del self._ids[ticket]
+            if processes.state(ticket) != "dead":
+                self._outcomes[ticket] = outcome
+
+    def outcome(self, caller: line.Caller) -> str | None:
+        return self._outcomes.pop(ticket_of(caller), None)
+
+    def has_outcome(self, caller: line.Caller) -> bool:
+        return ticket_of(caller) in self._outcomes
+
+    def forget(self, caller: line.Caller) -> None:
+        ticket = ticket_of(caller)
+        self._outcomes.pop(ticket, None)
+        known = self._ids.pop(ticket, None)
+        if known is not None:
+            id = known.encode("latin-1")
+            left = [other for other in self._tickets[id] if other != ticket]
+            self._tickets[id] = left
+            if not left:
+                del self._tickets[id]
+
+
+class StoredTaskLine:
+    """The waiting callers of one queue of tasks."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        self._prefix, self._txn = prefix, unit.txn
+        self._takers = Row(unit, prefix + b"t")
+        self._awaiting = Row(unit, prefix + b"a")
+        self._readers = Row(unit, prefix + b"r")
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._takers.rows())
+
+    @property
+    def is_empty(self) -> bool:
+        for row in (self._takers, self._awaiting, self._readers):
+            row.flush()
+        return not self._txn.range(self._prefix, self._prefix + b"\xff", 1)
+
+    def keep_place(self, caller: line.Caller, tube: str, retries_at: int | None) -> None:
+        self._takers.keep(caller, lambda before: [tube, retries_at])
+
+    def await_end(self, caller: line.Caller) -> None:
+        self._awaiting.keep(caller, lambda before: [])
+
+    def read(self, caller: line.Caller, inbox: str, number: int) -> None:
+        self._readers.keep(caller, lambda before: [inbox, number])
+
+    def leave(self, caller: line.Caller) -> None:
+        for row in (self._takers, self._awaiting, self._readers):
+            row.leave(caller)
+
+    def takers(self) -> list[tuple[line.Caller, str, int | None]]:
+        return [(caller, tube, at) for caller, (tube, at) in self._takers.callers()]  # type: ignore[misc]
+
+    def awaiting(self) -> list[line.Caller]:
+        return [caller for caller, _ in self._awaiting.callers()]
+
+    def readers(self) -> list[tuple[line.Caller, str, int]]:
+        return [(caller, inbox, number) for caller, (inbox, number) in self._readers.callers()]  # type: ignore[misc]

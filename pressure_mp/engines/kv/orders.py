@@ -1,0 +1,195 @@
+"""The items of each discipline, under keys in the order in which they are served."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from ..contract.fair import Snapshot
+from ..requests import storage
+from ..requests.storage import Entry, Tenant, differ_in_kind
+from .packing import END, pack, unpack
+from .records import TENANT, dump_entry, load_entry
+from .unit import Table, Unit, pages
+
+#: The most items that are read before they are asked for.
+_AHEAD = 256
+
+
+class Fifo:
+    """First in, first out. ``numbers`` are kept with the queue."""
+
+    is_reverse = False
+
+    def __init__(self, unit: Unit, prefix: bytes, numbers: Sequence[int] = (0, 0, 0, 0)) -> None:
+        self._txn, self._prefix = unit.txn, prefix
+        self._length, self._first, self._last, self._round = numbers
+        self._ahead: deque[tuple[bytes, bytes]] = deque()
+        self._limit = 1
+        #: What was taken in this transaction: keys and values.
+        self.taken: list[tuple[bytes, bytes]] = []
+
+    @property
+    def numbers(self) -> list[int]:
+        return [self._length, self._first, self._last, self._round]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def find_not_comparable(self, sort_key: bytes) -> bytes | None:
+        return None
+
+    def put(self, entry: Entry, sort_key: bytes) -> None:
+        self._last += 1
+        self._add(pack((self._last,)), dump_entry(entry))
+
+    def put_in_front(self, entries: Sequence[Entry]) -> None:
+        # No place is used twice: an item that was taken may come back to its own.
+        for entry in reversed(entries):
+            self._first -= 1
+            self._add(pack((self._first,)), dump_entry(entry))
+
+    def _add(self, place: bytes, value: bytes) -> None:
+        self._ahead.clear()
+        self._txn.set(self._prefix + place, value)
+        self._length += 1
+
+    def restore(self, taken: Sequence[tuple[bytes, bytes]]) -> None:
+        """Put items back where they were taken."""
+        for key, value in taken:
+            self._add(key[len(self._prefix) :], value)
+
+    def _next(self) -> tuple[bytes, bytes]:
+        if not self._ahead:
+            begin, end = self._prefix, self._prefix + END
+            self._ahead.extend(self._txn.range(begin, end, self._limit, self.is_reverse))
+            self._limit = min(self._limit * 4, _AHEAD)
+        return self._ahead[0]
+
+    def next(self) -> Entry:
+        return load_entry(self._next()[1])
+
+    def take(self) -> Entry:
+        key, value = self._next()
+        self._ahead.popleft()
+        self._txn.clear(key)
+        self._length -= 1
+        self.taken.append((key, value))
+        return load_entry(value)
+
+    def _some(self, start: int, limit: int) -> list[tuple[bytes, bytes]]:
+        end = self._prefix + END
+        return self._txn.range(self._prefix, end, start + limit, self.is_reverse)[start:]
+
+    def peek(self, start: int, limit: int) -> list[bytes]:
+        return [load_entry(value).item for _, value in self._some(start, limit)]
+
+    def sort_keys(self, start: int, limit: int) -> list[bytes]:
+        return [b""] * len(self.peek(start, limit))
+
+    def clear(self) -> None:
+        self._txn.clear_range(self._prefix, self._prefix + END)
+        self._ahead.clear()
+        self._length = 0
+
+    def _parts(self, key: bytes) -> tuple[object, ...]:
+        return unpack(key, len(self._prefix))
+
+
+class Lifo(Fifo):
+    """Last in, first out."""
+
+    is_reverse = True
+
+
+class Priority(Fifo):
+    """By priority, then by arrival."""
+
+    def find_not_comparable(self, sort_key: bytes) -> bytes | None:
+        # A sort key that can be compared with both neighbours can be compared with all.
+        at, end = self._prefix + pack((sort_key,)), self._prefix + END
+        around = self._txn.range(self._prefix, at, 1, True) + self._txn.range(at, end, 1)
+        for key, _ in around:
+            other = self._sort_key(key)
+            if differ_in_kind(sort_key, other):
+                return other
+        return None
+
+    def _sort_key(self, key: bytes) -> bytes:
+        found, _ = self._parts(key)
+        assert isinstance(found, bytes)
+        return found
+
+    def put(self, entry: Entry, sort_key: bytes) -> None:
+        self._last += 1
+        self._add(pack((sort_key, self._last)), dump_entry(entry))
+
+    def sort_keys(self, start: int, limit: int) -> list[bytes]:
+        return [self._sort_key(key) for key, _ in self._some(start, limit)]
+
+
+class Fair(Fifo, storage.Fair):
+    """In rounds, as the items of a fair queue in memory."""
+
+    def __init__(self, unit: Unit, prefix: bytes, numbers: Sequence[int] = (0, 0, 0, 0)) -> None:
+        super().__init__(unit, prefix + b"i", numbers)
+        self._tenants: Table[bytes, Tenant] = Table(unit, prefix + b"t", TENANT)
+
+    def put(self, entry: Entry, sort_key: bytes) -> None:
+        weight, _, key = sort_key.partition(b" ")
+        tenant = self._tenants.setdefault(key, Tenant())
+        turn = max(self._round + 1, tenant.round)
+        if turn == tenant.round and tenant.used >= int(weight):
+            turn += 1
+        tenant.used = tenant.used + 1 if turn == tenant.round else 1
+        tenant.round = turn
+        tenant.queued += 1
+        self._last += 1
+        self._add(pack((turn, self._last, key)), dump_entry(entry))
+
+    def _place(self, key: bytes) -> tuple[int, bytes]:
+        turn, _, tenant = self._parts(key)
+        assert isinstance(turn, int)
+        assert isinstance(tenant, bytes)
+        return turn, tenant
+
+    def take(self) -> Entry:
+        self._round, key = self._place(self._next()[0])
+        self._tenants[key].queued -= 1
+        if not self._tenants[key].queued:
+            del self._tenants[key]
+        return super().take()
+
+    def restore(self, taken: Sequence[tuple[bytes, bytes]]) -> None:
+        for place, _ in taken:
+            turn, key = self._place(place)
+            tenant = self._tenants.setdefault(key, Tenant())
+            tenant.round = max(tenant.round, turn)
+            tenant.queued += 1
+        super().restore(taken)
+
+    def clear(self) -> None:
+        super().clear()
+        self._tenants.clear()
+
+    def sort_keys(self, start: int, limit: int) -> list[bytes]:
+        return [b"1 " + self._place(key)[1] for key, _ in self._some(start, limit)]
+
+    def snapshot(self, limit: int) -> Snapshot:
+        items = [
+            (self._place(key)[1], load_entry(value).item) for key, value in self._some(0, limit)
+        ]
+        current = sum(1 for _ in self._of_round())
+        return Snapshot(len(self), items, current)
+
+    def _of_round(self) -> Iterator[tuple[bytes, bytes]]:
+        return pages(self._txn, self._prefix + pack((self._round,)))
+
+    def keys(self) -> list[bytes]:
+        return list(self._tenants)
+
+    def queued(self, key: bytes) -> int:
+        return self._tenants[key].queued if key in self._tenants else 0
+
+
+ORDERS: dict[str, type[Fifo]] = {"fifo": Fifo, "lifo": Lifo, "priority": Priority, "fair": Fair}

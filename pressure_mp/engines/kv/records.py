@@ -1,0 +1,126 @@
+"""Values: a line of JSON, and behind it the bytes that belong to the record.
+
+A person can read the JSON with the tools of the store. Reading a value runs no code of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import astuple
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from ..contract.task_results import Notice, Result
+from ..requests.ready_tasks import Group
+from ..requests.results import Inbox, Kept
+from ..requests.state import Delivery, Reader
+from ..requests.storage import Entry, Tenant
+
+T = TypeVar("T")
+
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
+
+
+def dump(fields: Any, *blobs: bytes) -> bytes:
+    """Make a value of fields that JSON has, and of bytes."""
+    return b"".join((_to_json([fields, *map(len, blobs)]).encode(), b"\n", *blobs))
+
+
+def load(raw: bytes) -> tuple[Any, list[bytes]]:
+    """Return the fields of a value, and its bytes."""
+    start = raw.index(b"\n") + 1
+    fields, *sizes = json.loads(raw[:start])
+    blobs = []
+    for size in sizes:
+        blobs.append(raw[start : start + size])
+        start += size
+    return fields, blobs
+
+
+class Kind(NamedTuple, Generic[T]):
+    """How records of one kind become values."""
+
+    dump: Callable[[T], bytes]
+    load: Callable[[bytes], T]
+
+
+def _fields(make: Callable[..., T]) -> Kind[T]:
+    """The kind of a dataclass without bytes."""
+    return Kind(lambda one: dump(astuple(one)), lambda raw: make(*load(raw)[0]))  # type: ignore[call-overload]
+
+
+def dump_entry(entry: Entry) -> bytes:
+    return dump(entry[1:], entry.item)
+
+
+def load_entry(raw: bytes) -> Entry:
+    fields, (item,) = load(raw)
+    return Entry(item, *fields)
+
+
+def _dump_delivery(one: Delivery) -> bytes:
+    item, *rest = one.entry
+    return dump([rest, one.owner, one.call, one.limit, one.token, one.passed], item)
+
+
+def _load_delivery(raw: bytes) -> Delivery:
+    (rest, *fields), (item,) = load(raw)
+    return Delivery(Entry(item, *rest), *fields)
+
+
+def _dump_reader(one: Reader) -> bytes:
+    left = [entry[1:] for entry in one.left]
+    return dump([one.call, one.handed, one.until, left], *(entry.item for entry in one.left))
+
+
+def _load_reader(raw: bytes) -> Reader:
+    (call, handed, until, left), items = load(raw)
+    return Reader(call, [Entry(item, *rest) for item, rest in zip(items, left)], handed, until)  # noqa: B905
+
+
+def _dump_notice(one: Notice) -> bytes:
+    return dump([one.number, one.event, one.deliveries, one.error], one.id)
+
+
+def _load_notice(raw: bytes) -> Notice:
+    (number, *fields), (id,) = load(raw)
+    return Notice(number, id, *fields)
+
+
+def _dump_kept(one: Kept) -> bytes:
+    data, *rest = one.result
+    return dump([one.outcome, one.inbox, one.number, one.end, rest], data)
+
+
+def _load_kept(raw: bytes) -> Kept:
+    (*fields, rest), (data,) = load(raw)
+    outcome, inbox, number, end = fields
+    return Kept(outcome, inbox, number, end, Result(data, *rest))
+
+
+def _load_group(raw: bytes) -> Group:
+    (last, taken, first), ids = load(raw)
+    return Group(last, taken, (first[0], first[1], ids[0]) if ids else None)
+
+
+def _dump_group(one: Group) -> bytes:
+    first = one.first
+    return dump([one.last, one.taken, first and first[:2]], *([first[2]] if first else []))
+
+
+def _load_tenant(raw: bytes) -> Tenant:
+    tenant = Tenant()
+    (tenant.round, tenant.used, tenant.queued), _ = load(raw)
+    return tenant
+
+
+RAW: Kind[bytes] = Kind(bytes, bytes)
+JSON: Kind[Any] = Kind(dump, lambda raw: load(raw)[0])
+ENTRY = Kind(dump_entry, load_entry)
+DELIVERY = Kind(_dump_delivery, _load_delivery)
+READER = Kind(_dump_reader, _load_reader)
+NOTICE = Kind(_dump_notice, _load_notice)
+KEPT = Kind(_dump_kept, _load_kept)
+INBOX: Kind[Inbox] = _fields(Inbox)
+GROUP = Kind(_dump_group, _load_group)
+TENANT = Kind(lambda one: dump([one.round, one.used, one.queued]), _load_tenant)

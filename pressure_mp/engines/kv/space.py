@@ -1,0 +1,57 @@
+"""What the queues of one engine share: the store, the clock, the bells, the names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...identity.processes import mark
+from .bells import Bells
+from .packing import pack
+from .records import dump, load
+from .store import Store, Txn
+from .unit import Names, Unit
+
+
+class Space:
+    """The queues with one prefix in one store."""
+
+    def __init__(self, store: Store, bells: Bells, prefix: str) -> None:
+        self.store, self.bells = store, bells
+        self.prefix = pack((prefix,))
+        self._epoch: int | None = None
+
+    def names(self, unit: Unit, kind: str) -> Names:
+        """The names of the queues of a kind that exist."""
+        return Names(unit, self.prefix + pack(("names", kind)))
+
+    def clock(self) -> int:
+        """Return the milliseconds since the epoch, by the system's clock when a process used the
+        store first since the machine was started, and by the monotonic clock since then."""
+        assert self._epoch is not None
+        return self._epoch + time.monotonic_ns() // 1_000_000
+
+    def write(self, body: Callable[[Txn], Any], fate: Any, durable: bool, wait: bool) -> Any:
+        """Do a transaction that returns its reply and the tickets of the sessions to wake."""
+
+        def do(txn: Txn) -> Any:
+            if self._epoch is None:
+                self._epoch = _epoch(txn)
+            return body(txn)
+
+        reply, woken = self.store.write(do, fate, durable, wait)
+        if woken:
+            self.bells.ring(woken)
+        return reply
+
+
+def _epoch(txn: Txn) -> int:
+    """Return the milliseconds of the epoch at which the monotonic clock was 0, as all processes on
+    this machine use it."""
+    raw = txn.get(b"clock")
+    if raw is not None and (found := load(raw)[0])[0] == mark():
+        return int(found[1])
+    epoch = int(time.time() * 1000) - time.monotonic_ns() // 1_000_000
+    txn.set(b"clock", dump([mark(), epoch]))
+    return epoch

@@ -1,0 +1,169 @@
+"""The queue of tasks of one name, in a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import astuple
+from typing import Any
+
+from ..contract.brokers import QueueSummary
+from ..contract.requests import Request
+from ..contract.task_records import Record, TaskSettings
+from ..requests import task_queue
+from ..requests.contents import Contents
+from ..requests.life import Life, Living
+from ..requests.ready_tasks import ReadyTasks
+from ..requests.results import Results
+from .line import Session, StoredEnds, StoredTaskLine
+from .packing import pack
+from .records import GROUP, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
+from .space import Space
+from .store import Txn
+from .unit import Names, StoredCounter, StoredSet, Table, Unit
+
+_HEAD = "created", "closed", "seq", "counter"
+
+
+class StoredLiving(Living):
+    """A task whose data are read when they are asked for."""
+
+    def __init__(self, id: bytes, record: Record, seq: int, inboxes: list[str], datas: Any) -> None:
+        self.id, self.record, self.seq, self.inboxes = id, record, seq, inboxes
+        self._datas = datas
+
+    @property
+    def data(self) -> bytes:
+        found: bytes = self._datas[self.id]
+        return found
+
+    @data.setter
+    def data(self, data: bytes) -> None:
+        self._datas[self.id] = data
+
+
+class StoredLivings(Table[bytes, Living]):
+    """The tasks of a queue; their data are beside them, and are not written when a task changes."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        super().__init__(unit, prefix + b"r", Kind(_dump_task, self._load_task))
+        self._datas: Table[bytes, bytes] = Table(unit, prefix + b"d", RAW)
+
+    def _load_task(self, raw: bytes) -> Living:
+        (record, seq, inboxes), (id,) = load(raw)
+        return StoredLiving(id, Record(*record), seq, inboxes, self._datas)
+
+    def __setitem__(self, id: bytes, task: Living) -> None:
+        self._datas[id] = task.data
+        super().__setitem__(id, task)
+
+    def __delitem__(self, id: bytes) -> None:
+        task = self[id]
+        if isinstance(task, StoredLiving):
+            task._datas = {id: task.data}  # a reply may have them
+        super().__delitem__(id)
+        self._datas.drop(id)
+
+
+def _dump_task(task: Living) -> bytes:
+    return dump([task.record, task.seq, task.inboxes], task.id)
+
+
+class StoredTaskPlace:
+    """The place of one name, in one transaction."""
+
+    def __init__(self, space: Space, unit: Unit, name: str) -> None:
+        self._space, self._unit, self._name = space, unit, name
+        prefix = space.prefix + pack(("t", name))
+        self._prefix = prefix + b"q"
+        self.line = StoredTaskLine(unit, prefix + b"w")
+        self._raw = unit.txn.get(self._prefix + b"h")
+        self.life: Life | None = None
+        if self._raw is not None:
+            (settings, *values), _ = load(self._raw)
+            head = dict(zip(_HEAD, values, strict=True))
+            self.life = self._make(TaskSettings(*settings), head)
+
+    def clock(self) -> int:
+        return self._space.clock()
+
+    def _make(self, settings: TaskSettings, head: dict[str, Any]) -> Life:
+        unit, prefix = self._unit, self._prefix
+
+        def tuples(name: bytes, number: int | None = None) -> StoredSet[Any]:
+            return StoredSet(unit, prefix + name, number)
+
+        chunks: Table[tuple[str, int], bytes] = Table(unit, prefix + b"xc", RAW, False)
+        kept: Table[str, int] = Table(unit, prefix + b"xk", JSON)
+        results = Results(
+            kept=Table(unit, prefix + b"zk", KEPT),
+            inboxes=Table(unit, prefix + b"zi", INBOX),
+            notices=Table(unit, prefix + b"zn", NOTICE, False),
+            ends=tuples(b"ze"),
+            contents=Contents(chunks, kept, tuples(b"xe"), self.clock),
+        )
+        tasks = StoredLivings(unit, prefix + b"k")
+        groups: Table[Any, Any] = Table(unit, prefix + b"g", GROUP, False)
+        ready = ReadyTasks(tasks, settings.per_key, tuples(b"l", 1), tuples(b"b", 2), groups)
+        return Life(
+            settings=settings,
+            now=self.clock(),
+            users=Names(unit, prefix + b"u"),
+            tasks=tasks,
+            ways=StoredCounter(unit, prefix + b"n"),
+            presence=Table(unit, prefix + b"p", JSON),
+            ends=StoredEnds(unit, prefix + b"a"),
+            results=results,
+            ready=ready,
+            places=tuples(b"s"),
+            due=tuples(b"d"),
+            returning=tuples(b"e"),
+            **head,
+        )
+
+    def create(self, settings: TaskSettings) -> Life:
+        self.life = self._make(settings, {"created": self.clock()})
+        self._space.names(self._unit, "t").add(self._name)
+        return self.life
+
+    def delete(self) -> None:
+        self.life = self._raw = None
+        self._unit.clear(self._prefix)
+        self._space.names(self._unit, "t").discard(self._name)
+
+    def flush(self) -> None:
+        if self.life is not None:
+            values = [getattr(self.life, name) for name in _HEAD]
+            raw = dump([astuple(self.life.settings), *values])
+            if raw != self._raw:
+                self._unit.txn.set(self._prefix + b"h", raw)
+        self._unit.flush()
+
+
+class StoredTasks:
+    """The queue of tasks of one name, and the callers that wait at it."""
+
+    def __init__(self, space: Space, name: str) -> None:
+        self.space, self.name = space, name
+
+    def call(self, request: Request, caller: Session, durable: bool, wait: bool) -> Any:
+        return self._write(lambda place: task_queue.do(place, request, caller), durable, wait)
+
+    def _write(self, body: Callable[[StoredTaskPlace], Any], durable: bool, wait: bool) -> Any:
+        def do(txn: Txn) -> tuple[Any, list[str]]:
+            unit = Unit(txn)
+            place = StoredTaskPlace(self.space, unit, self.name)
+            reply = body(place)
+            place.flush()
+            return reply, unit.woken
+
+        return self.space.write(do, None, durable, wait)
+
+    def summary(self, unit: Unit) -> QueueSummary | None:
+        place = StoredTaskPlace(self.space, unit, self.name)
+        found = task_queue.summarize(place, self.name)
+        place.flush()
+        return found
+
+    def leave(self, caller: Session) -> None:
+        """Give up the caller's place, and wake the next caller for what this one was woken for."""
+        self._write(lambda place: task_queue.leave(place, caller), False, True)

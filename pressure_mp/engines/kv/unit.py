@@ -1,0 +1,193 @@
+"""State in a transaction: what was looked at is written where it changed, when the unit ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSet
+from typing import Any, Generic, TypeVar
+
+from .packing import END, pack, unpack
+from .records import JSON, Kind
+from .store import Txn
+
+K = TypeVar("K")
+V = TypeVar("V")
+S = TypeVar("S", bound=tuple[Any, ...])
+
+_ABSENT: Any = object()
+
+
+class Unit:
+    """One transaction, and the sessions to wake when it is committed."""
+
+    def __init__(self, txn: Txn) -> None:
+        self.txn = txn
+        self.woken: list[str] = []
+        self._tables: list[Table[Any, Any]] = []
+
+    def note(self, table: Table[Any, Any]) -> None:
+        self._tables.append(table)
+
+    def flush(self) -> None:
+        """Write what changed."""
+        for table in self._tables:
+            table.flush()
+
+    def clear(self, prefix: bytes) -> None:
+        """Remove all below a prefix. No table there is used any more."""
+        self._tables = [one for one in self._tables if not one.prefix.startswith(prefix)]
+        self.txn.clear_range(prefix, prefix + END)
+
+
+def pages(txn: Txn, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Iterate over the keys that begin so. Keys may be written and removed meanwhile."""
+    begin, limit = prefix, 1
+    while found := txn.range(begin, prefix + END, limit):
+        yield from found
+        begin, limit = found[-1][0] + b"\0", min(limit * 4, 256)
+
+
+class Table(MutableMapping[K, V]):
+    """Records by key, in the order of their keys. A record that is changed in place is written."""
+
+    def __init__(self, unit: Unit, prefix: bytes, kind: Kind[V], single: bool = True) -> None:
+        self.prefix = prefix
+        self._txn, self._kind, self._single = unit.txn, kind, single
+        #: By key: the value in the store, and the record.
+        self._seen: dict[K, list[Any]] = {}
+        unit.note(self)
+
+    def _key(self, key: Any) -> bytes:
+        return self.prefix + pack((key,) if self._single else key)
+
+    def _look(self, key: K, raw: bytes | None) -> list[Any]:
+        found = self._seen.get(key)
+        if found is None:
+            record = _ABSENT if raw is None else self._kind.load(raw)
+            found = self._seen[key] = [raw, record]
+        return found
+
+    def _at(self, key: K) -> list[Any]:
+        found = self._seen.get(key)
+        return self._look(key, self._txn.get(self._key(key))) if found is None else found
+
+    def __getitem__(self, key: K) -> V:
+        record = self._at(key)[1]
+        if record is _ABSENT:
+            raise KeyError(key)
+        return record  # type: ignore[no-any-return]
+
+    def __setitem__(self, key: K, record: V) -> None:
+        self._at(key)[1] = record
+
+    def __delitem__(self, key: K) -> None:
+        at = self._at(key)
+        if at[1] is _ABSENT:
+            raise KeyError(key)
+        at[1] = _ABSENT
+
+    def __iter__(self) -> Iterator[K]:
+        self.flush()
+        for raw_key, raw in pages(self._txn, self.prefix):
+            parts = unpack(raw_key, len(self.prefix))
+            key: Any = parts[0] if self._single else parts
+            if self._look(key, raw)[1] is not _ABSENT:
+                yield key
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __bool__(self) -> bool:
+        return next(iter(self), None) is not None
+
+    def drop(self, key: K) -> None:
+        """Remove the record of a key, which is there, without a look at it."""
+        self._seen[key] = [b"", _ABSENT]
+
+    def clear(self) -> None:
+        self._seen.clear()
+        self._txn.clear_range(self.prefix, self.prefix + END)
+
+    def flush(self) -> None:
+        for key, at in self._seen.items():
+            raw, record = at
+            if record is _ABSENT:
+                if raw is not None:
+                    self._txn.clear(self._key(key))
+                    at[0] = None
+            else:
+                now = self._kind.dump(record)
+                if now != raw:
+                    self._txn.set(self._key(key), now)
+                    at[0] = now
+
+
+class Names(MutableSet[str]):
+    """A set of names."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        self._table: Table[str, int] = Table(unit, prefix, JSON)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._table
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __bool__(self) -> bool:
+        return bool(self._table)
+
+    def add(self, name: str) -> None:
+        self._table[name] = 1
+
+    def discard(self, name: str) -> None:
+        self._table.pop(name, None)
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> Any:
+        return set(it)
+
+
+class StoredSet(Generic[S]):
+    """Tuples in their order. The part at ``number`` is a number of any kind."""
+
+    def __init__(self, unit: Unit, prefix: bytes, number: int | None = None) -> None:
+        self._txn, self._prefix, self._number = unit.txn, prefix, number
+
+    def _key(self, one: tuple[Any, ...]) -> bytes:
+        number = self._number
+        if number is not None and len(one) > number:
+            one = (*one[:number], float(one[number]), *one[number + 1 :])
+        return self._prefix + pack(one)
+
+    def add(self, one: S) -> None:
+        self._txn.set(self._key(one), b"")
+
+    def remove(self, one: S) -> None:
+        self._txn.clear(self._key(one))
+
+    def behind(self, *beginning: object) -> Iterator[Any]:
+        begin = self._key(beginning)
+        end = begin + END
+        while found := self._txn.range(begin, end, 1):
+            ((key, _),) = found
+            yield unpack(key, len(self._prefix))
+            begin = key + b"\0"
+
+
+class StoredCounter:
+    """Numbers by name."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        self._table: Table[str, int] = Table(unit, prefix, JSON)
+
+    def add(self, name: str, number: int) -> None:
+        self._table[name] = self._table.get(name, 0) + number
+
+    def value(self, name: str) -> int:
+        return self._table.get(name, 0)
+
+    def all(self) -> Mapping[str, int]:
+        return dict(self._table.items())

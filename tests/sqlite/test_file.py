@@ -1,0 +1,158 @@
+"""The file of queues in SQLite: what killed processes leave there, its size, and its folder."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+import started
+
+from pressure_mp import AddressError, BrokerError, Queue, TaskQueue
+from pressure_mp.engines import registry
+from pressure_mp.engines.sqlite import store
+
+WRITER = """
+import itertools, sys
+from pressure_mp import Queue
+url, me = sys.argv[1:]
+queue = Queue(name="queue", url=url)
+for number in itertools.count():
+    print("try", f"{me}-{number}", flush=True)
+    queue.put(f"{me}-{number}")
+    print("put", f"{me}-{number}", flush=True)
+"""
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite://{tmp_path}/queues"
+
+
+@pytest.fixture
+def connect(tmp_path):
+    return lambda: sqlite3.connect(tmp_path / "queues")
+
+
+def test_what_killed_processes_had_put_is_there_once_and_the_file_is_whole(url, connect):
+    chance = random.Random(1)
+    tried, put = set(), set()
+    for turn in range(8):
+        command = [sys.executable, "-c", WRITER, url]
+        writers = [
+            subprocess.Popen(
+                [*command, f"{turn}.{who}"],
+                stdout=subprocess.PIPE,
+                text=True,
+                env=started.environment(),
+            )
+            for who in range(3)
+        ]
+        for writer in writers:
+            for _ in range(chance.randrange(1, 60)):
+                writer.stdout.readline()
+            writer.send_signal(signal.SIGKILL)
+        for writer in writers:
+            out, _ = writer.communicate()
+            said = [line.split() for line in out.splitlines(keepends=True) if line.endswith("\n")]
+            tried.update(item for what, item in said if what == "try")
+            put.update(item for what, item in said if what == "put")
+    queue = Queue(name="queue", url=url)
+    found = []
+    while not queue.empty():
+        found += queue.get_many(1000)
+    assert len(found) == len({*found})
+    assert put
+    assert put <= {*found}
+    with closing(connect()) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def test_a_forked_child_and_its_parent_use_the_queue(url):
+    queue = Queue(name="queue", url=url)
+    queue.put(0)
+    for number in range(1, 6):
+        child = os.fork()
+        if not child:
+            queue.put(number)
+            os._exit(0)
+        queue.put(-number)
+        assert os.waitpid(child, 0)[1] == 0
+    assert sorted(queue.get() for _ in range(11)) == list(range(-5, 6))
+
+
+def test_the_file_and_its_log_stay_small_while_items_pass_through(url, tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "_LOG", 200_000)
+    queue = Queue(name="queue", url=url)
+    batch = [b"x" * 100] * 500
+    sizes = []
+    for _ in range(40):
+        queue.put_many(batch)
+        while not queue.empty():
+            queue.get_many(500)
+        sizes.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
+    assert max(sizes) < 1_500_000
+
+
+def test_no_connection_makes_a_checkpoint_by_itself(url):
+    queue = Queue(name="queue", url=url)
+    queue.put("item")
+    connection = queue._at.binding.queue.space.store._connection
+    assert connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
+
+
+def test_with_durability_the_disk_has_each_put_before_it_returns(url, monkeypatch):
+    flushed = []
+    flush = os.fdatasync
+    monkeypatch.setattr(
+        os,
+        "fdatasync",
+        lambda file: flushed.append(os.readlink(f"/proc/self/fd/{file}")) or flush(file),
+    )
+    queue = Queue(name="queue", url=url, durability="fsync")
+    queue.put("item")
+    assert [path.endswith("/queues-wal") for path in flushed] == [True]
+    TaskQueue(name="tasks", url=url, durability="fsync").put("task")
+    assert len(flushed) == 2
+    queue.get()
+    assert len(flushed) == 2
+
+
+def test_a_folder_to_which_others_can_write_is_refused(url, tmp_path):
+    tmp_path.chmod(0o777)
+    with pytest.raises(AddressError, match="other users can write to"):
+        Queue(name="queue", url=url).put("item")
+
+
+def test_a_url_names_a_file_by_an_absolute_path():
+    four, three = (registry.parse(f"sqlite:{slashes}folder/file") for slashes in ("////", "///"))
+    assert four == three
+    for url in ("sqlite://relative/path", "sqlite://", "sqlite:///folder/", "sqlite://me@/path"):
+        with pytest.raises(AddressError):
+            Queue(name="queue", url=url)
+
+
+def test_a_put_of_a_signal_handler_in_the_midst_of_a_put_is_refused_and_the_put_is_done(
+    url, monkeypatch
+):
+    queue = Queue(name="queue", url=url)
+    queue.put("first")
+    errors = []
+    plain = store.SqliteTxn.set
+
+    def interrupted(txn, key, value):
+        monkeypatch.setattr(store.SqliteTxn, "set", plain)
+        with pytest.raises(BrokerError, match="in the midst of a call") as caught:
+            Queue(name="other", url=url).put("never")
+        errors.append(caught)
+        plain(txn, key, value)
+
+    monkeypatch.setattr(store.SqliteTxn, "set", interrupted)
+    queue.put("second")
+    assert len(errors) == 1
+    assert [queue.get(), queue.get()] == ["first", "second"]
