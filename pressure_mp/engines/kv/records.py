@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import astuple
-from typing import Any, Generic, NamedTuple, TypeVar
+from dataclasses import astuple, dataclass
+from typing import Any, Generic, TypeVar
 
 from ..contract.task_results import Notice, Result
 from ..requests.ready_tasks import Group
@@ -37,7 +37,8 @@ def load(raw: bytes) -> tuple[Any, list[bytes]]:
     return fields, blobs
 
 
-class Kind(NamedTuple, Generic[T]):
+@dataclass(frozen=True)
+class Kind(Generic[T]):
     """How records of one kind become values."""
 
     dump: Callable[[T], bytes]

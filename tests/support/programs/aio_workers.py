@@ -59,7 +59,7 @@ def take_and_put(connection: Connection, queue: aio.TaskQueue[Any]) -> None:
 
     async def main() -> None:
         async with await queue.take() as task:
-            await queue.put((task.data, queue.settings.ttr), tube="back")
+            await queue.put((task.data, queue.settings.max_deliveries), tube="back")
 
     asyncio.run(main())
     connection.send("done")

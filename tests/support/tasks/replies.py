@@ -108,6 +108,7 @@ def play(url, name):
 
     # It is created; nothing is there.
     q = TaskQueue.create(name, url=url, serializer="raw")
+    q.configure(ttr=60, max_deliveries=None)
     refused(TaskQueue.create, name, url=url)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis_tasks, "_FORMAT", "0")
