@@ -112,7 +112,7 @@ def test_a_block_that_acknowledged_it_does_nothing_more_and_one_that_failed_rele
     tasks.put("data", id="b")
     with pytest.raises(psycopg.errors.DivisionByZero), tasks.take(0) as task, own.transaction():
         own.execute("SELECT 1/0", task.ack(connection=own))
-    assert ids_of(tasks, "ready") == ["b"]
+    assert ids_of(tasks, "waiting") == ["b"]
     assert tasks.peek("b").error == "DivisionByZero: division by zero"
 
 
@@ -135,7 +135,7 @@ def test_handlers_acknowledge_in_their_transactions(caller, url, tasks, results,
                 raise ZeroDivisionError
             await task.ack(connection=connection)
 
-    do(mine.run(handle_async if isinstance(caller, Asyncio) else handle))
+    do(mine.run(handle_async if isinstance(caller, Asyncio) else handle, backoff=0))
     assert sorted(postgres.execute(f"SELECT * FROM {results}")) == [("0",), ("1",), ("2",)]
     assert tasks.stats().transitions["T-X"] == 3
 
