@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -75,10 +74,7 @@ def configure(queue: Named, in_json: bool, maxsize: int | None, **given: Any) ->
 def _configure(queue: Named, stated: dict[str, Any]) -> TaskSettings:
     if not stated:
         return queue.run(queue.tasks.recorded())
-    changes = settings.convert(**stated)
-    return queue.run(
-        queue.tasks.configure(lambda found: settings.checked(replace(found, **changes)))
-    )
+    return queue.run(queue.tasks.configure(settings.change(**stated)))
 
 
 def _show(options: dict[str, Any], in_json: bool) -> None:

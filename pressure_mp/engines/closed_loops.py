@@ -65,6 +65,18 @@ class OwnLoop:
         self._waiting.clear()
 
 
+_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, OwnLoop] = weakref.WeakKeyDictionary()
+
+
+def own_loop() -> OwnLoop:
+    """Return what the running event loop has of this kind, for operations that share it."""
+    loop = asyncio.get_running_loop()
+    found = _loops.get(loop)
+    if found is None:
+        found = _loops[loop] = OwnLoop()
+    return found
+
+
 def _leave_all(waiting: dict[LoopOperation, None]) -> None:
     for operation in list(waiting):
         operation.leave_behind()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, runtime_
 
 from .address import Address
 from .items import AcknowledgeReply, Hold, TakeBack, Taken
-from .replies import Later, NoItem
+from .replies import Later, NoItem, NoTask
 
 if TYPE_CHECKING:
     from .requests import Request
@@ -24,6 +24,14 @@ SHORTEST_TRY = 0.3
 #: Seconds after which a wait is over in any case: a client of another implementation that shuts a
 #: queue down wakes no client of ours, and a client that is killed wakes none at all.
 TICK = 0.9
+
+
+def longest_wait(later: Later, timeout: float | None) -> float:
+    """Return for how many seconds a wait after this reply lasts, if nobody ends it before."""
+    limit = TICK if timeout is None else min(timeout, TICK)
+    if isinstance(later, NoTask) and later.due is not None:
+        limit = min(limit, later.due / 1000)
+    return max(limit, 0.0)
 
 
 class Session(Protocol):

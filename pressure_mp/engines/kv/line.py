@@ -10,6 +10,7 @@ from ..contract.items import Hold, Put, Take
 from ..contract.queues import Join
 from ..requests import line
 from ..requests.line import Place, Wish
+from .packing import unpack
 from .records import JSON
 from .unit import Table, Unit
 
@@ -95,8 +96,6 @@ class Row(Table[int, list[object]]):
             self[place] = [ticket, *make(self[place][1:])]
 
     def _number(self, key: bytes) -> int:
-        from .packing import unpack
-
         return int(unpack(key, len(self.prefix))[0])
 
     def leave(self, caller: line.Caller) -> None:

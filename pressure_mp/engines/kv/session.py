@@ -6,7 +6,6 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from ...exceptions import PressureError
 from ...identity.client import client_id, ticket
@@ -14,11 +13,11 @@ from ...off_loop import off_loop
 from ..bells import LoopBell, ThreadBell
 from ..blocking_coroutines import finish
 from ..cancelled_calls import UndoneTake, outcome_first, postponed, to_its_end
-from ..closed_loops import OwnLoop, give_back
+from ..closed_loops import OwnLoop, give_back, own_loop
 from ..contract.items import Put, TakeBack, Taken
 from ..contract.queues import Close
-from ..contract.replies import Later, NoTask
-from ..contract.session import TICK, Options, SessionDefaults
+from ..contract.replies import Later
+from ..contract.session import Options, SessionDefaults, longest_wait
 from ..contract.tasks import AckTask, AckTasks, CloseTasks, PutAwaited, PutTasks, TakenTasks
 from ..lines import MAY_WAIT
 from .bells import Bells
@@ -95,14 +94,6 @@ class _Session(SessionDefaults):
         self._queue.leave(self)
 
 
-def _limit(later: Later, timeout: float | None) -> float:
-    """Return for how many seconds to wait until the next call."""
-    limit = TICK if timeout is None else min(timeout, TICK)
-    if isinstance(later, NoTask) and later.due is not None:
-        limit = min(limit, later.due / 1000)
-    return max(limit, 0.0)
-
-
 class StoredSession(_Session):
     """For a thread."""
 
@@ -114,7 +105,7 @@ class StoredSession(_Session):
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._bell is not None
-        return finish(self._bell.wait(_limit(later, timeout)))
+        return finish(self._bell.wait(longest_wait(later, timeout)))
 
     def end(self) -> None:
         if self.is_placed:
@@ -131,7 +122,7 @@ class AsyncStoredSession(_Session):
 
     async def call(self, request: Any, end: float | None = None) -> Any:
         if self._loop is None:
-            self._loop, self._bell = _own_loop(), LoopBell()
+            self._loop, self._bell = own_loop(), LoopBell()
         try:
             reply = await self._call_here(request)
             if isinstance(reply, (Taken, TakenTasks)):
@@ -175,7 +166,7 @@ class AsyncStoredSession(_Session):
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._bell is not None
-        return await self._bell.wait(_limit(later, timeout))
+        return await self._bell.wait(longest_wait(later, timeout))
 
     async def end(self) -> None:
         if not self._ticket:
@@ -194,14 +185,3 @@ class AsyncStoredSession(_Session):
         self._loop.forget(self)
         if self.is_placed:
             give_back(self._leave)
-
-
-_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, OwnLoop] = WeakKeyDictionary()
-
-
-def _own_loop() -> OwnLoop:
-    loop = asyncio.get_running_loop()
-    found = _loops.get(loop)
-    if found is None:
-        found = _loops[loop] = OwnLoop()
-    return found

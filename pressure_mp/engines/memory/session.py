@@ -7,12 +7,11 @@ from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 from ...identity.client import client_id
-from ..closed_loops import OwnLoop, give_back
-from ..contract.replies import Later, NoTask
-from ..contract.session import TICK, SessionDefaults
+from ..closed_loops import OwnLoop, give_back, own_loop
+from ..contract.replies import Later
+from ..contract.session import SessionDefaults, longest_wait
 from ..requests.line import Caller
 
 
@@ -39,14 +38,6 @@ class _Session(SessionDefaults):
         return client_id()
 
 
-def _limit(later: Later, timeout: float | None) -> float:
-    """Return for how many seconds to wait until the next call."""
-    limit = TICK if timeout is None else min(timeout, TICK)
-    if isinstance(later, NoTask) and later.due is not None:
-        limit = min(limit, later.due / 1000)
-    return limit
-
-
 class MemorySession(_Session):
     """For a thread."""
 
@@ -61,7 +52,7 @@ class MemorySession(_Session):
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._woken is not None
         try:
-            self._woken.get(timeout=max(_limit(later, timeout), 0.0))
+            self._woken.get(timeout=longest_wait(later, timeout))
         except Empty:
             return False
         return True
@@ -94,11 +85,11 @@ class AsyncMemorySession(_Session):
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         if self._loop is None:
-            self._loop = _own_loop()
+            self._loop = own_loop()
             self._loop.note(self)
         self._waiting = waiting = asyncio.get_running_loop().create_future()
         if not self._is_woken:  # a wake-up from now on finds the future
-            await asyncio.wait({waiting}, timeout=_limit(later, timeout))
+            await asyncio.wait({waiting}, timeout=longest_wait(later, timeout))
         return self._is_woken
 
     async def end(self) -> None:
@@ -125,17 +116,6 @@ class AsyncMemorySession(_Session):
 
     def will_wait(self) -> None:
         self._is_woken = False
-
-
-_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, OwnLoop] = WeakKeyDictionary()
-
-
-def _own_loop() -> OwnLoop:
-    loop = asyncio.get_running_loop()
-    found = _loops.get(loop)
-    if found is None:
-        found = _loops[loop] = OwnLoop()
-    return found
 
 
 def _end(waiting: asyncio.Future[None]) -> None:

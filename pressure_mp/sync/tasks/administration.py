@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ... import states
@@ -62,10 +61,7 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         given = {"ttr": ttr, "ttl": ttl, "zombie": zombie, "keep": keep}
         given["max_deliveries"] = max_deliveries
         stated = {name: value for name, value in given.items() if value is not UNCHANGED}
-        changes = settings.convert(**stated)
-        configuring = self._at.operations.configure(
-            lambda found: settings.checked(replace(found, **changes))
-        )
+        configuring = self._at.operations.configure(settings.change(**stated))
         return self._then(self._run(configuring), self._at.learn)
 
     def why_blocked(self) -> TaskDiagnosis:

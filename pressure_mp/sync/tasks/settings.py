@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ... import states
@@ -40,6 +41,13 @@ def convert(**stated: Any) -> dict[str, Any]:
     """Convert the options that can be changed, as users state them. Raises ArgumentError,
     ArgumentTypeError."""
     return {name: _CONVERT[name](name, value) for name, value in stated.items()}
+
+
+def change(**stated: Any) -> Callable[[TaskSettings], TaskSettings]:
+    """Return the function that changes options of a queue, as users state them, and checks the
+    result. Raises ArgumentError, ArgumentTypeError."""
+    changes = convert(**stated)
+    return lambda found: checked(replace(found, **changes))
 
 
 def checked(settings: TaskSettings) -> TaskSettings:
