@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import pytest
 from brokers import postgres as servers
-from hypothesis import Phase
-from hypothesis.stateful import run_state_machine_as_test
 from oracle.machine import Oracle
-from random_histories import drawn
+from oracle.running import run
 
 pytestmark = pytest.mark.timeout(300)
 
 #: How many histories of each discipline; the others are fewer, since less can be done there.
 EXAMPLES = {"fifo": 25, "lifo": 5, "priority": 7, "fair": 7}
-STEPS = 50
 
 
 @pytest.fixture
@@ -36,13 +33,4 @@ def machine(postgres, monkeypatch):
 
 @pytest.mark.parametrize("discipline", EXAMPLES)
 def test_the_engines_agree_on_every_history(machine, discipline):
-    machine.discipline = discipline
-    run_state_machine_as_test(
-        machine,
-        settings=drawn(
-            EXAMPLES[discipline],
-            stateful_step_count=STEPS,
-            phases=[Phase.generate],
-            database=None,
-        ),
-    )
+    run(machine, discipline, EXAMPLES[discipline])

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import Phase
-from hypothesis.stateful import run_state_machine_as_test
 from oracle import on_redis
-from random_histories import drawn
+from oracle.running import run
 
 from pressure_mp.engines.redis import binding, session
 
@@ -14,7 +12,6 @@ pytestmark = pytest.mark.timeout(300)
 
 #: How many histories of each discipline; the others are fewer, since less can be done there.
 EXAMPLES = {"fifo": 40, "lifo": 10, "priority": 10, "fair": 10}
-STEPS = 50
 
 
 @pytest.fixture
@@ -35,15 +32,4 @@ def machine(own_server, monkeypatch):
 
 @pytest.mark.parametrize("discipline", EXAMPLES)
 def test_the_engines_agree_on_every_history(machine, discipline):
-    machine.discipline = discipline
-    run_state_machine_as_test(
-        machine,
-        settings=drawn(
-            EXAMPLES[discipline],
-            stateful_step_count=STEPS,
-            # A history takes a while, and some of what can go wrong depends on time: one that fails
-            # is shown as it was found.
-            phases=[Phase.generate],
-            database=None,
-        ),
-    )
+    run(machine, discipline, EXAMPLES[discipline])

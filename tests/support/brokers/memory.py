@@ -13,7 +13,7 @@ class Memory(Broker):
     """Each URL has its own queues; there is nothing to start."""
 
     scheme = "memory"
-    looks = ("pressure_mp.engines.memory.session.TICK",)
+    looks = ("pressure_mp.engines.contract.session.TICK",)
 
     def url_for(self, name: str, limited: bool = True) -> str:
         return f"memory://{name}"

@@ -19,7 +19,7 @@ class Sqlite(Broker):
     """A file in a directory of its own."""
 
     scheme = "sqlite"
-    looks = ("pressure_mp.engines.kv.session.TICK",)
+    looks = ("pressure_mp.engines.contract.session.TICK",)
     pace = 0.3
 
     def start(self) -> Sqlite:
