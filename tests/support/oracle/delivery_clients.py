@@ -37,8 +37,10 @@ class Ahead:
     left: int = 0
 
     def hand_out(self, number: int) -> None:
+        """Hand out so many items; a strange reader says so of more than it has. It has no fewer
+        than none then: a request says of how many items it keeps, which is no negative number."""
         self.handed += number
-        self.left -= number
+        self.left = max(self.left - number, 0)
 
 
 class Broker(clients.Client):
