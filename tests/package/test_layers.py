@@ -41,16 +41,19 @@ ROOMS = {
     "engines.shortcut": "",
     "engines.silence": "",
     "engines.lines": "engines.contract engines.shortcut",
+    "engines.wake_sockets": "identity interrupts",
     "engines.requests": "encoding engines.contract exceptions states",
     "engines.memory": "engines.closed_loops engines.contract engines.requests identity urls",
     "engines.kv": (
         "engines.bells engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
-        "engines.contract engines.lines engines.requests exceptions identity off_loop"
+        "engines.contract engines.lines engines.requests engines.wake_sockets exceptions identity "
+        "off_loop"
     ),
     "engines.sqlite": "engines.contract engines.kv exceptions urls",
     "engines.shared": (
         "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
-        "engines.contract engines.lines exceptions identity interrupts lifecycle off_loop"
+        "engines.contract engines.lines engines.wake_sockets exceptions identity interrupts "
+        "lifecycle off_loop"
     ),
     "engines.redis": (
         "caller_warnings encoding engines.blocking_coroutines engines.cancelled_calls "

@@ -16,7 +16,8 @@ from programs import waiting_loops as programs
 from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import Full, JoinableQueue, Queue, ShutDown, aio
-from pressure_mp.engines.shared import held_items, items, linux, loop_sockets, loop_waits, waking
+from pressure_mp.engines import wake_sockets
+from pressure_mp.engines.shared import held_items, items, linux, loop_waits, waking
 from pressure_mp.engines.shared.shared_items import SharedItems
 from pressure_mp.identity import shared_folder
 
@@ -243,7 +244,7 @@ def test_two_puts_at_a_time_wake_two_threads(make, meanwhile):
 def test_two_puts_at_a_time_wake_two_loops(make, waiter, meanwhile):
     queue = make(10)
     pipes = [waiter(queue)[1] for _ in range(2)]
-    meanwhile(loop_sockets, lambda: queue.put(2))
+    meanwhile(wake_sockets, lambda: queue.put(2))
     queue.put(1)
     assert sorted(map(heard, pipes)) == [1, 2]
 
@@ -318,10 +319,10 @@ def test_the_items_move_when_more_loops_wait_than_there_is_room_for(make, waiter
 
 
 def test_the_items_move_when_a_loop_gets_no_socket(make, monkeypatch):
-    def refuse():
+    def refuse(name):
         raise OSError(errno.EMFILE, "too many open files")
 
-    monkeypatch.setattr(loop_sockets, "listen", refuse)
+    monkeypatch.setattr(wake_sockets, "listen", refuse)
     queue = make()
 
     async def main():
@@ -506,7 +507,7 @@ def test_no_loop_leaves_a_file(make):
         waits = asyncio.ensure_future(aio.Queue.of(queue).get())
         await waits_at(queue)
         number = loop_waits.of_loop()._number
-        path = loop_sockets._path(shared_folder.find(), number)
+        path = wake_sockets._path(shared_folder.find(), waking.name_of(number))
         assert os.path.exists(path)
         return path, waits
 

@@ -8,13 +8,17 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
 
 import pytest
 import started
+from waiting import HOURS, LIMIT, Background, parks, until
 
-from pressure_mp import AddressError, BrokerError, Queue, TaskQueue
+from pressure_mp import AddressError, BrokerError, Empty, Queue, TaskQueue
 from pressure_mp.engines import registry
+from pressure_mp.engines.contract import session
+from pressure_mp.engines.kv import bells
 from pressure_mp.engines.sqlite import store
 
 WRITER = """
@@ -84,6 +88,33 @@ def test_a_forked_child_and_its_parent_use_the_queue(url):
         queue.put(-number)
         assert os.waitpid(child, 0)[1] == 0
     assert sorted(queue.get() for _ in range(11)) == list(range(-5, 6))
+
+
+PUT = """
+import sys
+from pressure_mp import Queue
+for url in sys.argv[1:]:
+    Queue(name="queue", url=url).put("item")
+"""
+
+
+def test_another_process_wakes_those_that_wait_at_several_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "TICK", HOURS)
+    urls = [f"sqlite://{tmp_path}/{name}" for name in "ab"]
+    queues = [Queue(name="queue", url=url) for url in urls]
+    waiting = [Background(queue.get) for queue in queues]
+    until(lambda: all(map(parks, waiting)))
+    subprocess.run([sys.executable, "-c", PUT, *urls], check=True, env=started.environment())
+    assert [one.result() for one in waiting] == ["item", "item"]
+
+
+def test_the_thread_that_wakes_ends_when_no_session_waits(url):
+    with pytest.raises(Empty):
+        Queue(name="queue", url=url).get(timeout=0.01)
+    (listening,) = [one for one in threading.enumerate() if one.name == "pressure bells"]
+    bells.of_process.close()
+    listening.join(LIMIT)
+    assert not listening.is_alive()
 
 
 def test_the_file_and_its_log_stay_small_while_items_pass_through(url, tmp_path, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import socket
 import threading
 import weakref
@@ -11,8 +10,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Protocol
 
-from ...identity import processes, shared_folder
+from ...identity import processes
 from ...identity.client import process_of
+from .. import wake_sockets
 
 
 class Wakes(Protocol):
@@ -21,19 +21,21 @@ class Wakes(Protocol):
     def wake(self) -> None: ...
 
 
-def _path(process: str) -> str:
-    name = hashlib.sha256(process.encode()).hexdigest()[:24]
-    return os.path.join(shared_folder.find(make=True), f"bell-{name}")
+def _name(process: str) -> str:
+    return hashlib.sha256(process.encode()).hexdigest()[:24]
 
 
 class Bells:
-    """The sessions of this process that wait, and the socket on which they are rung."""
+    """The sessions of this process that wait, at whatever store, and the socket on which they are
+    rung."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._sessions: weakref.WeakValueDictionary[str, Wakes] = weakref.WeakValueDictionary()
         self._own: socket.socket | None = None
-        self._out: socket.socket | None = None
 
     def note(self, ticket: str, session: Wakes) -> None:
         """Have a session woken that is about to wait."""
@@ -47,21 +49,15 @@ class Bells:
         self._sessions.pop(ticket, None)
 
     def _listen(self) -> socket.socket:
-        own = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        path = _path(processes.incarnation())
-        with suppress(FileNotFoundError):
-            os.unlink(path)
-        own.bind(path)
+        own = wake_sockets.listen(_name(processes.incarnation()))
+        own.setblocking(True)
         threading.Thread(target=self._run, args=(own,), daemon=True, name="pressure bells").start()
         return own
 
     def _run(self, own: socket.socket) -> None:
-        while True:
-            try:
-                ticket = own.recv(512).decode()
-            except OSError:
-                return
-            self._ring(ticket)
+        with own:
+            while ticket := own.recv(512).decode():  # nothing comes when it was shut down
+                self._ring(ticket)
 
     def _ring(self, ticket: str) -> None:
         found = self._sessions.get(ticket)
@@ -69,30 +65,32 @@ class Bells:
             found.wake()
 
     def ring(self, tickets: Iterable[str]) -> None:
-        """Wake sessions, here and in other processes. One that is not reached looks by itself."""
+        """Wake sessions of this process and of others. A session that no datagram reaches looks by
+        itself."""
         for ticket in dict.fromkeys(tickets):
             process = process_of(ticket)
             if process == processes.incarnation():
                 self._ring(ticket)
                 continue
-            if self._out is None:
-                self._out = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-                self._out.setblocking(False)
             with suppress(OSError):
-                self._out.sendto(ticket.encode(), _path(process))
+                wake_sockets.wake(_name(process), ticket.encode())
 
     def after_fork(self) -> None:
         """Forget the parent's sessions and sockets, in a forked child."""
-        for one in (self._own, self._out):
-            if one is not None:
-                one.close()
-        self.__init__()  # type: ignore[misc]
+        if self._own is not None:
+            self._own.close()
+        self._begin()
 
     def close(self) -> None:
-        """End the thread, when no session waits."""
+        """End the thread, if no session waits."""
+        if self._sessions:
+            return
         own, self._own = self._own, None
         if own is not None:
-            with suppress(OSError):
-                os.unlink(_path(processes.incarnation()))
+            wake_sockets.remove(_name(processes.incarnation()))
             with suppress(OSError):
                 own.shutdown(socket.SHUT_RDWR)
+
+
+#: Of this process: the tickets of its sessions say no more than the process.
+of_process = Bells()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..contract.address import Address
 from ..contract.brokers import Finding
 from ..contract.session import DEFAULTS, Options
-from .bells import Bells
+from .bells import Bells, of_process
 from .broker import StoredBroker, StoredHost
 from .items import StoredItems
 from .session import AsyncStoredSession, StoredQueue, StoredSession
@@ -28,11 +28,8 @@ class KvEngine:
         self.address = address
         self.store = store
         self._examine = examine
-        self._begin()
-
-    def _begin(self) -> None:
-        self.bells = Bells()
-        self.space = Space(self.store, self.bells, self.address.prefix)
+        self.bells = of_process
+        self.space = Space(store, of_process, address.prefix)
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> KvBinding:
         kind = StoredTasks if discipline == "tasks" else StoredItems

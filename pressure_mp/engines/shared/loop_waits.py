@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -10,12 +11,12 @@ from time import monotonic
 from weakref import WeakKeyDictionary
 
 from ... import lifecycle
+from .. import wake_sockets
 from ..closed_loops import OwnLoop
 from ..lines import Lines
-from . import loop_sockets
 from .items import MOMENT
 from .locks import BUSY
-from .waking import Sign, Waking
+from .waking import Sign, Waking, name_of
 
 #: After so many calls of one loop that were done at once, a call lets other tasks run.
 _CALLS_IN_A_ROW = 100
@@ -70,14 +71,15 @@ class LoopWaits:
 
     def _listen(self) -> int:
         if self._socket is None:
-            self._socket, self._number = loop_sockets.listen()
+            self._number = int.from_bytes(os.urandom(8), "little") | 1
+            self._socket = wake_sockets.listen(name_of(self._number))
             asyncio.get_running_loop().add_reader(self._socket, self._read)
             self._own.note(self)
         return self._number
 
     def _read(self) -> None:
         assert self._socket is not None
-        loop_sockets.read(self._socket)
+        wake_sockets.read(self._socket)
         for told, is_over in list(self._waiting.items()):
             if is_over():
                 _set(told, True)
@@ -88,7 +90,7 @@ class LoopWaits:
         self._waiting.clear()  # they refer to the loop
         if self._socket is not None:
             self._socket.close()
-            loop_sockets.remove(self._number)
+            wake_sockets.remove(name_of(self._number))
 
     def after_fork(self) -> None:
         """Close the parent's socket in a forked child: else it would outlive the parent."""

@@ -1,6 +1,6 @@
 """The signs of a file by which threads, and the event loops of asyncio, wait for other processes.
 
-Threads sleep in futex(2). An event loop has a socket of its own (see :mod:`.loop_sockets`), and a
+Threads sleep in futex(2). An event loop has a socket of its own (see :mod:`..wake_sockets`), and a
 place in a table of the file while a task of it waits. Both are woken in turn.
 """
 
@@ -15,7 +15,8 @@ from time import monotonic, monotonic_ns
 from typing import NamedTuple
 
 from ... import interrupts
-from . import linux, loop_sockets
+from .. import wake_sockets
+from . import linux
 from .layout import (
     ITEMS,
     ITEMS_AWAITED,
@@ -56,6 +57,11 @@ FOR_ITEMS = Sign(ITEMS, ITEMS_AWAITED, ITEMS_LOOPS, 0)
 FOR_SPACE = Sign(SPACE, SPACE_AWAITED, SPACE_LOOPS, 2 * MOST_LOOPS)
 #: Until all items are done.
 FOR_JOIN = Sign(JOIN, JOIN_AWAITED, JOIN_LOOPS, 4 * MOST_LOOPS)
+
+
+def name_of(loop: int) -> str:
+    """The name of the socket of an event loop, which has this number in the table."""
+    return f"{loop:016x}"
 
 
 class Waking:
@@ -136,7 +142,7 @@ class Waking:
                 break
             loop = places[at]
             places[at + 1] = monotonic_ns()  # before: another process wakes the next one
-            if loop and loop_sockets.wake(loop):
+            if loop and wake_sockets.wake(name_of(loop)):
                 told += 1
             elif loop:  # it has ended; with the lock no other one takes the place meanwhile
                 self.taking.run(partial(self.leave_place, at, loop), 0.0)

@@ -1,6 +1,7 @@
-"""The sockets by which other processes wake event loops: files in the folder of this user.
+"""The sockets by which processes of this user wake each other's threads and event loops: files in
+the folder of this user.
 
-A datagram says only that something changed; the loop looks for itself what that is.
+A datagram says at most whom it is for; who is woken looks for what changed.
 """
 
 from __future__ import annotations
@@ -9,43 +10,42 @@ import os
 import socket
 from contextlib import suppress
 
-from ... import interrupts
-from ...identity import shared_folder
+from .. import interrupts
+from ..identity import shared_folder
 
-_BEGIN = "loop,"
+_BEGIN = "wake,"
 #: Seconds for which the file of a socket stays that nobody reads.
 _OLD = 60
 
 
-def listen() -> tuple[socket.socket, int]:
-    """Make a socket; return it, and its number. Raises OSError."""
+def listen(name: str) -> socket.socket:
+    """Make a socket that does not block. Raises OSError."""
     folder = shared_folder.find(make=True)
     shared_folder.sweep(folder, _OLD, _remove_unread)
-    number = int.from_bytes(os.urandom(8), "little") | 1
     made = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     try:
         made.setblocking(False)
-        made.bind(_path(folder, number))
+        made.bind(_path(folder, name))
     except BaseException:
         made.close()
         raise
-    return made, number
+    return made
 
 
-def wake(number: int) -> bool:
-    """Wake the event loop with the socket of this number. Returns False when it has ended."""
+def wake(name: str, message: bytes = b"\0") -> bool:
+    """Send a datagram to the socket of this name. Returns False when nobody has it any more."""
     try:
-        path = _path(shared_folder.find(), number)
+        path = _path(shared_folder.find(), name)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)
-            sender.sendto(b"\0", path)
+            sender.sendto(message, path)
     except (ConnectionRefusedError, FileNotFoundError):
-        remove(number)
+        remove(name)
         return False
     except OSError as error:
         if interrupts.is_from_outside(error):
             raise
-        # The loop has yet to read what woke it before; or it looks by itself within a second.
+        # Its reader has yet to read what woke it before; or it looks by itself within a second.
     return True
 
 
@@ -56,14 +56,14 @@ def read(reader: socket.socket) -> None:
             pass
 
 
-def remove(number: int) -> None:
+def remove(name: str) -> None:
     """Remove the file of a socket that is closed."""
     with suppress(OSError):
-        os.unlink(_path(shared_folder.find(), number))
+        os.unlink(_path(shared_folder.find(), name))
 
 
-def _path(folder: str, number: int) -> str:
-    return os.path.join(folder, f"{_BEGIN}{number:016x}")
+def _path(folder: str, name: str) -> str:
+    return os.path.join(folder, _BEGIN + name)
 
 
 def _remove_unread(path: str) -> None:
