@@ -39,7 +39,6 @@ from .items import StoredItems
 from .packing import pack
 from .records import JSON
 from .space import Space
-from .store import Txn
 from .tasks import StoredTasks
 from .unit import Table, Unit
 
@@ -57,7 +56,7 @@ class StoredBroker:
         do = for_brokers.get(type(request))
         if do is None:
             return default_reply(request)
-        return _write(self._space, lambda unit: do(self, request, unit), wait)
+        return self._space.write(lambda unit: do(self, request, unit), None, False, wait)
 
     @for_brokers.does(ListQueues)
     def _list(self, request: ListQueues, unit: Unit) -> ListQueuesReply:
@@ -114,7 +113,8 @@ class StoredHost:
         self._prefix = space.prefix + pack(("host", name))
 
     def call(self, request: Request, caller: Any, durable: bool, wait: bool) -> Any:
-        return _write(self._space, lambda unit: for_hosts[type(request)](self, request, unit), wait)
+        do = for_hosts[type(request)]
+        return self._space.write(lambda unit: do(self, request, unit), None, False, wait)
 
     def _noted(self, unit: Unit) -> Table[tuple[str, str], int]:
         return Table(unit, self._prefix, JSON, False)
@@ -141,13 +141,3 @@ class StoredHost:
 
     def leave(self, caller: Any) -> None:
         """Do nothing: no caller waits here."""
-
-
-def _write(space: Space, body: Callable[[Unit], Any], wait: bool) -> Any:
-    def do(txn: Txn) -> tuple[Any, list[str]]:
-        unit = Unit(txn)
-        reply = body(unit)
-        unit.flush()
-        return reply, unit.woken
-
-    return space.write(do, None, False, wait)

@@ -22,7 +22,6 @@ from .packing import pack
 from .records import DELIVERY, JSON, RAW, READER, dump, load, load_entry
 from .rejected import StoredRejected
 from .space import Space
-from .store import Txn
 from .unit import Names, StoredSet, Table, Unit
 
 #: The fields of a queue that are kept together; the others are tables.
@@ -41,6 +40,7 @@ class StoredSlot:
         self.lines = Lines(*(StoredLine(unit, lines + k.encode(), k, space.clock) for k in "ptj"))
         self._raw = unit.txn.get(self._prefix + b"h")
         self.state: QueueState | None = None
+        unit.note_head(self._flush)
         if self._raw is not None:
             (values, numbers), _ = load(self._raw)
             head = dict(zip(_HEAD, values, strict=True))
@@ -82,13 +82,12 @@ class StoredSlot:
         assert isinstance(self.state.items, Fifo)
         return self.state.items
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         if self.state is not None:
             values = [getattr(self.state, name) for name in _HEAD]
             raw = dump([values, self.items.numbers])
             if raw != self._raw:
                 self._unit.txn.set(self._prefix + b"h", raw)
-        self._unit.flush()
 
 
 class StoredItems:
@@ -114,14 +113,10 @@ class StoredItems:
     def _write(
         self, body: Callable[[StoredSlot], Any], fate: Any, durable: bool, wait: bool
     ) -> Any:
-        def do(txn: Txn) -> tuple[Any, list[str]]:
-            unit = Unit(txn)
-            slot = StoredSlot(self.space, unit, self.name)
-            reply = body(slot)
-            slot.flush()
-            return reply, unit.woken
-
-        return self.space.write(do, fate, durable, wait)
+        space = self.space
+        return space.write(
+            lambda unit: body(StoredSlot(space, unit, self.name)), fate, durable, wait
+        )
 
     def _take_back(self, request: TakeBack, wait: bool) -> TakeBackReply:
         took: Took = request.call

@@ -1,17 +1,19 @@
-"""What the queues of one engine share: the store, the clock, the bells, the names."""
+"""The store, the clock, the bells and the names, which the queues of one engine share."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from ...identity.processes import mark
 from .bells import Bells
 from .packing import pack
 from .records import dump, load
-from .store import Store, Txn
+from .store import Fate, Store, Txn
 from .unit import Names, Unit
+
+R = TypeVar("R")
 
 
 class Space:
@@ -32,13 +34,17 @@ class Space:
         assert self._epoch is not None
         return self._epoch + time.monotonic_ns() // 1_000_000
 
-    def write(self, body: Callable[[Txn], Any], fate: Any, durable: bool, wait: bool) -> Any:
-        """Do a transaction that returns its reply and the tickets of the sessions to wake."""
+    def write(self, body: Callable[[Unit], R], fate: Fate | None, durable: bool, wait: bool) -> R:
+        """Return what ``body`` does in a transaction, which is committed then; and wake sessions
+        because of it. The other arguments are those of :meth:`Store.write`."""
 
-        def do(txn: Txn) -> Any:
+        def do(txn: Txn) -> tuple[R, list[str]]:
             if self._epoch is None:
                 self._epoch = _epoch(txn)
-            return body(txn)
+            unit = Unit(txn)
+            reply = body(unit)
+            unit.flush()
+            return reply, unit.woken
 
         reply, woken = self.store.write(do, fate, durable, wait)
         if woken:

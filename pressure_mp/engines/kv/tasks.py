@@ -18,7 +18,6 @@ from .line import Session, StoredEnds, StoredTaskLine
 from .packing import pack
 from .records import GROUP, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
 from .space import Space
-from .store import Txn
 from .unit import Names, StoredCounter, StoredSet, Table, Unit
 
 _HEAD = "created", "closed", "seq", "counter"
@@ -78,6 +77,7 @@ class StoredTaskPlace:
         self.line = StoredTaskLine(unit, prefix + b"w")
         self._raw = unit.txn.get(self._prefix + b"h")
         self.life: Life | None = None
+        unit.note_head(self._flush)
         if self._raw is not None:
             (settings, *values), _ = load(self._raw)
             head = dict(zip(_HEAD, values, strict=True))
@@ -130,13 +130,12 @@ class StoredTaskPlace:
         self._unit.clear(self._prefix)
         self._space.names(self._unit, "t").discard(self._name)
 
-    def flush(self) -> None:
+    def _flush(self) -> None:
         if self.life is not None:
             values = [getattr(self.life, name) for name in _HEAD]
             raw = dump([astuple(self.life.settings), *values])
             if raw != self._raw:
                 self._unit.txn.set(self._prefix + b"h", raw)
-        self._unit.flush()
 
 
 class StoredTasks:
@@ -149,20 +148,14 @@ class StoredTasks:
         return self._write(lambda place: task_queue.do(place, request, caller), durable, wait)
 
     def _write(self, body: Callable[[StoredTaskPlace], Any], durable: bool, wait: bool) -> Any:
-        def do(txn: Txn) -> tuple[Any, list[str]]:
-            unit = Unit(txn)
-            place = StoredTaskPlace(self.space, unit, self.name)
-            reply = body(place)
-            place.flush()
-            return reply, unit.woken
-
-        return self.space.write(do, None, durable, wait)
+        space = self.space
+        return space.write(
+            lambda unit: body(StoredTaskPlace(space, unit, self.name)), None, durable, wait
+        )
 
     def summary(self, unit: Unit) -> QueueSummary | None:
         place = StoredTaskPlace(self.space, unit, self.name)
-        found = task_queue.summarize(place, self.name)
-        place.flush()
-        return found
+        return task_queue.summarize(place, self.name)
 
     def leave(self, caller: Session) -> None:
         """Give up the caller's place, and wake the next caller for what this one was woken for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, MutableSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSet
 from typing import Any, Generic, TypeVar
 
 from .packing import END, pack, unpack
@@ -23,12 +23,19 @@ class Unit:
         self.txn = txn
         self.woken: list[str] = []
         self._tables: list[Table[Any, Any]] = []
+        self._heads: list[Callable[[], None]] = []
 
     def note(self, table: Table[Any, Any]) -> None:
         self._tables.append(table)
 
+    def note_head(self, flush: Callable[[], None]) -> None:
+        """Have ``flush`` called at the end: it writes the head of a queue if that changed."""
+        self._heads.append(flush)
+
     def flush(self) -> None:
         """Write what changed."""
+        for flush in self._heads:
+            flush()
         for table in self._tables:
             table.flush()
 

@@ -80,7 +80,7 @@ class Sqlite(Broker):
 
 def look(engine: Any, read: Callable[[Unit], Any]) -> Any:
     """What a function sees in a transaction that changes nothing."""
-    return engine.space.write(lambda txn: (read(Unit(txn)), []), None, False, True)
+    return engine.space.write(read, None, False, True)
 
 
 def lines_of(engine: Any, unit: Unit) -> Iterator[Any]:
