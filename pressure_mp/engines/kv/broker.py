@@ -19,7 +19,6 @@ from ..contract.brokers import (
     QueuePage,
     ReadSamples,
     ReadSamplesReply,
-    Sample,
 )
 from ..contract.default_replies import default_reply
 from ..contract.hosts import (
@@ -35,9 +34,10 @@ from ..contract.hosts import (
 from ..contract.implementations import Implementations
 from ..contract.replies import Outcome
 from ..contract.requests import Request
+from ..requests import samples
 from .items import StoredItems
 from .packing import pack
-from .records import JSON
+from .records import JSON, RAW
 from .space import Space
 from .tasks import StoredTasks
 from .unit import Table, Unit
@@ -76,30 +76,22 @@ class StoredBroker:
 
     @for_brokers.does(AppendSample)
     def _append(self, request: AppendSample, unit: Unit) -> AppendSampleReply:
-        samples, end, now = *self._samples(unit), self._space.clock()
-        times = list(samples) if now < end.get("end", 0) else []
-        if not times:
-            samples.clear()
-        if times and 0 <= now - times[-1] < request.every:
-            return False
-        time = max(now, times[-1] + 1) if times else now
-        samples[time] = request.data.hex()
-        for old in [*times, time][: -request.keep]:
-            del samples[old]
-        end["end"] = now + request.ttl
-        return True
+        kept, end, now = *self._samples(unit), self._space.clock()
+        if now >= end.get("end", 0):
+            kept.clear()
+        is_added = samples.append(kept, request, now)
+        if is_added:
+            end["end"] = now + request.ttl
+        return is_added
 
     @for_brokers.does(ReadSamples)
     def _read(self, request: ReadSamples, unit: Unit) -> ReadSamplesReply:
-        samples, end = self._samples(unit)
-        if self._space.clock() >= end.get("end", 0):
-            return []
-        kept = [Sample(time, bytes.fromhex(data)) for time, data in samples.items()]
-        return [one for one in kept if one.time > request.after]
+        kept, end = self._samples(unit)
+        return samples.read(kept, request) if self._space.clock() < end.get("end", 0) else []
 
-    def _samples(self, unit: Unit) -> tuple[Table[int, str], Table[str, int]]:
+    def _samples(self, unit: Unit) -> tuple[Table[int, bytes], Table[str, int]]:
         prefix = self._space.prefix + pack(("samples",))
-        return Table(unit, prefix + b"s", JSON), Table(unit, prefix + b"e", JSON)
+        return Table(unit, prefix + b"s", RAW), Table(unit, prefix + b"e", JSON)
 
     def leave(self, caller: Any) -> None:
         """Do nothing: no caller waits here."""

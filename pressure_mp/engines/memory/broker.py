@@ -21,11 +21,11 @@ from ..contract.brokers import (
     QueueSummary,
     ReadSamples,
     ReadSamplesReply,
-    Sample,
 )
 from ..contract.default_replies import default_reply
 from ..contract.implementations import Implementations
 from ..contract.requests import Request
+from ..requests import samples
 from ..requests.line import Caller
 from .clock import milliseconds
 
@@ -48,7 +48,7 @@ class MemoryBroker:
         self._summaries = summaries
         self._lock = threading.Lock()
         self._identity = os.urandom(8).hex()
-        self._samples: list[Sample] = []
+        self._samples: dict[int, bytes] = {}
         self._end = 0
 
     def call(self, request: Request, caller: Caller) -> Any:
@@ -70,21 +70,24 @@ class MemoryBroker:
     @for_brokers.does(AppendSample)
     def _append(self, request: AppendSample) -> AppendSampleReply:
         with self._lock:
-            kept, now = self._kept(), milliseconds()
-            if kept and 0 <= now - kept[-1].time < request.every:
-                return False
-            time = max(now, kept[-1].time + 1) if kept else now
-            self._samples = [*kept, Sample(time, request.data)][-request.keep :]
-            self._end = now + request.ttl
-            return True
+            now = self._forget_old_samples()
+            is_added = samples.append(self._samples, request, now)
+            if is_added:
+                self._end = now + request.ttl
+            return is_added
 
     @for_brokers.does(ReadSamples)
     def _read(self, request: ReadSamples) -> ReadSamplesReply:
         with self._lock:
-            return [one for one in self._kept() if one.time > request.after]
+            self._forget_old_samples()
+            return samples.read(self._samples, request)
 
-    def _kept(self) -> list[Sample]:
-        return self._samples if milliseconds() < self._end else []
+    def _forget_old_samples(self) -> int:
+        """Forget all samples if their time is over; return the time now."""
+        now = milliseconds()
+        if now >= self._end:
+            self._samples.clear()
+        return now
 
     def leave(self, caller: Caller) -> None:
         """Do nothing: no caller waits here."""
