@@ -69,7 +69,7 @@ _loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, OwnLoop] = weakref.
 
 
 def own_loop() -> OwnLoop:
-    """Return what the running event loop has of this kind, for operations that share it."""
+    """Return the object of the running event loop, which many operations share."""
     loop = asyncio.get_running_loop()
     found = _loops.get(loop)
     if found is None:

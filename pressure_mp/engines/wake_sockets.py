@@ -1,7 +1,7 @@
 """The sockets by which processes of this user wake each other's threads and event loops: files in
 the folder of this user.
 
-A datagram says at most whom it is for; who is woken looks for what changed.
+A datagram names at most a session; the woken thread or loop looks itself for a change.
 """
 
 from __future__ import annotations

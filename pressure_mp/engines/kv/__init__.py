@@ -1,5 +1,6 @@
 """Queues in a store of ordered keys, whose transactions are serializable.
 
-The rules are those of :mod:`..requests`; here is their state, which a transaction reads when it is
-asked for, and writes where it changed. An engine of this family supplies the store.
+:mod:`..requests` has the rules, and this package their state: a transaction reads each part of it
+when a rule asks for it, and writes the parts that changed. An engine of this family supplies the
+store.
 """

@@ -33,7 +33,7 @@ class Session(line.Caller, Protocol):
 
 
 class Took:
-    """What a take for good took, while it may be undone."""
+    """The items of a take for good, as long as that may be undone."""
 
     def __init__(self, taken: list[tuple[bytes, bytes]]) -> None:
         self.taken = taken

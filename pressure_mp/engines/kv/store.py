@@ -1,4 +1,4 @@
-"""What an engine of this family needs of a store."""
+"""A store of ordered keys, as the engines of this family use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State in a transaction: what was looked at is written where it changed, when the unit ends."""
+"""State in a transaction. The end of a unit writes the records that were read and changed."""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ class Life:
     ready: ReadyTasks[Living]
     #: The tasks that are not ready, by state and place.
     places: SortedSet[tuple[Any, ...]]
-    #: The times at which the states of tasks end by themselves; and those of the tasks that are
-    #: ready again then.
+    #: The times at which the states of tasks end by themselves; and, for each task that is ready
+    #: again then, this time once more.
     due: SortedSet[tuple[int, bytes]]
     returning: SortedSet[tuple[int, bytes]]
     closed: bool = False

@@ -1,4 +1,4 @@
-"""What a request does to a queue of items and to the callers that wait there."""
+"""Do a request to a queue of items, and serve the callers that wait there."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def _keep_place(
         line.leave(caller)
         return
     line.keep_place(caller, wish)
-    # A caller that waits for space is the queue's producer, one that waits for an item its
-    # consumer.
+    # The producer of a queue is the caller that waits for space; its consumer is the caller that
+    # waits for an item.
     if line is lines.putters and line.is_next(caller):
         state.producer = caller.client
     elif line is lines.takers and line.is_next(caller):

@@ -69,8 +69,8 @@ class ReadyTasks(Generic[T]):
             yield self._tasks[id]
 
     def all(self) -> Iterator[T]:
-        """Iterate over the tasks that can be taken, and then over those that cannot be taken yet,
-        by tube and key."""
+        """Iterate over the tasks that can be taken, and then, by tube and key, over the tasks that
+        cannot be taken yet."""
         yield from self.line("")
         for *_, id in self._behind.behind():
             yield self._tasks[id]

@@ -49,7 +49,7 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         max_deliveries: int | None = UNCHANGED,
     ) -> None:
         """Change options of the queue for all clients, while they use it; see
-        :class:`pressure_mp.TaskQueue`. What is left out stays.
+        :class:`pressure_mp.TaskQueue`. An option that is left out keeps its value.
 
         A ``ttr`` counts for tasks that are taken from now on, a ``ttl`` for tasks that become ready
         from now on, ``zombie`` and ``keep`` for tasks that are acknowledged from now on, and

@@ -51,7 +51,7 @@ def change(**stated: Any) -> Callable[[TaskSettings], TaskSettings]:
 
 
 def checked(settings: TaskSettings) -> TaskSettings:
-    """Return the settings. Raises ArgumentError for those that exclude each other."""
+    """Return the settings. Raises ArgumentError if two of them exclude each other."""
     if settings.keep and settings.zombie:
         raise ArgumentError(
             "keep and zombie cannot be used together: a task that was processed stays either "

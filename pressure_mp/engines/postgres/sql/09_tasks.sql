@@ -280,8 +280,8 @@ BEGIN
     RETURN pressure_mp.said('number', to_jsonb(n));
 END $$;
 
--- Requeue the tasks that an owner has taken; those of one "call" only, which counts as no delivery.
--- "parts" is the error.
+-- Requeue the tasks that an owner has taken. With "call" requeue only the tasks of that call, and
+-- count it as no delivery. "parts" is the error.
 CREATE OR REPLACE FUNCTION pressure_mp.requeue_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
