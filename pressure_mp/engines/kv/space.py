@@ -35,8 +35,8 @@ class Space:
         return self._epoch + time.monotonic_ns() // 1_000_000
 
     def write(self, body: Callable[[Unit], R], fate: Fate | None, durable: bool, wait: bool) -> R:
-        """Call ``body`` in a transaction, commit it, wake the sessions that it chose, and return its
-        result. The other arguments are as for :meth:`Store.write`."""
+        """Call ``body`` in a transaction, commit it, wake the sessions that it chose, and return
+        the result. The other arguments are as for :meth:`Store.write`."""
 
         def do(txn: Txn) -> tuple[R, list[str]]:
             if self._epoch is None:
