@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..contract.fair import Snapshot
 from ..requests import storage
-from ..requests.storage import Entry, Tenant, differ_in_kind
+from ..requests.storage import Entry, Tenant, depart, differ_in_kind
 from .packing import END, pack, unpack
 from .records import TENANT, dump_entry, load_entry
 from .unit import Table, Unit, pages
@@ -137,13 +137,7 @@ class Fair(Fifo, storage.Fair):
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
         weight, _, key = sort_key.partition(b" ")
-        tenant = self._tenants.setdefault(key, Tenant())
-        turn = max(self._round + 1, tenant.round)
-        if turn == tenant.round and tenant.used >= int(weight):
-            turn += 1
-        tenant.used = tenant.used + 1 if turn == tenant.round else 1
-        tenant.round = turn
-        tenant.queued += 1
+        turn = self._tenants.setdefault(key, Tenant()).arrive(int(weight), self._round)
         self._last += 1
         self._add(pack((turn, self._last, key)), dump_entry(entry))
 
@@ -155,9 +149,7 @@ class Fair(Fifo, storage.Fair):
 
     def take(self) -> Entry:
         self._round, key = self._place(self._next()[0])
-        self._tenants[key].queued -= 1
-        if not self._tenants[key].queued:
-            del self._tenants[key]
+        depart(self._tenants, key)
         return super().take()
 
     def restore(self, taken: Sequence[tuple[bytes, bytes]]) -> None:

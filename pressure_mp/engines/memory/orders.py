@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ..contract.fair import Snapshot
 from ..requests import storage
-from ..requests.storage import Entry, Storage, Tenant, differ_in_kind
+from ..requests.storage import Entry, Storage, Tenant, depart, differ_in_kind
 
 
 class Fifo(collections.deque[Entry]):
@@ -96,11 +96,8 @@ class Priority(_NeverInFlight):
 
 
 class Fair(_NeverInFlight, storage.Fair):
-    """In rounds: in each, every key has as many items served as its weight says.
-
-    An item's round is known when it arrives: the one after the present, or a later one when the
-    key's share of that is used up. A sort key is a key's weight and the key.
-    """
+    """In rounds: in each, every key has as many items served as its weight says. An item's round is
+    known when it arrives. A sort key is a key's weight and the key."""
 
     def __init__(self) -> None:
         self._arrivals = itertools.count()
@@ -116,13 +113,7 @@ class Fair(_NeverInFlight, storage.Fair):
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
         weight, _, key = sort_key.partition(b" ")
-        tenant = self._tenants.setdefault(key, Tenant())
-        turn = max(self._round + 1, tenant.round)
-        if turn == tenant.round and tenant.used >= int(weight):
-            turn += 1
-        tenant.used = tenant.used + 1 if turn == tenant.round else 1
-        tenant.round = turn
-        tenant.queued += 1
+        turn = self._tenants.setdefault(key, Tenant()).arrive(int(weight), self._round)
         heapq.heappush(self._items, (turn, next(self._arrivals), key, entry))
 
     def next(self) -> Entry:
@@ -130,9 +121,7 @@ class Fair(_NeverInFlight, storage.Fair):
 
     def take(self) -> Entry:
         self._round, _, key, entry = heapq.heappop(self._items)
-        self._tenants[key].queued -= 1
-        if not self._tenants[key].queued:
-            del self._tenants[key]
+        depart(self._tenants, key)
         return entry
 
     def peek(self, start: int, limit: int) -> list[bytes]:

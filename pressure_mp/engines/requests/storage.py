@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..contract.fair import Snapshot
@@ -67,6 +67,25 @@ class Tenant:
 
     def __init__(self) -> None:
         self.round = self.used = self.queued = 0
+
+    def arrive(self, weight: int, present: int) -> int:
+        """Count an item of this key, and return its round: the one after the ``present``, or a
+        later one when the key's share of that is used up."""
+        turn = max(present + 1, self.round)
+        if turn == self.round and self.used >= weight:
+            turn += 1
+        self.used = self.used + 1 if turn == self.round else 1
+        self.round = turn
+        self.queued += 1
+        return turn
+
+
+def depart(tenants: MutableMapping[bytes, Tenant], key: bytes) -> None:
+    """Note that an item of a key is no longer queued."""
+    tenant = tenants[key]
+    tenant.queued -= 1
+    if not tenant.queued:
+        del tenants[key]
 
 
 def differ_in_kind(one: bytes, other: bytes) -> bool:
