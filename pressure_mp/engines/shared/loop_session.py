@@ -41,10 +41,10 @@ class SharedLoopSession(Calls):
         self._below: AsyncSession | None = None
         self._place: Place | None = None
 
-    # The items that the broker gave, which this has only if they are there.
-
     @property
     def found(self) -> list[Any] | None:
+        """See :class:`AsyncSession`. In shared memory no task is cancelled between a take and its
+        end, so only the session at the broker needs them."""
         return None if self._below is None else self._below.found
 
     @found.setter
