@@ -24,6 +24,12 @@ class Space:
         self.prefix = pack((prefix,))
         self._epoch: int | None = None
 
+    def within(self, store: Store) -> Space:
+        """The same queues, in a transaction of the store."""
+        found = Space(store, self.bells, "")
+        found.prefix, found._epoch = self.prefix, self._epoch
+        return found
+
     def names(self, unit: Unit, kind: str) -> Names:
         """The names of the queues of a kind that exist."""
         return Names(unit, self.prefix + pack(("names", kind)))

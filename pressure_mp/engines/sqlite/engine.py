@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from ..contract.brokers import Finding
-from ..kv.engine import KvEngine
+from ..contract.session import AsyncSessionIn, SessionIn
+from ..kv.engine import KvBinding, KvEngine
+from ..kv.items import StoredItems
+from ..kv.tasks import StoredTasks
+from ..kv.transactions import AsyncTransactionSession, CallersStore, TransactionSession
 from .address import SqliteAddress
+from .callers import SqliteTransaction
 from .store import SqliteStore
 
 
@@ -12,7 +17,24 @@ class SqliteEngine(KvEngine):
     """The queues in one file."""
 
     def __init__(self, address: SqliteAddress) -> None:
-        super().__init__(address, SqliteStore(address.path), self._find)
+        super().__init__(address, SqliteStore(address.path), self._find, SqliteBinding)
 
     def _find(self) -> list[Finding]:
         return []
+
+
+class SqliteBinding(KvBinding):
+    """One queue in a file."""
+
+    def session_in(self, connection: object) -> SessionIn:
+        return TransactionSession(self, self._joined(connection))
+
+    def asession_in(self, connection: object) -> AsyncSessionIn:
+        return AsyncTransactionSession(self, self._joined(connection))
+
+    def _joined(self, connection: object) -> CallersStore:
+        queue = self.queue
+        assert isinstance(queue, (StoredItems, StoredTasks))
+        store = queue.space.store
+        assert isinstance(store, SqliteStore)
+        return SqliteTransaction(store, connection, queue.name)

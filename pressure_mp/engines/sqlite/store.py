@@ -15,12 +15,14 @@ import sqlite3
 import stat
 import struct
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from ...exceptions import AddressError, BrokerError, BrokerFull
 from ..kv.store import Busy, Fate, Txn
+from .own_transactions import OwnTransactions
 
 R = TypeVar("R")
 
@@ -28,6 +30,8 @@ R = TypeVar("R")
 _PAGE = 8192
 #: The size of the log, in bytes, from which on it is moved into the file.
 _LOG = 4 << 20
+#: How long, in seconds, a call waits for the end of another program's transaction.
+_PATIENCE = 30
 #: The locks of open files, which threads of a process do not share (Linux); ``struct flock``.
 _TRY, _WAIT = 37, 38
 _LOCKED, _FREE = (
@@ -39,9 +43,9 @@ _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "afs", "g
 
 
 class SqliteTxn:
-    """A transaction of the store's connection."""
+    """A transaction of a connection."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection | sqlite3.Cursor) -> None:
         self._do = connection.execute
 
     def get(self, key: bytes) -> bytes | None:
@@ -77,6 +81,7 @@ class SqliteStore:
         self._connection: sqlite3.Connection | None = None
         self._lock_file = self._log_file = -1
         self._is_writing = False
+        self.own_transactions = OwnTransactions()
 
     def write(self, body: Callable[[Txn], R], fate: Fate | None, durable: bool, wait: bool) -> R:
         if self._is_writing and not wait:
@@ -84,11 +89,7 @@ class SqliteStore:
         log = -1
         try:
             with self._lock:
-                if self._is_writing:
-                    raise BrokerError(
-                        f"{self.path}: a signal handler or a finalizer came in the midst of a call "
-                        "of the same thread, and can make none"
-                    )
+                self._check_no_call()
                 reply = self._write(body, fate, wait)
                 log = os.dup(self._log_file) if durable else -1
             if durable:
@@ -101,6 +102,13 @@ class SqliteStore:
             if log >= 0:
                 os.close(log)
 
+    def _check_no_call(self) -> None:
+        if self._is_writing:
+            raise BrokerError(
+                f"{self.path}: a signal handler or a finalizer came in the midst of a call of the "
+                "same thread, and can make none"
+            )
+
     def _write(self, body: Callable[[Txn], R], fate: Fate | None, wait: bool) -> R:
         # Each step may be the last one before an exception of a signal handler: so the lock is
         # given back even if it is not sure that it was got.
@@ -111,7 +119,7 @@ class SqliteStore:
             fcntl.fcntl(self._lock_file, _WAIT if wait else _TRY, _LOCKED)
             if self._connection is None:
                 self._connection = self._connect()
-            return self._commit(self._connection, body, fate)
+            return self._commit(self._connection, body, fate, wait)
         except BlockingIOError:
             raise Busy from None
         finally:
@@ -123,7 +131,7 @@ class SqliteStore:
         _check_folder(os.path.dirname(self.path))
         os.close(os.open(self.path, _OPEN | os.O_CREAT, 0o600))
         connection = sqlite3.connect(
-            self.path, isolation_level=None, timeout=30, check_same_thread=False
+            self.path, isolation_level=None, timeout=0, check_same_thread=False
         )
         do = connection.execute
         do(f"PRAGMA page_size={_PAGE}")
@@ -137,13 +145,51 @@ class SqliteStore:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         return connection
 
+    def _begin_transaction(self, connection: sqlite3.Connection, wait: bool) -> None:
+        """Take the lock to write. Waits while a program has a transaction of its own in the
+        file."""
+        end, pause = time.monotonic() + _PATIENCE, 0.0005
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                if not wait:
+                    raise Busy from None
+                if time.monotonic() > end:
+                    raise BrokerError(
+                        f"{self.path}: for {_PATIENCE} s another connection has had a transaction "
+                        "that writes to the file. If it is this program's own, make the call with "
+                        "connection=, or after its end"
+                    ) from error
+            pause = min(pause * 2, 0.05)
+            time.sleep(pause)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Have the lock, so that no call on a queue has a transaction."""
+        with self._lock:
+            self._check_no_call()
+            file = os.open(f"{self.path}-lock", _OPEN | os.O_CREAT, 0o600)
+            try:
+                fcntl.fcntl(file, _WAIT, _LOCKED)
+                yield
+            finally:
+                os.close(file)
+
     def _commit(
-        self, connection: sqlite3.Connection, body: Callable[[Txn], R], fate: Fate | None
+        self,
+        connection: sqlite3.Connection,
+        body: Callable[[Txn], R],
+        fate: Fate | None,
+        wait: bool,
     ) -> R:
         if connection.in_transaction:  # an exception came in the midst of a rollback
             connection.execute("ROLLBACK")
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin_transaction(connection, wait)
             reply = body(SqliteTxn(connection))
             connection.execute("COMMIT")
         except BaseException as error:
