@@ -9,9 +9,10 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from typing import Any
 from unittest import mock
 
-from simulated_fdb.library import Library
+from simulated_fdb.library import Library, wait
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -27,10 +28,21 @@ def _load() -> None:
         spec.loader.exec_module(binding)
         if "PRESSURE_TEST_FDB" not in os.environ:
             with mock.patch.object(ctypes, "CDLL", return_value=Library()):
-                importlib.import_module("fdb.impl")
+                _let_others_go_on(importlib.import_module("fdb.impl").Future)
     except BaseException:
         del sys.modules["fdb"]
         raise
+
+
+def _let_others_go_on(future: Any) -> None:
+    """Have a thread that waits for a future tell the driver so, as event models do."""
+    block = future.block_until_ready
+
+    def block_until_ready(self: Any) -> None:
+        wait(self.fpointer)
+        block(self)
+
+    future.block_until_ready = block_until_ready
 
 
 _load()

@@ -6,13 +6,15 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from simulated_fdb.cluster import Driver
 from simulated_fdb.errors import Failed
 
 
 class Future:
     """A value, or an error, which another thread may bring."""
 
-    def __init__(self) -> None:
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
         #: Called when its caller has no more use for it.
@@ -53,15 +55,3 @@ class Future:
         if self._error:
             raise Failed(self._error)
         return self.value
-
-
-def ready(value: Any) -> Future:
-    future = Future()
-    future.complete(value)
-    return future
-
-
-def failed(code: int) -> Future:
-    future = Future()
-    future.complete(error=code)
-    return future

@@ -194,9 +194,7 @@ def transaction_get_range(
     first = _selected(begin, begin_or_equal, begin_offset)
     last = _selected(end, end_or_equal, end_offset)
     if mode == _EXACT and not limit:
-        future = Future()
-        future.complete(error=2210)
-        return _pointer(future)
+        return _pointer(transaction.failed(2210))
     if mode == _ITERATOR:
         most = _GROWING[min(iteration, len(_GROWING)) - 1]
     else:
@@ -265,9 +263,7 @@ def transaction_get_versionstamp(pointer: Any) -> int:
 
 @function
 def transaction_get_approximate_size(pointer: Any) -> int:
-    future = Future()
-    future.complete(_of(pointer).size)
-    return _pointer(future)
+    return _pointer(_of(pointer).get_approximate_size())
 
 
 @function
@@ -353,3 +349,9 @@ def future_get_keyvalue_array(pointer: Any, out: Any, count: Any, more: Any) -> 
         place.value, place.value_length = ctypes.cast(value, _Bytes), len(value)
     future.kept = array
     out._obj.contents = array[0]
+
+
+def wait(pointer: Any) -> None:
+    """Let others go on until a future is ready, if its driver says who goes on."""
+    future = _of(pointer)
+    future.driver.wait(lambda: future.is_ready)

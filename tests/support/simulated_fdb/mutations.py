@@ -32,7 +32,7 @@ class Op(enum.IntEnum):
 
 def applied(op: Op, value: bytes | None, operand: bytes) -> bytes | None:
     """The value of a key after a mutation; None if the key has none."""
-    if op is Op.SET:
+    if op in (Op.SET, Op.STAMPED_VALUE):
         return operand
     if op is Op.COMPARE_AND_CLEAR:
         return None if value == operand else value

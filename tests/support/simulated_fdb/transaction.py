@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from simulated_fdb.cluster import Commit, Driver, Mutation, Range, Reply, Stamp, overlap, point
 from simulated_fdb.errors import RETRYABLE, Failed, Unreachable
-from simulated_fdb.futures import Future, failed, ready
+from simulated_fdb.futures import Future
 from simulated_fdb.mutations import MOST_VALUE, STAMP, Op, applied, offset, stamped
 
 MOST_KEY = 10_000
@@ -44,7 +44,7 @@ class Database:
     def __init__(self, cluster: Served) -> None:
         self.cluster = cluster
         self.most_watches = 10_000
-        self.watches = 0
+        self.watching: set[Future] = set()
 
 
 class Transaction:
@@ -80,7 +80,7 @@ class Transaction:
         self._deferred = 0  # the error of a write, which the next call has
         self._is_sent = self._is_cancelled = False
         self.stamp: Stamp | None = None
-        self.stamped = Future()
+        self.stamped = self._future()
         self.size = 0
 
     def set_option(self, code: int, number: int) -> None:
@@ -98,6 +98,9 @@ class Transaction:
     def get_read_version(self) -> Future:
         return self._reading(self._read_version)
 
+    def get_approximate_size(self) -> Future:
+        return self._reading(lambda: self.size)
+
     def get(self, key: bytes, snapshot: bool = False) -> Future:
         return self._reading(lambda: self._get(key, snapshot))
 
@@ -110,8 +113,17 @@ class Transaction:
             lambda: self._get_range(begin, end, limit, most_bytes, reverse, snapshot)
         )
 
+    def _future(self) -> Future:
+        return Future(self._driver)
+
+    def failed(self, code: int) -> Future:
+        """A future that has this error."""
+        future = self._future()
+        future.complete(error=code)
+        return future
+
     def _reading(self, read: Callable[[], Any]) -> Future:
-        future = Future()
+        future = self._future()
         self._read(read, future)
         if not future.is_ready:
             self._limit_time(future)
@@ -306,11 +318,13 @@ class Transaction:
         key counts as read."""
         looked = self.get(key)
         self._driver.wait(lambda: looked.is_ready)
-        future = Future()
+        future, watching = self._future(), self._database.watching
         try:
             value = looked.check()
-            if self._database.watches >= self._database.most_watches:
+            if len(watching) >= self._database.most_watches:
                 raise Failed(1032)
+            watching.add(future)
+            future.on_ready(lambda: watching.discard(future))
             self._watches.append((future, key, value))
         except Failed as error:
             future.complete(error=error.code)
@@ -322,14 +336,15 @@ class Transaction:
             if self.size > self._most_size:
                 raise Failed(2101)
         except Failed as error:
-            return failed(error.code)
+            return self.failed(error.code)
         self._is_sent = True
+        future = self._future()
         if not self._mutations and not self._writes:
             self._start_watches(self._watches)
             self._watches = []
             self.stamped.complete(error=2021)
-            return ready(None)
-        future = Future()
+            future.complete()
+            return future
         stamp_future, watches, self._watches = self.stamped, self._watches, []
 
         def reply(outcome: Stamp | Failed) -> None:
@@ -360,34 +375,22 @@ class Transaction:
             self._start_watch(future, key, value)
 
     def _start_watch(self, future: Future, key: bytes, value: bytes | None) -> None:
-        database = self._database
-
-        def end(error: int) -> None:
-            if not future.is_ready:
-                database.watches -= 1
-                future.complete(error=error)
-
-        def cancel() -> None:
-            database.watches -= 1
-            self._cluster.unwatch(watch)
-
-        database.watches += 1
-        watch = self._cluster.watch(key, value, end)
-        future.on_cancel = cancel
+        watch = self._cluster.watch(key, value, lambda error: future.complete(error=error))
+        future.on_cancel = lambda: self._cluster.unwatch(watch)
 
     def on_error(self, code: int) -> Future:
         """Begin again after a while; other errors than those after which this helps are the
         future's."""
         if self._is_cancelled:
-            return failed(1025)
+            return self.failed(1025)
         if self._is_over():
-            return failed(1031)
+            return self.failed(1031)
         if code not in RETRYABLE or self._retries == 0:
-            return failed(code)
+            return self.failed(code)
         if self._retries is not None:
             self._retries -= 1
         delay, self._delay = self._delay, min(2 * self._delay, self._most_delay)
-        future = Future()
+        future = self._future()
 
         def go_on() -> None:
             self._begin()
