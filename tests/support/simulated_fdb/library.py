@@ -252,8 +252,7 @@ def transaction_commit(pointer: Any) -> int:
 
 @function
 def transaction_get_committed_version(pointer: Any, out: Any) -> None:
-    stamp = _of(pointer).stamp
-    out._obj.value = -1 if stamp is None else stamp.version
+    out._obj.value = _of(pointer).version
 
 
 @function

@@ -1,23 +1,23 @@
-"""A transaction in the client: what it wrote, what it read, and what it sends to be committed."""
+"""A transaction in the client: what it read, and what it sends to be committed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from simulated_fdb.cluster import Commit, Driver, Mutation, Range, Reply, Stamp, overlap, point
+from simulated_fdb.cluster import Commit, Driver, Range, Reply, Stamp, point
 from simulated_fdb.errors import RETRYABLE, Failed, Unreachable
 from simulated_fdb.futures import Future
-from simulated_fdb.mutations import MOST_VALUE, STAMP, Op, applied, offset, stamped
+from simulated_fdb.mutations import Op
+from simulated_fdb.writes import Writes
 
-MOST_KEY = 10_000
 MOST_SIZE = 10_000_000
 #: Seconds.
 FIRST_DELAY, MOST_DELAY = 0.01, 1.0
 
 
 class Served(Protocol):
-    """A cluster, as a client reaches it."""
+    """A cluster, as a client reaches it. Reads raise Unreachable if there is no answer now."""
 
     driver: Driver
 
@@ -47,13 +47,48 @@ class Database:
         self.watching: set[Future] = set()
 
 
+class _Watch(NamedTuple):
+    """A watch that is not set before the commit."""
+
+    future: Future
+    key: bytes
+    value: bytes | None
+
+
+class _Try:
+    """What a transaction did since it began, or began again."""
+
+    def __init__(self, stamp: Future) -> None:
+        self.version: int | None = None
+        self.reads: list[Range] = []
+        self.conflicts: list[Range] = []  # with the reads of others
+        self.writes = Writes()
+        self.watches: list[_Watch] = []
+        #: What is to be read before the commit.
+        self.pending: list[Future] = []
+        self.deferred = 0  # the error of a write, which the next call has
+        self.is_sent = self.is_cancelled = False
+        self.stamp: Stamp | None = None
+        self.stamped = stamp
+        self.size = 0
+
+    def note(self, ranges: list[Range], one: Range) -> None:
+        ranges.append(one)
+        self.size += len(one[0]) + len(one[1])
+
+    def end(self, error: int) -> None:
+        for watch in self.watches:
+            watch.future.complete(error=error)
+        self.stamped.complete(error=error)
+
+
 class Transaction:
     """One thread uses it at a time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._cluster, self._driver = database.cluster, database.cluster.driver
-        self._watches: list[tuple[Future, bytes, bytes | None]] = []
+        self._now = _Try(self._future())
         self.reset()
 
     def reset(self) -> None:
@@ -66,22 +101,9 @@ class Transaction:
         self._begin()
 
     def _begin(self) -> None:
-        for future, _, _ in self._watches:
-            future.complete(error=1025)
-        self._watches = []
-        self._version: int | None = None
-        self._reads: list[Range] = []
-        self._writes: list[Range] = []
-        self._mutations: list[Mutation] = []
-        #: By key what was done to it; what is not there may be in a range that was cleared.
-        self._overlay: dict[bytes, list[tuple[Op, bytes]]] = {}
-        self._cleared: list[Range] = []
-        self._unreadable: list[Range] = []
-        self._deferred = 0  # the error of a write, which the next call has
-        self._is_sent = self._is_cancelled = False
-        self.stamp: Stamp | None = None
-        self.stamped = self._future()
-        self.size = 0
+        if not self._now.is_sent:
+            self._now.end(1025)
+        self._now = _Try(self._future())
 
     def set_option(self, code: int, number: int) -> None:
         if code == 500:
@@ -92,25 +114,38 @@ class Transaction:
             self._most_delay = number / 1000
         elif code == 503:
             self._most_size = number
-        elif code not in (600,):  # what is the default
+        else:
             raise NotImplementedError(f"the option {code}")
 
+    @property
+    def version(self) -> int:
+        """That of its commit, or -1."""
+        return self._now.stamp.version if self._now.stamp is not None else -1
+
+    @property
+    def stamped(self) -> Future:
+        return self._now.stamped
+
     def get_read_version(self) -> Future:
-        return self._reading(self._read_version)
+        return self._reading(lambda: self._read_version(self._now))
 
     def get_approximate_size(self) -> Future:
-        return self._reading(lambda: self.size)
+        return self._reading(lambda: self._now.size)
 
     def get(self, key: bytes, snapshot: bool = False) -> Future:
-        return self._reading(lambda: self._get(key, snapshot))
+        now = self._now
+        return self._reading(lambda: self._get(now, key, snapshot))
 
     def get_range(
         self, begin: bytes, end: bytes, limit: int, most_bytes: int, reverse: bool, snapshot: bool
     ) -> Future:
         """The keys, and whether there may be more: it ends with so many keys or bytes; 0 is no
         bound."""
+        if begin > end:
+            return self.failed(2005)
+        now = self._now
         return self._reading(
-            lambda: self._get_range(begin, end, limit, most_bytes, reverse, snapshot)
+            lambda: self._get_range(now, (begin, end), limit, most_bytes, reverse, snapshot)
         )
 
     def _future(self) -> Future:
@@ -124,71 +159,66 @@ class Transaction:
 
     def _reading(self, read: Callable[[], Any]) -> Future:
         future = self._future()
+        try:
+            self._check()
+        except Failed as error:
+            future.complete(error=error.code)
+            return future
         self._read(read, future)
         if not future.is_ready:
+            self._now.pending.append(future)
             self._limit_time(future)
         return future
 
     def _read(self, read: Callable[[], Any], future: Future) -> None:
         try:
-            self._check()
             future.complete(read())
         except Failed as error:
             future.complete(error=error.code)
         except Unreachable:
             self._cluster.when_reachable(lambda: self._read(read, future))
 
+    def _limit_time(self, future: Future) -> None:
+        if self._timeout is not None:
+            left = self._began + self._timeout - self._driver.clock()
+            self._driver.after(left / 1_000_000, lambda: future.complete(error=1031))
+
     def _check(self) -> None:
         """Raise what the next call has to raise."""
-        if self._is_cancelled:
+        if self._now.is_cancelled:
             raise Failed(1025)
         if self._is_over():
             raise Failed(1031)
-        if self._is_sent:
+        if self._now.is_sent:
             raise Failed(2017)
-        if self._deferred:
-            raise Failed(self._deferred)
+        if self._now.deferred:
+            raise Failed(self._now.deferred)
 
     def _is_over(self) -> bool:
         return self._timeout is not None and self._driver.clock() > self._began + self._timeout
 
-    def _read_version(self) -> int:
-        if self._version is None:
+    def _read_version(self, now: _Try) -> int:
+        if now.version is None:
             self._driver.step()
-            self._version = self._cluster.read_version()
-        return self._version
+            now.version = self._cluster.read_version()
+        return now.version
 
-    def _get(self, key: bytes, snapshot: bool) -> bytes | None:
-        if overlap([point(key)], self._unreadable):
-            raise Failed(1036)
-        if self._is_known(key):
-            return self._with_writes(key, None)
-        version = self._read_version()
+    def _get(self, now: _Try, key: bytes, snapshot: bool) -> bytes | None:
+        now.writes.check(*point(key))
+        if now.writes.decide(key):
+            return now.writes.applied(key, None)
+        version = self._read_version(now)
         self._driver.step()
         value = self._cluster.get(key, version)
         if not snapshot:
-            self._note_read(point(key))
-        return self._with_writes(key, value)
-
-    def _is_known(self, key: bytes) -> bool:
-        """Whether its value depends only on what this transaction wrote."""
-        done = self._overlay.get(key)
-        return bool(done and done[0][0] is Op.SET) or overlap([point(key)], self._cleared)
-
-    def _with_writes(self, key: bytes, value: bytes | None) -> bytes | None:
-        if overlap([point(key)], self._cleared):
-            value = None
-        for op, operand in self._overlay.get(key, ()):
-            value = applied(op, value, operand)
-        return value
+            now.note(now.reads, point(key))
+        return now.writes.applied(key, value)
 
     def _get_range(
-        self, begin: bytes, end: bytes, limit: int, most_bytes: int, reverse: bool, snapshot: bool
+        self, now: _Try, read: Range, limit: int, most_bytes: int, reverse: bool, snapshot: bool
     ) -> tuple[list[tuple[bytes, bytes]], bool]:
-        if begin > end:
-            raise Failed(2005)
         found, size, more = [], 0, False
-        for key, value in self._merged(begin, end, limit, reverse):
+        for key, value in self._merged(now, read, limit, reverse):
             found.append((key, value))
             size += len(key) + len(value)
             if len(found) == limit or 0 < most_bytes <= size:
@@ -196,192 +226,142 @@ class Transaction:
                 break
         if more:  # no more of the range counts as read
             last = found[-1][0]
-            begin, end = (last, end) if reverse else (begin, last + b"\0")
-        if overlap([(begin, end)], self._unreadable):
-            raise Failed(1036)
+            read = (last, read[1]) if reverse else (read[0], last + b"\0")
+        now.writes.check(*read)
         if not snapshot:
-            for one in self._unwritten((begin, end)):
-                self._note_read(one)
+            for one in now.writes.undecided(read):
+                now.note(now.reads, one)
         return found, more
 
     def _merged(
-        self, begin: bytes, end: bytes, limit: int, reverse: bool
+        self, now: _Try, read: Range, limit: int, reverse: bool
     ) -> Iterator[tuple[bytes, bytes]]:
         """What is in the cluster, with what this transaction wrote."""
-        version = self._read_version()
+        version = self._read_version(now)
+        begin, end = read
         while True:
             self._driver.step()
             page = self._cluster.get_range(begin, end, limit, reverse, version)
             is_last = not limit or len(page) < limit
             beyond = b"" if is_last else page[-1][0]
-            if is_last:
-                here = (begin, end)
-            else:
-                here = (beyond, end) if reverse else (begin, beyond + b"\0")
+            here = (beyond, end) if reverse else (begin, beyond + b"\0")
             values: dict[bytes, bytes | None] = dict(page)
-            for key in self._overlay:
-                if here[0] <= key < here[1]:
-                    values.setdefault(key, None)
+            for key in now.writes.keys(*((begin, end) if is_last else here)):
+                values.setdefault(key, None)
             for key in sorted(values, reverse=reverse):
-                value = self._with_writes(key, values[key])
+                value = now.writes.applied(key, values[key])
                 if value is not None:
                     yield key, value
             if is_last:
                 return
             begin, end = (begin, beyond) if reverse else (beyond + b"\0", end)
 
-    def _unwritten(self, one: Range) -> list[Range]:
-        """The parts of a range that do not depend only on what this transaction wrote."""
-        known = [point(key) for key, done in self._overlay.items() if done[0][0] is Op.SET]
-        left = [one]
-        for begin, end in known + self._cleared:
-            left = [
-                part
-                for its_begin, its_end in left
-                for part in ((its_begin, min(begin, its_end)), (max(end, its_begin), its_end))
-                if part[0] < part[1]
-            ]
-        return left
-
-    def _note_read(self, one: Range) -> None:
-        self._reads.append(one)
-        self.size += len(one[0]) + len(one[1])
-
-    def _note_write(self, one: Range) -> None:
-        self._writes.append(one)
-        self.size += len(one[0]) + len(one[1])
-
     def mutate(self, op: Op, key: bytes, operand: bytes) -> None:
         """Set a key, or change it in another way; an error is the next call's."""
-        try:
-            self._check()
-            self._check_size(op, key, operand)
-            if op is Op.STAMPED_KEY:
-                self._unreadable.append(self._possible(key))
-            else:
-                if op is Op.STAMPED_VALUE:
-                    offset(operand)
-                    self._unreadable.append(point(key))
-                self._note_write(point(key))
-                done = self._overlay.setdefault(key, [])
-                if op is Op.SET:
-                    done.clear()
-                done.append((op, operand))
-        except Failed as error:
-            self._deferred = self._deferred or error.code
-            return
-        self._mutations.append((op, key, operand))
-        self.size += len(key) + len(operand)
-
-    def _check_size(self, op: Op, key: bytes, operand: bytes) -> None:
-        if len(key) > MOST_KEY + (4 if op is Op.STAMPED_KEY else 0):
-            raise Failed(2102)
-        if len(operand) > MOST_VALUE + (4 if op is Op.STAMPED_VALUE else 0):
-            raise Failed(2103)
-        if key >= b"\xff":
-            raise Failed(2004)
-
-    def _possible(self, key: bytes) -> Range:
-        """From the lowest key to the highest that a key with a stamp can become."""
-        lowest = (self._version or 0).to_bytes(8, "big") + b"\0\0"
-        return stamped(key, lowest), stamped(key, b"\xff" * STAMP) + b"\0"
+        self._write(lambda now: now.writes.mutate(op, key, operand, now.version or 0))
+        self._now.size += len(key) + len(operand)
 
     def clear_range(self, begin: bytes, end: bytes) -> None:
+        self._write(lambda now: now.writes.clear(begin, end))
+        self._now.size += len(begin) + len(end)
+
+    def _write(self, write: Callable[[_Try], Range | None]) -> None:
+        now = self._now
         try:
             self._check()
-            if begin > end:
-                raise Failed(2005)
-            if max(len(begin), len(end) - 1) > MOST_KEY:
-                raise Failed(2102)
-            if end > b"\xff":
-                raise Failed(2004)
+            written = write(now)
         except Failed as error:
-            self._deferred = self._deferred or error.code
-            return
-        if begin == end:
-            return
-        self._note_write((begin, end))
-        for key in [key for key in self._overlay if begin <= key < end]:
-            del self._overlay[key]
-        self._cleared.append((begin, end))
-        self._mutations.append((Op.CLEAR_RANGE, begin, end))
-        self.size += len(begin) + len(end)
+            now.deferred = now.deferred or error.code
+        else:
+            if written is not None:
+                now.note(now.conflicts, written)
 
     def add_conflict(self, begin: bytes, end: bytes, write: bool) -> None:
         self._check()
         if begin > end:
             raise Failed(2005)
-        (self._note_write if write else self._note_read)((begin, end))
+        now = self._now
+        now.note(now.conflicts if write else now.reads, (begin, end))
 
     def watch(self, key: bytes) -> Future:
         """A future that is ready after the commit, when the key has another value than now. The
         key counts as read."""
+        now, future, watching = self._now, self._future(), self._database.watching
         looked = self.get(key)
-        self._driver.wait(lambda: looked.is_ready)
-        future, watching = self._future(), self._database.watching
-        try:
-            value = looked.check()
-            if len(watching) >= self._database.most_watches:
-                raise Failed(1032)
-            watching.add(future)
-            future.on_ready(lambda: watching.discard(future))
-            self._watches.append((future, key, value))
-        except Failed as error:
-            future.complete(error=error.code)
+
+        def note() -> None:
+            try:
+                now.watches.append(_Watch(future, key, looked.check()))
+            except Failed as error:
+                future.complete(error=error.code)
+
+        if len(watching) >= self._database.most_watches:
+            return self.failed(1032)
+        watching.add(future)
+        future.on_ready(lambda: watching.discard(future))
+        looked.on_ready(note)
         return future
 
     def commit(self) -> Future:
+        now = self._now
         try:
             self._check()
-            if self.size > self._most_size:
+            if now.size > self._most_size:
                 raise Failed(2101)
         except Failed as error:
             return self.failed(error.code)
-        self._is_sent = True
         future = self._future()
-        if not self._mutations and not self._writes:
-            self._start_watches(self._watches)
-            self._watches = []
-            self.stamped.complete(error=2021)
+        now.is_sent = True
+        self._when_read(now, lambda: self._send(now, future))
+        if not future.is_ready:
+            self._limit_time(future)
+        return future
+
+    def _when_read(self, now: _Try, job: Callable[[], None]) -> None:
+        unread = next((one for one in now.pending if not one.is_ready), None)
+        if unread is None:
+            job()
+        else:
+            unread.on_ready(lambda: self._when_read(now, job))
+
+    def _send(self, now: _Try, future: Future) -> None:
+        if not now.writes.mutations and not now.conflicts:
+            self._start(now.watches)
+            now.stamped.complete(error=2021)
             future.complete()
-            return future
-        stamp_future, watches, self._watches = self.stamped, self._watches, []
+            return
 
         def reply(outcome: Stamp | Failed) -> None:
             if isinstance(outcome, Failed):
-                for watch, _, _ in watches:
-                    watch.complete(error=outcome.code)
-                stamp_future.complete(error=outcome.code)
+                now.end(outcome.code)
                 future.complete(error=outcome.code)
                 return
-            if stamp_future is self.stamped:  # it was not reset meanwhile
-                self.stamp = outcome
-            self._start_watches(watches)
-            stamp_future.complete(bytes(outcome))
+            now.stamp = outcome
+            self._start(now.watches)
+            now.stamped.complete(bytes(outcome))
             future.complete()
 
         self._driver.step()
-        self._cluster.send(Commit(self._version, self._reads, self._writes, self._mutations), reply)
-        self._limit_time(future)
-        return future
+        self._cluster.send(
+            Commit(now.version, now.reads, now.conflicts, now.writes.mutations), reply
+        )
 
-    def _limit_time(self, future: Future) -> None:
-        if self._timeout is not None:
-            left = self._began + self._timeout - self._driver.clock()
-            self._driver.after(left / 1_000_000, lambda: future.complete(error=1031))
+    def _start(self, watches: list[_Watch]) -> None:
+        for watch in watches:
+            self._start_one(watch)
 
-    def _start_watches(self, watches: list[tuple[Future, bytes, bytes | None]]) -> None:
-        for future, key, value in watches:
-            self._start_watch(future, key, value)
-
-    def _start_watch(self, future: Future, key: bytes, value: bytes | None) -> None:
-        watch = self._cluster.watch(key, value, lambda error: future.complete(error=error))
-        future.on_cancel = lambda: self._cluster.unwatch(watch)
+    def _start_one(self, watch: _Watch) -> None:
+        future = watch.future
+        if not future.is_ready:
+            set_there = self._cluster.watch(
+                watch.key, watch.value, lambda error: future.complete(error=error)
+            )
+            future.on_cancel = lambda: self._cluster.unwatch(set_there)
 
     def on_error(self, code: int) -> Future:
         """Begin again after a while; other errors than those after which this helps are the
         future's."""
-        if self._is_cancelled:
+        if self._now.is_cancelled:
             return self.failed(1025)
         if self._is_over():
             return self.failed(1031)
@@ -401,6 +381,6 @@ class Transaction:
 
     def cancel(self) -> None:
         """All calls raise until it is reset; a commit that is in flight may be done."""
-        self._is_cancelled = True
-        for future, _, _ in self._watches:
-            future.complete(error=1025)
+        self._now.is_cancelled = True
+        if not self._now.is_sent:
+            self._now.end(1025)
