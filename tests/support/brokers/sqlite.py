@@ -11,6 +11,7 @@ from typing import Any
 from brokers.broker import Broker
 from pressure_mp.engines import registry
 from pressure_mp.engines.kv.items import StoredSlot
+from pressure_mp.engines.kv.store import How
 from pressure_mp.engines.kv.tasks import StoredTaskPlace
 from pressure_mp.engines.kv.unit import Unit
 
@@ -80,7 +81,7 @@ class Sqlite(Broker):
 
 def look(engine: Any, read: Callable[[Unit], Any]) -> Any:
     """What a function sees in a transaction that changes nothing."""
-    return engine.space.write(read, None, False, True)
+    return engine.space.write(read, None, How())
 
 
 def lines_of(engine: Any, unit: Unit) -> Iterator[Any]:
