@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
@@ -17,12 +18,12 @@ from ..closed_loops import OwnLoop, give_back, own_loop
 from ..contract.items import Put, TakeBack, Taken
 from ..contract.queues import Close
 from ..contract.replies import Later
-from ..contract.session import Options, SessionDefaults, longest_wait
+from ..contract.session import SHORTEST_TRY, Options, SessionDefaults, longest_wait
 from ..contract.tasks import AckTask, AckTasks, CloseTasks, PutAwaited, PutTasks, TakenTasks
 from ..lines import MAY_WAIT
 from .bells import Bells
 from .line import Took
-from .store import Busy
+from .store import Busy, How
 
 #: The requests whose effect ``durability`` is for.
 _CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, PutAwaited, CloseTasks)
@@ -31,7 +32,7 @@ _CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, PutAwaited, CloseTasks)
 class StoredQueue(Protocol):
     """The queue of one name, of whatever kind; or the broker, or the notes of a host."""
 
-    def call(self, request: Any, caller: Any, durable: bool, wait: bool) -> Any:
+    def call(self, request: Any, caller: Any, how: How) -> Any:
         """Do a request, atomically, and wake the callers that can be served because of it."""
 
     def leave(self, caller: Any) -> None:
@@ -49,6 +50,7 @@ class _Session(SessionDefaults):
     def __init__(self, queue: StoredQueue, bells: Bells, discipline: str, options: Options) -> None:
         self.discipline = discipline
         self.lease = options.lease
+        self._options = options
         self._queue, self._bells = queue, bells
         self._is_durable = bool(options.durability)
         self._is_done = False
@@ -63,13 +65,21 @@ class _Session(SessionDefaults):
             self._ticket = ticket()
         return self._ticket
 
-    def _call(self, request: Any, wait: bool) -> Any:
+    def _call(self, request: Any, end: float | None, wait: bool) -> Any:
         self._is_done, self.took = False, None
         durable = self._is_durable and isinstance(request, _CONFIRMED)
-        reply = self._queue.call(request, self, durable, wait)
+        reply = self._queue.call(request, self, How(durable, wait, self._last_try(end)))
         if self.is_placed and type(request) in MAY_WAIT:
             self.is_placed = isinstance(reply, Later)
         return reply
+
+    def _last_try(self, end: float | None) -> float:
+        """Return the time until which a call that begins now is tried."""
+        began, options = time.monotonic(), self._options
+        last = began + options.reconnect
+        if end is not None:
+            last = min(last, max(end, began + SHORTEST_TRY))
+        return last if options.until is None else min(last, options.until)
 
     def is_done(self) -> None:
         """Note that the last call was committed."""
@@ -83,7 +93,7 @@ class _Session(SessionDefaults):
         bell.silence()
         self._bell = bell
         self.is_placed = True
-        self._bells.note(self.ticket, self)
+        self._bells.note(self)
 
     def wake(self) -> None:
         if self._bell is not None:
@@ -98,14 +108,18 @@ class StoredSession(_Session):
     """For a thread."""
 
     def call(self, request: Any, end: float | None = None) -> Any:
-        return self._call(request, True)
+        return self._call(request, end, True)
 
     def will_wait(self) -> None:
         self._note(self._bell or ThreadBell())
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._bell is not None
-        return finish(self._bell.wait(longest_wait(later, timeout)))
+        stop = self._bells.listen(self)
+        try:
+            return finish(self._bell.wait(longest_wait(later, timeout)))
+        finally:
+            stop()
 
     def end(self) -> None:
         if self.is_placed:
@@ -124,7 +138,7 @@ class AsyncStoredSession(_Session):
         if self._loop is None:
             self._loop, self._bell = own_loop(), LoopBell()
         try:
-            reply = await self._call_here(request)
+            reply = await self._call_here(request, end)
             if isinstance(reply, (Taken, TakenTasks)):
                 postponed.check()  # a cancelled task does not get the reply
             return reply
@@ -135,13 +149,13 @@ class AsyncStoredSession(_Session):
             postponed.add()
             return found
 
-    async def _call_here(self, request: Any) -> Any:
+    async def _call_here(self, request: Any, end: float | None) -> Any:
         if not self._is_durable:
             try:
-                return self._call(request, False)
+                return self._call(request, end, False)
             except Busy:
                 pass
-        return await outcome_first(asyncio.ensure_future(off_loop(self._call, request, True)))
+        return await outcome_first(asyncio.ensure_future(off_loop(self._call, request, end, True)))
 
     async def _put_back(self, request: Any) -> Taken | None:
         """Give taken items back that no caller has, or return them if the task has them after
@@ -156,7 +170,7 @@ class AsyncStoredSession(_Session):
 
     async def _take_back(self, taken: TakeBack, if_open: bool) -> Any:
         with suppress(PressureError):  # the caller gets the cancellation instead
-            return await off_loop(self._call, taken._replace(if_open=if_open), True)
+            return await off_loop(self._call, taken._replace(if_open=if_open), None, True)
 
     def will_wait(self) -> None:
         assert self._bell is not None
@@ -166,7 +180,11 @@ class AsyncStoredSession(_Session):
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._bell is not None
-        return await self._bell.wait(longest_wait(later, timeout))
+        stop = self._bells.listen(self)
+        try:
+            return await self._bell.wait(longest_wait(later, timeout))
+        finally:
+            stop()
 
     async def end(self) -> None:
         if not self._ticket:
