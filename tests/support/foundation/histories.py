@@ -15,6 +15,7 @@ from simulated_fdb.simulation import Simulation
 from foundation.surroundings import Surroundings
 from pressure_mp import ShutDown, drivers
 from pressure_mp.engines.contract.queues import How
+from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.engines.foundationdb.address import FoundationAddress
 from pressure_mp.engines.foundationdb.engine import FoundationEngine
@@ -51,8 +52,8 @@ class Seen:
     got: list[Event] = field(default_factory=list)
     #: Items of puts that were begun, and of which no client knows whether they were done.
     doubtful: set[bytes] = field(default_factory=set)
-    #: Items that were taken and given back.
-    returned: set[bytes] = field(default_factory=set)
+    #: By item the step at which it was given back, for the last time.
+    returned: dict[bytes, int] = field(default_factory=dict)
     #: What was found in the queue at the end.
     left: list[bytes] = field(default_factory=list)
     #: Between which steps the queue was closed.
@@ -67,6 +68,7 @@ class History:
         self.simulation = simulation = Simulation(seed, most_steps=_MOST_STEPS)
         self.rng, self.scheduler = simulation.rng, simulation.scheduler
         here.scheduler, here.has_ticks = self.scheduler, hard
+        self.scheduler.stalls = self.rng.choice((0.0, 0.02, 0.1))
         self.hard = hard
         self.seen = Seen()
         #: When the last client ended, in microseconds.
@@ -91,6 +93,10 @@ class History:
         consume = self._consume_and_acknowledge if self.is_joinable else self._consume
         for consumer in range(rng.randrange(1, 4)):
             self.consumers.append(self._add(consume, may_die=consumer > 0))
+        #: Whether items may be given back of which their consumers do not know.
+        self.loses = self.is_joinable and rng.random() < 0.5
+        if self.loses:
+            self._add(self._requeue)
         self._add(self._close, may_die=False)
         for _ in range(rng.randrange(3) if self.hard else 0):
             self.scheduler.after(rng.random() / 10, self.simulation.cluster.recover)
@@ -142,9 +148,9 @@ class History:
             except ShutDown:
                 return
             if self.rng.random() < 0.2:
-                self.seen.returned.add(item)
                 assert session.taken is not None, "a take cannot be undone"
                 self.run_one(self.operations.take_back(session.taken), binding)
+                self.seen.returned[item] = self.scheduler.moment
             else:
                 self.seen.got.append(Event(item, began, self.scheduler.moment))
 
@@ -158,11 +164,17 @@ class History:
             except ShutDown:
                 return
             if self.rng.random() < 0.2:
-                self.seen.returned.add(taken.item)
                 run(self.operations.requeue(owner, call=call), binding)
-            else:
-                run(self.operations.acknowledge(owner, taken.seq), binding)
+                self.seen.returned[taken.item] = self.scheduler.moment
+            elif run(self.operations.acknowledge(owner, taken.seq), binding) is Outcome.DONE:
                 self.seen.got.append(Event(taken.item, began, self.scheduler.moment))
+
+    def _requeue(self) -> None:
+        """Give back what others have in flight, as if they were not seen to live."""
+        binding = self._binding()
+        for _ in range(self.rng.randrange(1, 8)):
+            owner = f"owner-{self.rng.randrange(len(self.consumers))}"
+            self.run_one(self.operations.requeue(owner), binding)
 
     def _close(self) -> None:
         binding, scheduler = self._binding(), self.scheduler

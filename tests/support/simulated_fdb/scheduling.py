@@ -13,8 +13,9 @@ import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-#: Microseconds that pass at most between two steps.
+#: Microseconds that pass at most between two steps, and for which a client or a job stands still.
 _PACE = 300
+_LONGEST_STALL = 30_000
 
 
 class Died(BaseException):
@@ -47,6 +48,8 @@ class Client:
         #: What it waits for, and until when by the scheduler's clock.
         self.until: Callable[[], bool] | None = None
         self.end: int | None = None
+        #: It does not go on before that, as a process that gets no time.
+        self.stalled = 0
 
     @property
     def is_dead(self) -> bool:
@@ -59,6 +62,8 @@ class Scheduler:
     def __init__(self, rng: random.Random, most_steps: int = 100_000) -> None:
         self.rng = rng
         self.clients: list[Client] = []
+        #: How probable it is that the one drawn stands still for a while.
+        self.stalls = 0.0
         #: Who goes on now.
         self.current: Client | None = None
         #: How often it was drawn who goes on.
@@ -196,23 +201,43 @@ class Scheduler:
             raise Stuck("clients go on for ever")
         self._now += self.rng.randrange(_PACE)
         while True:
+            able, jobs = self._able(left), self._jobs
+            number = self.rng.randrange(len(able) + len(jobs))
+            chosen = able[number] if number < len(able) else jobs.pop(number - len(able))
+            if self.rng.random() >= self.stalls:
+                return chosen
+            self._stall(chosen)
+
+    def _able(self, left: list[Client]) -> list[Client]:
+        """The clients that can go on. If none can, and there is no job, time passes until then."""
+        while True:
             while self._timers and self._timers[0].begin <= self._now:
                 self._jobs.append(heapq.heappop(self._timers))
             able = [client for client in left if self._can_go_on(client)]
             if able or self._jobs:
-                break
+                return able
             self._pass_time(left)
-        number = self.rng.randrange(len(able) + len(self._jobs))
-        return able[number] if number < len(able) else self._jobs.pop(number - len(able))
+
+    def _stall(self, chosen: Client | _Job) -> None:
+        until = self._now + self.rng.randrange(_LONGEST_STALL)
+        if isinstance(chosen, Client):
+            chosen.stalled = until
+        else:
+            heapq.heappush(self._timers, chosen._replace(begin=until))
 
     def _can_go_on(self, client: Client) -> bool:
-        if client.until is None or self._failure is not None:
-            return True
-        return client.until() or (client.end is not None and client.end <= self._now)
+        begin = self._begin(client)
+        return self._failure is not None or (begin is not None and begin <= self._now)
+
+    def _begin(self, client: Client) -> int | None:
+        """From when on it can go on, as far as that is known."""
+        if client.until is None or client.until():
+            return client.stalled
+        return None if client.end is None else max(client.end, client.stalled)
 
     def _pass_time(self, left: list[Client]) -> None:
-        ends = [client.end for client in left if client.end is not None]
-        ends += [job.begin for job in self._timers[:1]]
-        if not ends:
+        begins = [begin for client in left if (begin := self._begin(client)) is not None]
+        begins += [job.begin for job in self._timers[:1]]
+        if not begins:
             raise Stuck("clients wait, and nothing will come")
-        self._now = max(self._now, min(ends))
+        self._now = max(self._now, min(begins))
