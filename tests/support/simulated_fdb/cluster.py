@@ -38,6 +38,9 @@ class Driver(Protocol):
     def after(self, seconds: float, job: Callable[[], None]) -> None:
         """Have a job done after a time."""
 
+    def call_back(self, callback: Callable[[], None]) -> None:
+        """Call a callback of a future that was ready before it was set."""
+
     def wait(self, is_over: Callable[[], bool]) -> None:
         """Let others go on until it is over, if this driver says who goes on."""
 

@@ -32,6 +32,9 @@ class Free:
             heapq.heappush(self._jobs, (time.monotonic() + seconds, next(self._numbers), job))
             self._changed.notify()
 
+    def call_back(self, callback: Callable[[], None]) -> None:
+        callback()
+
     def wait(self, is_over: Callable[[], bool]) -> None:
         """Who waits does so in the binding."""
 

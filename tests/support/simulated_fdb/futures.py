@@ -36,12 +36,12 @@ class Future:
             callback()
 
     def on_ready(self, callback: Callable[[], None]) -> None:
-        """Have it called by the thread that brings the value, or at once if it is there."""
+        """Have it called by the thread that brings the value; if it is there, by the driver."""
         with self._lock:
             if not self.is_ready:
                 self._callbacks.append(callback)
                 return
-        callback()
+        self.driver.call_back(callback)
 
     def cancel(self) -> None:
         if self.on_cancel is not None and not self.is_ready:

@@ -353,4 +353,5 @@ def future_get_keyvalue_array(pointer: Any, out: Any, count: Any, more: Any) -> 
 def wait(pointer: Any) -> None:
     """Let others go on until a future is ready, if its driver says who goes on."""
     future = _of(pointer)
-    future.driver.wait(lambda: future.is_ready)
+    if not future.is_ready:
+        future.driver.wait(lambda: future.is_ready)

@@ -43,7 +43,6 @@ class Client:
         self.steps = 0
         self.dies_at = dies_at
         self.is_over = False
-        self.error: BaseException | None = None
         self.turn = threading.Semaphore(0)
         #: What it waits for, and until when by the scheduler's clock.
         self.until: Callable[[], bool] | None = None
@@ -62,7 +61,9 @@ class Scheduler:
         self.clients: list[Client] = []
         #: Who goes on now.
         self.current: Client | None = None
-        self._left = most_steps
+        #: How often it was drawn who goes on.
+        self.moment = 0
+        self._most_steps = most_steps
         self._now = 1_000_000
         #: Those that can be done now; and those that cannot yet, as a heap.
         self._jobs: list[_Job] = []
@@ -81,6 +82,9 @@ class Scheduler:
     def after(self, seconds: float, job: Callable[[], None]) -> None:
         begin = self._now + int(seconds * 1_000_000)
         heapq.heappush(self._timers, _Job(begin, next(self._numbers), job))
+
+    def call_back(self, callback: Callable[[], None]) -> None:
+        self.post(callback)
 
     def step(self) -> None:
         self.until(lambda: True)
@@ -133,9 +137,6 @@ class Scheduler:
         self.current = None
         if self._failure is not None:
             raise self._failure
-        for client in self.clients:
-            if client.error is not None:
-                raise client.error
         self.clients.clear()
 
     def settle(self) -> None:
@@ -156,7 +157,7 @@ class Scheduler:
         except Died:
             pass
         except BaseException as error:
-            client.error = error
+            self._failure = self._failure or error
         client.is_over = True
         self._next(client)
 
@@ -190,8 +191,8 @@ class Scheduler:
         left = [client for client in self.clients if not client.is_over]
         if self.clients and not left:
             return None
-        self._left -= 1
-        if self._left < 0:
+        self.moment += 1
+        if self.moment > self._most_steps:
             raise Stuck("clients go on for ever")
         self._now += self.rng.randrange(_PACE)
         while True:

@@ -299,7 +299,10 @@ class Transaction:
             return self.failed(1032)
         watching.add(future)
         future.on_ready(lambda: watching.discard(future))
-        looked.on_ready(note)
+        if looked.is_ready:
+            note()
+        else:
+            looked.on_ready(note)
         return future
 
     def commit(self) -> Future:
