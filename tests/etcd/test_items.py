@@ -23,8 +23,8 @@ import sys
 from brokers.etcd import use
 from pressure_mp import Empty, JoinableQueue
 use()
-url, what, me, number = sys.argv[1:]
-queue = JoinableQueue(name="queue", url=url)
+url, name, what, me, number = sys.argv[1:]
+queue = JoinableQueue(name=name, url=url)
 print("ready", flush=True)
 for place in range(int(number)):
     if what == "put":
@@ -39,20 +39,15 @@ for place in range(int(number)):
 
 
 @pytest.fixture(scope="module")
-def engine():
+def server():
     use()
-    yield
+    with Etcd().serving() as server:
+        yield server
     del registry._KINDS["etcd"]
 
 
-@pytest.fixture
-def server(engine):
-    with Etcd().serving() as server:
-        yield server
-
-
-def client(url, what, me, number):
-    command = [sys.executable, "-c", CLIENT, url, what, str(me), str(number)]
+def client(url, name, what, me, number):
+    command = [sys.executable, "-c", CLIENT, url, name, what, str(me), str(number)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, env=started.environment()
     )
@@ -67,18 +62,18 @@ def done(process):
     return [line for line in out.splitlines() if not line.startswith("got")]
 
 
-def test_each_item_is_got_once_by_processes_whose_transactions_conflict(server):
-    queue = JoinableQueue(name="queue", url=server.url)
-    putters = [client(server.url, "put", me, 15) for me in range(2)]
-    takers = [client(server.url, "take", me, 15) for me in range(2)]
+def test_each_item_is_got_once_by_processes_whose_transactions_conflict(server, name):
+    queue = JoinableQueue(name=name, url=server.url)
+    putters = [client(server.url, name, "put", me, 15) for me in range(2)]
+    takers = [client(server.url, name, "take", me, 15) for me in range(2)]
     put = [item for putter in putters for item in done(putter)]
     assert Counter(put) == Counter(item for taker in takers for item in done(taker))
     queue.join()
 
 
-def test_an_item_is_put_and_got_once_if_replies_are_lost(server):
+def test_an_item_is_put_and_got_once_if_replies_are_lost(server, name):
     url = server.url_that_loses(0.2)
-    queue = JoinableQueue(name="queue", url=url)
+    queue = JoinableQueue(name=name, url=url)
     for number in range(40):
         queue.put(number)
     assert queue.qsize() == 40
@@ -91,9 +86,9 @@ def test_an_item_is_put_and_got_once_if_replies_are_lost(server):
     assert queue._at.binding.queue.space.store.unknown > 5
 
 
-def test_what_a_client_that_was_killed_had_confirmed_is_there_once(server):
-    queue = JoinableQueue(name="queue", url=server.url)
-    putter, holder = client(server.url, "put", 0, 40), client(server.url, "take", 1, 40)
+def test_what_a_client_that_was_killed_had_confirmed_is_there_once(server, name):
+    queue = JoinableQueue(name=name, url=server.url)
+    putter, holder = client(server.url, name, "put", 0, 40), client(server.url, name, "take", 1, 40)
     put = [putter.stdout.readline().strip() for _ in range(15)]
     taken = [holder.stdout.readline().strip() for _ in range(11)]
     for process in (putter, holder):
@@ -102,9 +97,10 @@ def test_what_a_client_that_was_killed_had_confirmed_is_there_once(server):
     taken += [line.strip() for line in holder.communicate()[0].splitlines()]
     acknowledged = {line for line in taken if not line.startswith("got")}
     left = []
-    while queue.stats().unfinished:
-        left.append(queue.get())
-        queue.task_done()
+    while unfinished := queue.stats().unfinished:
+        for _ in range(unfinished):
+            left.append(queue.get())
+            queue.task_done()
     assert len(left) == len({*left})
     assert not acknowledged & {*left}
     # The last put, or acknowledgement, may be done and not confirmed.
@@ -112,8 +108,8 @@ def test_what_a_client_that_was_killed_had_confirmed_is_there_once(server):
     assert missing <= {taken[-1].removeprefix("got ")}
 
 
-def test_calls_go_on_when_a_server_that_was_stopped_goes_on(server):
-    queue = Queue(name="queue", url=server.url)
+def test_calls_go_on_when_a_server_that_was_stopped_goes_on(server, name):
+    queue = Queue(name=name, url=server.url)
     queue.put("first")
     server.pause()
     putting = Background(lambda: [queue.put(number) for number in range(5)])
@@ -123,9 +119,9 @@ def test_calls_go_on_when_a_server_that_was_stopped_goes_on(server):
     assert [queue.get() for _ in range(6)] == ["first", *range(5)]
 
 
-def test_calls_go_on_when_a_server_that_was_killed_is_started_again(server):
-    queue = Queue(name="queue", url=server.url)
-    putter = client(server.url, "put", 0, 60)
+def test_calls_go_on_when_a_server_that_was_killed_is_started_again(server, name):
+    queue = Queue(name=name, url=server.url)
+    putter = client(server.url, name, "put", 0, 60)
     lines = [putter.stdout.readline().strip() for _ in range(10)]
     server.kill()
     server.run()
