@@ -154,6 +154,25 @@ def test_a_commit_whose_outcome_is_unknown_is_done_once(broker, cluster):
     assert queues[0].stats().consumed_messages == 80
 
 
+@pytest.mark.parametrize("is_done", [True, False])
+def test_an_item_goes_back_if_the_commit_of_its_get_is_interrupted(broker, monkeypatch, is_done):
+    queue = Queue(name="queue", url=broker.url)
+    queue.put_many(["first", "second"])
+    wait = store.wait
+
+    def interrupted(future):
+        monkeypatch.setattr(store, "wait", wait)
+        if is_done:
+            wait(future)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        queue.get()
+    assert [queue.get(), queue.get()] == ["first", "second"]
+    assert queue.stats().consumed_messages == 2
+
+
 def test_a_call_gives_up_when_the_cluster_does_not_answer_and_can_be_made_again(broker, cluster):
     queue = Queue(name="queue", url=broker.url, reconnect=0.2)
     queue.put("first")
