@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -25,8 +26,9 @@ from pressure_mp import (
     NotSupportedError,
     Queue,
     TaskQueue,
+    aio,
 )
-from pressure_mp.engines import registry
+from pressure_mp.engines import cancelled_calls, registry
 from pressure_mp.engines.contract import session
 from pressure_mp.engines.contract.items import Take
 from pressure_mp.engines.contract.replies import NoItem
@@ -152,6 +154,25 @@ def test_a_commit_whose_outcome_is_unknown_is_done_once(broker, cluster):
     assert queues[0].stats().consumed_messages == 80
 
 
+@pytest.mark.parametrize("is_done", [True, False])
+def test_an_item_goes_back_if_the_commit_of_its_get_is_interrupted(broker, monkeypatch, is_done):
+    queue = Queue(name="queue", url=broker.url)
+    queue.put_many(["first", "second"])
+    wait = store.wait
+
+    def interrupted(future):
+        monkeypatch.setattr(store, "wait", wait)
+        if is_done:
+            wait(future)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        queue.get()
+    assert [queue.get(), queue.get()] == ["first", "second"]
+    assert queue.stats().consumed_messages == 2
+
+
 def test_a_call_gives_up_when_the_cluster_does_not_answer_and_can_be_made_again(broker, cluster):
     queue = Queue(name="queue", url=broker.url, reconnect=0.2)
     queue.put("first")
@@ -160,6 +181,30 @@ def test_a_call_gives_up_when_the_cluster_does_not_answer_and_can_be_made_again(
         queue.put("second")
     cluster.go_on()
     assert queue.get() == "first"
+
+
+def test_what_a_cancelled_task_did_not_wait_for_is_undone_when_its_call_ends(
+    broker, cluster, monkeypatch
+):
+    monkeypatch.setattr(cancelled_calls, "LAST_SECONDS", 0.05)
+    queue = Queue(name="queue", url=broker.url)
+    queue.put("item")
+
+    async def main():
+        queue = aio.Queue(name="queue", url=broker.url)
+        assert await queue.qsize() == 1
+        cluster.stop()
+        getting = asyncio.ensure_future(queue.get())
+        await asyncio.sleep(0.1)
+        getting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await getting
+        cluster.go_on()
+        until(lambda: queue._at.binding.queue.space.store._free)  # its thread has made the call
+
+    asyncio.run(main())
+    assert queue.get(timeout=LIMIT) == "item"
+    assert queue.qsize() == 0
 
 
 PUT = """

@@ -30,16 +30,16 @@ def open_database(path: str) -> Any:
     NotSupportedError where the library is missing or cannot be used, and BrokerUnavailable for a
     cluster file that cannot be read."""
     fdb = _load()
-    thread = fdb.impl._network_thread
-    if thread is not None and not thread.is_alive():
+    try:
+        database = fdb.open(path or None)
+    except fdb.FDBError as error:
+        raise translated(error, path, BrokerUnavailable) from error
+    if not fdb.impl._network_thread.is_alive():
         raise NotSupportedError(
             "FoundationDB's client was used in this process's parent, and does not run in a forked "
             "child; start processes with 'spawn' or 'forkserver', or use the queue only in children"
         )
-    try:
-        return fdb.open(path or None)
-    except fdb.FDBError as error:
-        raise BrokerUnavailable(f"foundationdb://{path}: {error}") from error
+    return database
 
 
 def _load() -> Any:
@@ -52,9 +52,9 @@ def _load() -> Any:
                 f"FoundationDB's client library cannot be used: {error} It comes with the packages "
                 "foundationdb-clients of https://github.com/apple/foundationdb/releases"
             ) from error
-        # Functions of atexit run before the last steps of this package, which need the thread.
-        atexit.unregister(fdb.impl._stop_on_exit)
-        lifecycle.register("stop the client of FoundationDB", _stop)
+    # Functions of atexit run before the last steps of this package, which need the thread.
+    atexit.unregister(fdb.impl._stop_on_exit)
+    lifecycle.register("stop the client of FoundationDB", _stop)
     return fdb
 
 
@@ -77,9 +77,9 @@ def fdb_error() -> Any:
     return import_module("fdb").FDBError
 
 
-def translated(error: Any, path: str) -> PressureError:
-    """Return the error of this package for one of FoundationDB's."""
+def translated(error: Any, path: str, kind: type[PressureError] = BrokerError) -> PressureError:
+    """Return the error of this package for one of FoundationDB's, of ``kind`` if it can be any."""
     if error.code == TIMED_OUT:
         return BrokerUnavailable(f"foundationdb://{path}: the cluster did not answer in time")
     text = f"foundationdb://{path}: {error.description.decode()} ({error.code})"
-    return (ItemTooLargeError if error.code in _TOO_LARGE else BrokerError)(text)
+    return (ItemTooLargeError if error.code in _TOO_LARGE else kind)(text)

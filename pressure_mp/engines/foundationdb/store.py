@@ -12,8 +12,10 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
+from ...exceptions import PressureError
 from ..contract.session import SHORTEST_TRY
 from ..kv.packing import pack
 from ..kv.records import dump, load
@@ -99,15 +101,17 @@ class FoundationStore:
             wait(tr.commit()).wait()
             if fate is not None:
                 fate.is_done()
-        except BaseException as caught:
-            # An exception of a signal handler may come before, in the midst of, or after it.
-            code = getattr(caught, "code", None) if isinstance(caught, fdb_error()) else TIMED_OUT
-            if code not in _UNKNOWN or not self._was_done(note):
+        except fdb_error() as error:
+            if error.code not in _UNKNOWN or not self._was_done(note):
                 raise
             if fate is not None:
                 fate.is_done()
-            if not isinstance(caught, fdb_error()):
-                raise
+        except BaseException:
+            # A signal handler raised it: before the commit, in the midst of it, or after it.
+            with suppress(PressureError):
+                if fate is not None and self._was_done(note):
+                    fate.is_done()
+            raise
 
     def _was_done(self, note: _Note) -> bool:
         """Tell whether a transaction was committed; if not, it never will be."""

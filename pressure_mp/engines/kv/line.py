@@ -122,10 +122,15 @@ class Row(Table[int, list[object]]):
         for place in self:
             row = self[place]
             ticket = str(row[0])
-            if processes.is_lost(processes.state(ticket), _int(row[1]), self._clock()):
+            if self._is_lost(processes.state(ticket), _int(row[1])):
                 self._remove(place, ticket)
             else:
                 yield row
+
+    def _is_lost(self, state: processes.State, until: int) -> bool:
+        if state == "alive" and not self._unit.traits.one_host:
+            state = "unknown"  # a session that could not reach the store to leave may live, too
+        return processes.is_lost(state, until, self._clock())
 
     def callers(self) -> Iterator[tuple[line.Caller, list[object]]]:
         for ticket, _, *row in self.rows():

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ...exceptions import PressureError
 from ...identity.client import client_id, ticket
-from ...off_loop import off_loop
+from ...off_loop import begin_off_loop
 from ..bells import LoopBell, ThreadBell
 from ..blocking_coroutines import finish
 from ..cancelled_calls import UndoneTake, outcome_first, postponed, to_its_end
@@ -24,6 +26,8 @@ from ..lines import MAY_WAIT
 from .bells import Bells
 from .line import Took
 from .store import Busy, How
+
+T = TypeVar("T")
 
 #: The requests whose effect ``durability`` is for.
 _CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, PutAwaited, CloseTasks)
@@ -54,10 +58,6 @@ class _Session(SessionDefaults):
         self._queue, self._bells = queue, bells
         self._is_durable = bool(options.durability)
         self._is_done = False
-
-    @property
-    def client(self) -> str:
-        return client_id()
 
     @property
     def ticket(self) -> str:
@@ -101,11 +101,16 @@ class _Session(SessionDefaults):
 
     def _leave(self) -> None:
         self._bells.forget(self.ticket)
-        self._queue.leave(self)
+        with suppress(PressureError):  # then the place is lost with its lease
+            self._queue.leave(self)
 
 
 class StoredSession(_Session):
     """For a thread."""
+
+    @property
+    def client(self) -> str:
+        return client_id()
 
     def call(self, request: Any, end: float | None = None) -> Any:
         return self._call(request, end, True)
@@ -126,11 +131,40 @@ class StoredSession(_Session):
             self._leave()
 
 
+async def _to_its_end_off_loop(function: Callable[..., T], *args: object) -> T:
+    """Call a function in another thread, also if the loop ends before that begins."""
+    return await asyncio.shield(begin_off_loop(function, *args))
+
+
+class _Elsewhere:
+    """A call that another thread makes for a task of the loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._has_ended = False
+        #: Whether the task does not wait for it any more.
+        self.is_left = False
+
+    def ends(self) -> bool:
+        """Note that it has ended; return whether the task has left it."""
+        with self._lock:
+            self._has_ended = True
+            return self.is_left
+
+    def leave(self) -> bool:
+        """Leave it to its thread; return whether it has not ended before."""
+        with self._lock:
+            self.is_left = not self._has_ended
+            return self.is_left
+
+
 class AsyncStoredSession(_Session):
     """For an asyncio task."""
 
     def __init__(self, queue: StoredQueue, bells: Bells, discipline: str, options: Options) -> None:
         super().__init__(queue, bells, discipline, options)
+        self.client = client_id()  # not that of a thread which makes a call for the loop
+        self._elsewhere: _Elsewhere | None = None
         #: Only of a session that waited.
         self._loop: OwnLoop | None = None
 
@@ -143,6 +177,8 @@ class AsyncStoredSession(_Session):
                 postponed.check()  # a cancelled task does not get the reply
             return reply
         except asyncio.CancelledError:
+            if self._elsewhere is not None and self._elsewhere.leave():
+                raise
             found = await self._put_back(request)
             if found is None:
                 raise
@@ -155,7 +191,22 @@ class AsyncStoredSession(_Session):
                 return self._call(request, end, False)
             except Busy:
                 pass
-        return await outcome_first(asyncio.ensure_future(off_loop(self._call, request, end, True)))
+        self._elsewhere = elsewhere = _Elsewhere()
+        return await outcome_first(begin_off_loop(self._call_elsewhere, elsewhere, request, end))
+
+    def _call_elsewhere(self, elsewhere: _Elsewhere, request: Any, end: float | None) -> Any:
+        """Make a call in another thread, and undo it if its task was cancelled and does not wait
+        for it any more."""
+        try:
+            return None if elsewhere.is_left else self._call(request, end, True)
+        finally:
+            if elsewhere.ends():
+                taken = self.taken
+                with suppress(PressureError):
+                    if taken is not None:
+                        self._call(taken, None, True)
+                if self.is_placed:
+                    self._leave()
 
     async def _put_back(self, request: Any) -> Taken | None:
         """Give taken items back that no caller has, or return them if the task has them after
@@ -170,7 +221,8 @@ class AsyncStoredSession(_Session):
 
     async def _take_back(self, taken: TakeBack, if_open: bool) -> Any:
         with suppress(PressureError):  # the caller gets the cancellation instead
-            return await off_loop(self._call, taken._replace(if_open=if_open), None, True)
+            undoing = taken._replace(if_open=if_open)
+            return await _to_its_end_off_loop(self._call, undoing, None, True)
 
     def will_wait(self) -> None:
         assert self._bell is not None
@@ -194,8 +246,9 @@ class AsyncStoredSession(_Session):
             self.leave_behind()
             return
         self._loop.forget(self)
-        if self.is_placed:
-            await to_its_end(off_loop(self._leave))
+        is_left = self._elsewhere is not None and self._elsewhere.is_left
+        if self.is_placed and not is_left:
+            await to_its_end(_to_its_end_off_loop(self._leave))
 
     def leave_behind(self) -> None:
         """Leave in another thread: the loop was closed, or this operation's task is garbage."""

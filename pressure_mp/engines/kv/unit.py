@@ -22,13 +22,13 @@ class Unit:
     """One transaction, and the sessions to wake when it is committed."""
 
     def __init__(self, txn: Txn, traits: Traits, bells: Bells) -> None:
-        self.txn, self._traits, self.bells = txn, traits, bells
+        self.txn, self.traits, self.bells = txn, traits, bells
         self.woken: list[str] = []
         self._tables: list[Table[Any, Any]] = []
         self._heads: list[Callable[[], None]] = []
 
     def head(self, key: bytes) -> Head:
-        if self._traits.optimistic:
+        if self.traits.optimistic:
             return SpreadHead(cast(SharedTxn, self.txn), key)
         return Head(self.txn, key)
 
