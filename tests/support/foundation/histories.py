@@ -76,6 +76,8 @@ class History:
         self.operations = DeliveryOperations("queue", "fifo")
         self.producers: list[Client] = []
         self.consumers: list[Client] = []
+        #: How probable it is that an item goes back that was taken.
+        self.returns = self.rng.choice((0.0, 0.2, 0.5))
         self.is_joinable = self.rng.random() < 0.4
         self._owners = itertools.count()
 
@@ -147,7 +149,7 @@ class History:
                 item = drivers.drive(self.operations.get(True, None), session)
             except ShutDown:
                 return
-            if self.rng.random() < 0.2:
+            if self.rng.random() < self.returns:
                 assert session.taken is not None, "a take cannot be undone"
                 self.run_one(self.operations.take_back(session.taken), binding)
                 self.seen.returned[item] = self.scheduler.moment
@@ -163,7 +165,7 @@ class History:
                 (taken,) = run(taking, binding)
             except ShutDown:
                 return
-            if self.rng.random() < 0.2:
+            if self.rng.random() < self.returns:
                 run(self.operations.requeue(owner, call=call), binding)
                 self.seen.returned[taken.item] = self.scheduler.moment
             elif run(self.operations.acknowledge(owner, taken.seq), binding) is Outcome.DONE:
