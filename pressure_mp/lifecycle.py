@@ -124,6 +124,11 @@ _END = (
     Step(Moment.LAST, "close connections at the end", "behind all steps that use them"),
     Step(
         Moment.LAST,
+        "stop the client of FoundationDB",
+        "behind all steps that make a call; its library must not run when the process exits",
+    ),
+    Step(
+        Moment.LAST,
         "let threads begin",
         "behind all that starts threads: Python frees the state of each thread. A thread that was "
         "started, and does not run yet, would then end the process with SIGSEGV",

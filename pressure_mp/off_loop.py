@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,9 +16,16 @@ T = TypeVar("T")
 
 
 async def off_loop(function: Callable[..., T], *args: object) -> T:
-    """Call ``asyncio.to_thread``, also while functions of atexit run."""
+    """Do what ``asyncio.to_thread`` does, also while functions of atexit run."""
+    return await begin_off_loop(function, *args)
+
+
+def begin_off_loop(function: Callable[..., T], *args: object) -> asyncio.Future[T]:
+    """Call a function in another thread. The end of the loop, which cancels all its tasks, does not
+    cancel the future."""
     prepare_loop()
-    return await asyncio.to_thread(function, *args)
+    call = partial(contextvars.copy_context().run, function, *args)
+    return asyncio.get_running_loop().run_in_executor(None, call)
 
 
 def prepare_loop() -> None:

@@ -47,6 +47,7 @@ _KINDS = {
     "memory": _Kind("memory.address", "memory.engine:MemoryEngine"),
     "postgresql": _Kind("postgres.address", "postgres.engine:PostgresEngine"),
     "sqlite": _Kind("sqlite.address", "sqlite.engine:SqliteEngine"),
+    "foundationdb": _Kind("foundationdb.address", "foundationdb.engine:FoundationEngine"),
     "embedded": _Kind("embedded.address", "embedded.engine:start", _REDIS.variables),
 }
 

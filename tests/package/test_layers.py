@@ -51,6 +51,7 @@ ROOMS = {
         "off_loop"
     ),
     "engines.sqlite": "engines.contract engines.kv engines.own_connections exceptions urls",
+    "engines.foundationdb": "engines.contract engines.kv exceptions lifecycle urls",
     "engines.shared": (
         "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
         "engines.contract engines.lines engines.wake_sockets exceptions identity interrupts "

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from brokers.broker import Broker
+from brokers.foundationdb import Foundation
 from brokers.memory import Memory
 from brokers.plain import Plain
 from brokers.postgres import Postgres
@@ -40,12 +41,13 @@ class Can(enum.Enum):
 @dataclass(frozen=True)
 class Engine:
     """One kind of broker: its name in ``PRESSURE_TEST_SERVERS`` and in the ids of tests, how it is
-    started, the levels of its engine, and what this cannot do."""
+    started, the levels of its engine, what this cannot do, and whether each run uses it."""
 
     name: str
     broker: type[Broker]
     levels: frozenset[Level]
     lacks: frozenset[Can]
+    always: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -60,12 +62,13 @@ class Engine:
 
 IN_PROCESS = frozenset({Can.PROCESSES, Can.SERVER, Can.PROTOCOL})
 TABLE = (
-    Engine("memory", Memory, EVERY_LEVEL, IN_PROCESS),
+    Engine("memory", Memory, EVERY_LEVEL, IN_PROCESS, always=True),
     Engine("valkey", Server, EVERY_LEVEL, frozenset({Can.LINE})),
     Engine("redis", LimitedServer, EVERY_LEVEL, frozenset({Can.LINE})),
     Engine("postgres", Postgres, EVERY_LEVEL, frozenset({Can.PROTOCOL})),
-    Engine("sqlite", Sqlite, EVERY_LEVEL, frozenset({Can.SERVER, Can.PROTOCOL})),
-    Engine("plain", Plain, frozenset({Level.ITEMS}), IN_PROCESS | {Can.LINE}),
+    Engine("sqlite", Sqlite, EVERY_LEVEL, frozenset({Can.SERVER, Can.PROTOCOL}), always=True),
+    Engine("foundationdb", Foundation, EVERY_LEVEL, IN_PROCESS),
+    Engine("plain", Plain, frozenset({Level.ITEMS}), IN_PROCESS | {Can.LINE}, always=True),
 )
 NAMES = {engine.name: engine for engine in TABLE}
 
@@ -73,11 +76,11 @@ _ASKED = os.environ.get("PRESSURE_TEST_SERVERS", ",".join(NAMES)).split(",")
 if unknown := set(_ASKED) - set(NAMES):
     raise pytest.UsageError(f"PRESSURE_TEST_SERVERS names {unknown}, and not one of {set(NAMES)}")
 
-#: Those that this run uses. What has no server is always used.
+#: Those that this run uses.
 CHOSEN = [
     engine
     for engine in TABLE
-    if (engine.name in _ASKED or not engine.can(Can.SERVER)) and engine.broker.is_there()
+    if (engine.name in _ASKED or engine.always) and engine.broker.is_there()
 ]
 
 

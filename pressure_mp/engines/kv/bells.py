@@ -1,4 +1,5 @@
-"""The bells of a process: a datagram socket, on which other processes wake its sessions."""
+"""Bells, on which processes wake each other's waiting sessions: a datagram socket of each process
+of one host; or, between hosts, a key of each session in the store."""
 
 from __future__ import annotations
 
@@ -6,26 +7,58 @@ import hashlib
 import socket
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Protocol
+from typing import Protocol, cast
 
 from ...identity import processes
 from ...identity.client import process_of
 from .. import wake_sockets
+from .packing import pack
+from .store import SharedTxn, Txn, Watching
 
 
 class Wakes(Protocol):
     """A session that waits."""
 
+    @property
+    def ticket(self) -> str: ...
+
     def wake(self) -> None: ...
+
+
+class Bells(Protocol):
+    """How sessions are woken by their tickets."""
+
+    def note(self, session: Wakes) -> None:
+        """Have a session woken that is about to wait."""
+
+    def forget(self, ticket: str) -> None: ...
+
+    def silence(self, txn: Txn, ticket: str) -> None:
+        """Forget earlier rings, in the transaction that gives the session its place or takes it
+        away."""
+
+    def mark(self, txn: Txn, tickets: Iterable[str]) -> None:
+        """Wake sessions when this transaction is committed, as far as it can do that."""
+
+    def ring(self, tickets: Iterable[str]) -> None:
+        """Wake sessions, after that transaction."""
+
+    def listen(self, session: Wakes) -> Callable[[], None]:
+        """Have a session woken that waits from now on, also if it was rung since its transaction.
+        Returns a function that ends this. Neither blocks."""
+
+    def after_fork(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def _name(process: str) -> str:
     return hashlib.sha256(process.encode()).hexdigest()[:24]
 
 
-class Bells:
+class SocketBells:
     """The sessions of this process that wait, at whatever store, and the socket on which they are
     rung."""
 
@@ -37,9 +70,8 @@ class Bells:
         self._sessions: weakref.WeakValueDictionary[str, Wakes] = weakref.WeakValueDictionary()
         self._own: socket.socket | None = None
 
-    def note(self, ticket: str, session: Wakes) -> None:
-        """Have a session woken that is about to wait."""
-        self._sessions[ticket] = session
+    def note(self, session: Wakes) -> None:
+        self._sessions[session.ticket] = session
         if self._own is None:
             with self._lock:
                 if self._own is None:
@@ -47,6 +79,15 @@ class Bells:
 
     def forget(self, ticket: str) -> None:
         self._sessions.pop(ticket, None)
+
+    def silence(self, txn: Txn, ticket: str) -> None:
+        """Do nothing: the bell of the session is silenced in this process."""
+
+    def mark(self, txn: Txn, tickets: Iterable[str]) -> None:
+        """Do nothing: datagrams are sent after the transaction."""
+
+    def listen(self, session: Wakes) -> Callable[[], None]:
+        return _nothing  # its process listens since it was noted
 
     def _listen(self) -> socket.socket:
         own = wake_sockets.listen(_name(processes.incarnation()))
@@ -65,8 +106,8 @@ class Bells:
             found.wake()
 
     def ring(self, tickets: Iterable[str]) -> None:
-        """Wake sessions of this process and of others. A session that no datagram reaches looks by
-        itself."""
+        """Wake sessions of this process and of others, by a datagram. A session that none reaches
+        looks by itself."""
         for ticket in dict.fromkeys(tickets):
             process = process_of(ticket)
             if process == processes.incarnation():
@@ -92,5 +133,46 @@ class Bells:
                 own.shutdown(socket.SHUT_RDWR)
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 #: Of this process: the tickets of its sessions say no more than the process.
-of_process = Bells()
+of_process = SocketBells()
+
+
+class WatchedBells:
+    """A key of each session in the store, which is there when the session was rung."""
+
+    def __init__(self, store: Watching, prefix: bytes) -> None:
+        self._store, self._prefix = store, prefix
+
+    def _key(self, ticket: str) -> bytes:
+        return self._prefix + pack((ticket,))
+
+    def note(self, session: Wakes) -> None:
+        """Do nothing: the transaction notes it."""
+
+    def forget(self, ticket: str) -> None:
+        """Do nothing, as in :meth:`note`."""
+
+    def silence(self, txn: Txn, ticket: str) -> None:
+        # A ring that comes before the commit is not lost: then this transaction is made again.
+        cast(SharedTxn, txn).depend(self._key(ticket))
+        txn.clear(self._key(ticket))
+
+    def mark(self, txn: Txn, tickets: Iterable[str]) -> None:
+        for ticket in tickets:
+            txn.set(self._key(ticket), b"")
+
+    def ring(self, tickets: Iterable[str]) -> None:
+        """Do nothing: the transaction did it."""
+
+    def listen(self, session: Wakes) -> Callable[[], None]:
+        return self._store.watch(self._key(session.ticket), session.wake)
+
+    def after_fork(self) -> None:
+        """Do nothing, in a forked child."""
+
+    def close(self) -> None:
+        """Do nothing: no connection is the bells' own."""

@@ -39,6 +39,7 @@ from .items import StoredItems
 from .packing import pack
 from .records import JSON, RAW
 from .space import Space
+from .store import How
 from .tasks import StoredTasks
 from .unit import Table, Unit
 
@@ -52,11 +53,11 @@ class StoredBroker:
     def __init__(self, space: Space, examine: Callable[[], list[Finding]]) -> None:
         self._space, self._examine_store = space, examine
 
-    def call(self, request: Request, caller: Any, durable: bool, wait: bool) -> Any:
+    def call(self, request: Request, caller: Any, how: How) -> Any:
         do = for_brokers.get(type(request))
         if do is None:
             return default_reply(request)
-        return self._space.write(lambda unit: do(self, request, unit), None, False, wait)
+        return self._space.write(lambda unit: do(self, request, unit), None, how)
 
     @for_brokers.does(ListQueues)
     def _list(self, request: ListQueues, unit: Unit) -> ListQueuesReply:
@@ -104,9 +105,9 @@ class StoredHost:
         self._space = space
         self._prefix = space.prefix + pack(("host", name))
 
-    def call(self, request: Request, caller: Any, durable: bool, wait: bool) -> Any:
+    def call(self, request: Request, caller: Any, how: How) -> Any:
         do = for_hosts[type(request)]
-        return self._space.write(lambda unit: do(self, request, unit), None, False, wait)
+        return self._space.write(lambda unit: do(self, request, unit), None, how)
 
     def _noted(self, unit: Unit) -> Table[tuple[str, str], int]:
         return Table(unit, self._prefix, JSON, False)

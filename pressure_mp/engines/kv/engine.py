@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 from ..contract.address import Address
 from ..contract.brokers import Finding
 from ..contract.session import DEFAULTS, Options
-from .bells import Bells, of_process
+from .bells import Bells, WatchedBells, of_process
 from .broker import StoredBroker, StoredHost
 from .items import StoredItems
+from .packing import pack
 from .session import AsyncStoredSession, StoredQueue, StoredSession
 from .space import Space
-from .store import Store
+from .store import Store, Watching
 from .tasks import StoredTasks
+
+
+def bells_of(store: Store, prefix: str) -> Bells:
+    if store.traits.one_host:
+        return of_process
+    return WatchedBells(cast(Watching, store), pack((prefix, "bells")))
 
 
 class KvEngine:
@@ -27,14 +35,14 @@ class KvEngine:
         address: Address,
         store: Store,
         examine: Callable[[], list[Finding]],
-        binding: type[KvBinding],
+        binding: type[KvBinding] | None = None,
     ) -> None:
         self.address = address
         self.store = store
-        self._binding = binding
+        self._binding = binding or KvBinding
         self._examine = examine
-        self.bells = of_process
-        self.space = Space(store, of_process, address.prefix)
+        self.bells = bells_of(store, address.prefix)
+        self.space = Space(store, self.bells, address.prefix)
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> KvBinding:
         kind = StoredTasks if discipline == "tasks" else StoredItems

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any
 
 from ..contract.brokers import QueueSummary
@@ -15,67 +14,92 @@ from ..requests import queue
 from ..requests.administration import summarize
 from ..requests.contents import Contents
 from ..requests.line import Lines
+from ..requests.returning import count_back
 from ..requests.state import QueueState
+from .head import Head
 from .line import Session, StoredLine, Took
 from .orders import ORDERS, Fifo
 from .packing import pack
-from .records import DELIVERY, JSON, RAW, READER, dump, load, load_entry
+from .records import DELIVERY, JSON, RAW, READER, load_entry
 from .rejected import StoredRejected
 from .space import Space
-from .store import Store
+from .store import How, Store
 from .unit import Names, StoredSet, Table, Unit
 
-#: The fields of a queue that are kept together; the others are tables.
-_HEAD = tuple(
-    field.name for field in fields(QueueState) if field.type in ("int", "str", "bool", "str | None")
-)
+
+class StoredState(QueueState):
+    """A queue that was created and not deleted, of which the head has the counts."""
+
+    def __init__(self, slot: StoredSlot, about: list[Any]) -> None:
+        self.head: Head
+        self._unit, self._prefix = slot.unit, slot.prefix
+        self.head = self.counts = slot.head
+        self.lines, self.clock = slot.lines, slot.clock
+        self.bound, self.discipline, self.closed, self.dropping, self.had_producers = about
+        self.items = ORDERS[self.discipline](self._unit, self._prefix + b"i", self.head)
+
+    def next_number(self) -> int:
+        return self.head.next("number")
+
+    def flush(self) -> None:
+        for end in ("producer", "consumer"):
+            if end in self.__dict__:
+                self.head.set(end, self.__dict__[end])
+        about = [self.bound, self.discipline, self.closed, self.dropping, self.had_producers]
+        self.head.flush(about)
+
+    def __getattr__(self, name: str) -> Any:
+        """Read a part of the state when it is first asked for."""
+        made = self.__dict__[name] = _PARTS[name](self, self._unit, self._prefix)
+        return made
+
+
+def _contents(state: StoredState, unit: Unit, prefix: bytes) -> Contents:
+    chunks: Table[tuple[str, int], bytes] = Table(unit, prefix + b"xc", RAW, False)
+    kept: Table[str, int] = Table(unit, prefix + b"xk", JSON)
+    return Contents(chunks, kept, StoredSet(unit, prefix + b"xe"), state.clock)
+
+
+_PARTS: dict[str, Callable[[StoredState, Unit, bytes], Any]] = {
+    "producer": lambda state, unit, prefix: state.head.client("producer"),
+    "consumer": lambda state, unit, prefix: state.head.client("consumer"),
+    "contents": _contents,
+    "rejected": lambda state, unit, prefix: StoredRejected(unit, prefix + b"r"),
+    "users": lambda state, unit, prefix: Names(unit, prefix + b"u"),
+    "in_flight": lambda state, unit, prefix: Table(unit, prefix + b"f", DELIVERY),
+    "readers": lambda state, unit, prefix: Table(unit, prefix + b"R", READER),
+    "consumers": lambda state, unit, prefix: Table(unit, prefix + b"C", JSON),
+    "producers": lambda state, unit, prefix: Table(unit, prefix + b"P", JSON),
+}
 
 
 class StoredSlot:
     """The slot of one name, in one transaction."""
 
     def __init__(self, space: Space, unit: Unit, name: str) -> None:
-        self._space, self._unit, self._name = space, unit, name
+        self._space, self.unit, self._name = space, unit, name
+        self.clock = space.clock
         prefix = space.prefix + pack(("i", name))
-        self._prefix, lines = prefix + b"q", prefix + b"w"
-        self.lines = Lines(*(StoredLine(unit, lines + k.encode(), k, space.clock) for k in "ptj"))
-        self._raw = unit.txn.get(self._prefix + b"h")
-        self.state: QueueState | None = None
+        self.prefix, lines = prefix + b"q", prefix + b"w"
+        self.lines = Lines(*(StoredLine(unit, lines + k.encode(), k, self.clock) for k in "ptj"))
+        self.head = unit.head(self.prefix + b"h")
+        self.state: StoredState | None = None
         unit.note_head(self._flush)
-        if self._raw is not None:
-            (values, numbers), _ = load(self._raw)
-            head = dict(zip(_HEAD, values, strict=True))
-            self.state = self._make(head, head["discipline"], numbers)
+        if self.head.about is not None:
+            self._make(self.head.about)
 
-    def _make(self, head: dict[str, Any], discipline: str, numbers: list[int]) -> QueueState:
-        unit, prefix = self._unit, self._prefix
-        chunks: Table[tuple[str, int], bytes] = Table(unit, prefix + b"xc", RAW, False)
-        kept: Table[str, int] = Table(unit, prefix + b"xk", JSON)
-        ends: StoredSet[tuple[int, str]] = StoredSet(unit, prefix + b"xe")
-        return QueueState(
-            **head,
-            items=ORDERS[discipline](unit, prefix + b"i", numbers),
-            lines=self.lines,
-            contents=Contents(chunks, kept, ends, self._space.clock),
-            clock=self._space.clock,
-            rejected=StoredRejected(unit, prefix + b"r"),
-            users=Names(unit, prefix + b"u"),
-            in_flight=Table(unit, prefix + b"f", DELIVERY),
-            readers=Table(unit, prefix + b"R", READER),
-            consumers=Table(unit, prefix + b"C", JSON),
-            producers=Table(unit, prefix + b"P", JSON),
-        )
-
-    def create(self, bound: int, discipline: str) -> QueueState:
-        head = {"bound": bound, "discipline": discipline}
-        self.state = self._make(head, discipline, [0, 0, 0, 0])
-        self._space.names(self._unit, "i").add(self._name)
+    def _make(self, about: list[Any]) -> StoredState:
+        self.state = StoredState(self, about)
         return self.state
 
+    def create(self, bound: int, discipline: str) -> StoredState:
+        self._space.names(self.unit, "i").add(self._name)
+        return self._make([bound, discipline, False, False, False])
+
     def delete(self) -> None:
-        self.state = self._raw = None
-        self._unit.clear(self._prefix)
-        self._space.names(self._unit, "i").discard(self._name)
+        self.state = None
+        self.unit.clear(self.prefix)
+        self._space.names(self.unit, "i").discard(self._name)
 
     @property
     def items(self) -> Fifo:
@@ -85,10 +109,7 @@ class StoredSlot:
 
     def _flush(self) -> None:
         if self.state is not None:
-            values = [getattr(self.state, name) for name in _HEAD]
-            raw = dump([values, self.items.numbers])
-            if raw != self._raw:
-                self._unit.txn.set(self._prefix + b"h", raw)
+            self.state.flush()
 
 
 class StoredItems:
@@ -101,29 +122,25 @@ class StoredItems:
         """The same queue, in a transaction of the store."""
         return StoredItems(self.space.within(store), self.name)
 
-    def call(self, request: Request, caller: Session, durable: bool, wait: bool) -> Any:
+    def call(self, request: Request, caller: Session, how: How) -> Any:
         if (found := reply_alone(request)) is not None:
             return found
         if isinstance(request, TakeBack):
-            return self._take_back(request, wait)
+            return self._take_back(request, how)
 
         def body(slot: StoredSlot) -> Any:
             reply = queue.do(slot, request, caller)
-            if isinstance(request, Take) and request.hold is None and isinstance(reply, Taken):
-                caller.took = Took(slot.items.taken)
+            takes = isinstance(request, Take) and request.hold is None and isinstance(reply, Taken)
+            caller.took = Took(slot.items.taken) if takes else None
             return reply
 
-        return self._write(body, caller, durable, wait)
+        return self._write(body, caller, how)
 
-    def _write(
-        self, body: Callable[[StoredSlot], Any], fate: Any, durable: bool, wait: bool
-    ) -> Any:
+    def _write(self, body: Callable[[StoredSlot], Any], fate: Any, how: How) -> Any:
         space = self.space
-        return space.write(
-            lambda unit: body(StoredSlot(space, unit, self.name)), fate, durable, wait
-        )
+        return space.write(lambda unit: body(StoredSlot(space, unit, self.name)), fate, how)
 
-    def _take_back(self, request: TakeBack, wait: bool) -> TakeBackReply:
+    def _take_back(self, request: TakeBack, how: How) -> TakeBackReply:
         took: Took = request.call
 
         def body(slot: StoredSlot) -> TakeBackReply:
@@ -135,20 +152,19 @@ class StoredItems:
             entries = [load_entry(value) for _, value in took.taken]
             if request.if_open and state.closed:
                 return Taken([entry.item for entry in entries])
-            state.consumed_messages -= len(entries)
+            count_back(state, entries)
             for entry in entries:
-                size, token = state.contents.weigh(entry.item)
-                state.consumed_bytes -= size
+                _, token = state.contents.weigh(entry.item)
                 if token:
                     state.contents.queue(token)
             if state.dropping:
-                state.done += len(entries)
+                state.counts.add("done", len(entries))
             else:
                 slot.items.restore(took.taken)
             queue.wake_ready(state, slot.lines)
             return Outcome.DONE
 
-        reply: TakeBackReply = self._write(body, took, False, wait)
+        reply: TakeBackReply = self._write(body, took, how)
         return reply
 
     def summary(self, unit: Unit) -> QueueSummary | None:
@@ -157,4 +173,4 @@ class StoredItems:
 
     def leave(self, caller: Session) -> None:
         """Give up the caller's place, and wake the next caller for what this one was woken for."""
-        self._write(lambda slot: queue.leave(slot, caller), None, False, True)
+        self._write(lambda slot: queue.leave(slot, caller), None, How())

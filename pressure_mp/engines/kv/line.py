@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Protocol
 
 from ...identity import processes
@@ -13,6 +14,9 @@ from ..requests.line import Place, Wish
 from .packing import unpack
 from .records import JSON
 from .unit import Table, Unit
+
+#: The least milliseconds for which a session keeps its place: it looks once a second.
+_SHORTEST = 3000
 
 _KINDS: dict[str, Wish] = {"p": Put(()), "j": Join()}
 
@@ -68,13 +72,17 @@ class Remote:
 
 
 class Row(Table[int, list[object]]):
-    """Sessions in the order in which they came. The first part of a record is the ticket. A session
-    of a process that has ended has no place any more."""
+    """Sessions in the order in which they came. A record begins with the ticket, and with the time
+    until which the session keeps its place if its process is not seen to live: a process that has
+    ended has no place any more."""
 
-    def __init__(self, unit: Unit, prefix: bytes) -> None:
+    def __init__(self, unit: Unit, prefix: bytes, clock: Callable[[], int]) -> None:
         super().__init__(unit, prefix + b"r", JSON)
-        self._unit = unit
-        self._places: Table[str, int] = Table(unit, prefix + b"p", JSON)
+        self._clock, self._beginning = clock, prefix
+
+    @cached_property
+    def _places(self) -> Table[str, int]:
+        return Table(self._unit, self._beginning + b"p", JSON)
 
     def place_of(self, caller: line.Caller) -> int | None:
         if not caller.is_placed:  # type: ignore[attr-defined]
@@ -88,12 +96,14 @@ class Row(Table[int, list[object]]):
         end."""
         caller.will_wait()
         place, ticket = self.place_of(caller), ticket_of(caller)
+        self._unit.bells.silence(self._txn, ticket)
+        until = self._clock() + max(caller.lease, _SHORTEST)
         if place is None:
             last = self._txn.range(self.prefix, self.prefix + b"\xff", 1, True)
             place = self._places[ticket] = 1 + (self._number(last[0][0]) if last else 0)
-            self[place] = [ticket, *make(None)]
+            self[place] = [ticket, until, *make(None)]
         else:
-            self[place] = [ticket, *make(self[place][1:])]
+            self[place] = [ticket, until, *make(self[place][2:])]
 
     def _number(self, key: bytes) -> int:
         return int(unpack(key, len(self.prefix))[0])
@@ -106,17 +116,24 @@ class Row(Table[int, list[object]]):
     def _remove(self, place: int, ticket: str) -> None:
         del self[place]
         del self._places[ticket]
+        self._unit.bells.silence(self._txn, ticket)
 
     def rows(self) -> Iterator[list[object]]:
         for place in self:
             row = self[place]
-            if processes.state(str(row[0])) == "dead":
-                self._remove(place, str(row[0]))
+            ticket = str(row[0])
+            if self._is_lost(processes.state(ticket), _int(row[1])):
+                self._remove(place, ticket)
             else:
                 yield row
 
+    def _is_lost(self, state: processes.State, until: int) -> bool:
+        if state == "alive" and not self._unit.traits.one_host:
+            state = "unknown"  # a session that could not reach the store to leave may live, too
+        return processes.is_lost(state, until, self._clock())
+
     def callers(self) -> Iterator[tuple[line.Caller, list[object]]]:
-        for ticket, *row in self.rows():
+        for ticket, _, *row in self.rows():
             yield Remote(self._unit, str(ticket)), row
 
 
@@ -124,7 +141,7 @@ class StoredLine:
     """The callers that wait for the same."""
 
     def __init__(self, unit: Unit, prefix: bytes, kind: str, clock: Callable[[], int]) -> None:
-        self._row = Row(unit, prefix)
+        self._row = Row(unit, prefix, clock)
         self._kind, self._clock = kind, clock
 
     def __len__(self) -> int:
@@ -213,11 +230,11 @@ class StoredEnds:
 class StoredTaskLine:
     """The waiting callers of one queue of tasks."""
 
-    def __init__(self, unit: Unit, prefix: bytes) -> None:
+    def __init__(self, unit: Unit, prefix: bytes, clock: Callable[[], int]) -> None:
         self._prefix, self._txn = prefix, unit.txn
-        self._takers = Row(unit, prefix + b"t")
-        self._awaiting = Row(unit, prefix + b"a")
-        self._readers = Row(unit, prefix + b"r")
+        self._takers = Row(unit, prefix + b"t", clock)
+        self._awaiting = Row(unit, prefix + b"a", clock)
+        self._readers = Row(unit, prefix + b"r", clock)
 
     def __len__(self) -> int:
         return sum(1 for _ in self._takers.rows())

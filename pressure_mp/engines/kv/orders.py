@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..contract.fair import Snapshot
 from ..requests import storage
 from ..requests.storage import Entry, Tenant, depart, differ_in_kind
+from .head import Head
 from .packing import END, pack, unpack
 from .records import TENANT, dump_entry, load_entry
 from .unit import Table, Unit, pages
@@ -17,53 +18,62 @@ _AHEAD = 256
 
 
 class Fifo:
-    """First in, first out. ``numbers`` are kept with the queue."""
+    """First in, first out. The head has the length, and the numbers of the last places."""
 
     is_reverse = False
 
-    def __init__(self, unit: Unit, prefix: bytes, numbers: Sequence[int] = (0, 0, 0, 0)) -> None:
-        self._txn, self._prefix = unit.txn, prefix
-        self._length, self._first, self._last, self._round = numbers
+    def __init__(self, unit: Unit, prefix: bytes, head: Head) -> None:
+        self._txn, self._prefix, self._head = unit.txn, prefix, head
         self._ahead: deque[tuple[bytes, bytes]] = deque()
+        self._has_put = False
         self._limit = 1
         #: What was taken in this transaction: keys and values.
         self.taken: list[tuple[bytes, bytes]] = []
 
-    @property
-    def numbers(self) -> list[int]:
-        return [self._length, self._first, self._last, self._round]
-
     def __len__(self) -> int:
-        return self._length
+        return self._head.value("length")
+
+    def __bool__(self) -> bool:
+        if self._ahead or self._has_put:
+            return True
+        return len(self) > 0 if self._head.knows_length else self._look()
 
     def find_not_comparable(self, sort_key: bytes) -> bytes | None:
         return None
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
-        self._last += 1
-        self._add(pack((self._last,)), dump_entry(entry))
+        self._head.append(self._prefix, dump_entry(entry))
+        self._note_put()
 
     def put_in_front(self, entries: Sequence[Entry]) -> None:
         # No place is used twice: an item that was taken may come back to its own.
         for entry in reversed(entries):
-            self._first -= 1
-            self._add(pack((self._first,)), dump_entry(entry))
+            self._add(pack((-self._head.next("front"),)), dump_entry(entry))
 
     def _add(self, place: bytes, value: bytes) -> None:
-        self._ahead.clear()
         self._txn.set(self._prefix + place, value)
-        self._length += 1
+        self._note_put()
+
+    def _note_put(self) -> None:
+        self._ahead.clear()
+        self._head.add("length", 1)
+        self._has_put = True
 
     def restore(self, taken: Sequence[tuple[bytes, bytes]]) -> None:
         """Put items back where they were taken."""
         for key, value in taken:
             self._add(key[len(self._prefix) :], value)
 
-    def _next(self) -> tuple[bytes, bytes]:
+    def _look(self) -> bool:
+        """Read the next items, if none are read yet; return whether there are any."""
         if not self._ahead:
             begin, end = self._prefix, self._prefix + END
             self._ahead.extend(self._txn.range(begin, end, self._limit, self.is_reverse))
             self._limit = min(self._limit * 4, _AHEAD)
+        return bool(self._ahead)
+
+    def _next(self) -> tuple[bytes, bytes]:
+        self._look()
         return self._ahead[0]
 
     def next(self) -> Entry:
@@ -73,7 +83,8 @@ class Fifo:
         key, value = self._next()
         self._ahead.popleft()
         self._txn.clear(key)
-        self._length -= 1
+        self._head.add("length", -1)
+        self._has_put = False
         self.taken.append((key, value))
         return load_entry(value)
 
@@ -90,7 +101,8 @@ class Fifo:
     def clear(self) -> None:
         self._txn.clear_range(self._prefix, self._prefix + END)
         self._ahead.clear()
-        self._length = 0
+        self._head.add("length", -len(self))
+        self._has_put = False
 
     def _parts(self, key: bytes) -> tuple[object, ...]:
         return unpack(key, len(self._prefix))
@@ -121,8 +133,7 @@ class Priority(Fifo):
         return found
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
-        self._last += 1
-        self._add(pack((sort_key, self._last)), dump_entry(entry))
+        self._add(pack((sort_key, self._head.next("last"))), dump_entry(entry))
 
     def sort_keys(self, start: int, limit: int) -> list[bytes]:
         return [self._sort_key(key) for key, _ in self._some(start, limit)]
@@ -131,15 +142,18 @@ class Priority(Fifo):
 class Fair(Fifo, storage.Fair):
     """In rounds, as the items of a fair queue in memory."""
 
-    def __init__(self, unit: Unit, prefix: bytes, numbers: Sequence[int] = (0, 0, 0, 0)) -> None:
-        super().__init__(unit, prefix + b"i", numbers)
+    def __init__(self, unit: Unit, prefix: bytes, head: Head) -> None:
+        super().__init__(unit, prefix + b"i", head)
         self._tenants: Table[bytes, Tenant] = Table(unit, prefix + b"t", TENANT)
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
         weight, _, key = sort_key.partition(b" ")
         turn = self._tenants.setdefault(key, Tenant()).arrive(int(weight), self._round)
-        self._last += 1
-        self._add(pack((turn, self._last, key)), dump_entry(entry))
+        self._add(pack((turn, self._head.next("last"), key)), dump_entry(entry))
+
+    @property
+    def _round(self) -> int:
+        return self._head.value("round")
 
     def _place(self, key: bytes) -> tuple[int, bytes]:
         turn, _, tenant = self._parts(key)
@@ -148,7 +162,8 @@ class Fair(Fifo, storage.Fair):
         return turn, tenant
 
     def take(self) -> Entry:
-        self._round, key = self._place(self._next()[0])
+        round, key = self._place(self._next()[0])
+        self._head.set("round", round)
         depart(self._tenants, key)
         return super().take()
 

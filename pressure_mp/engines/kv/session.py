@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from ...exceptions import PressureError
 from ...identity.client import client_id, ticket
-from ...off_loop import off_loop
+from ...off_loop import begin_off_loop
 from ..bells import LoopBell, ThreadBell
 from ..blocking_coroutines import finish
 from ..cancelled_calls import UndoneTake, outcome_first, postponed, to_its_end
@@ -17,12 +20,14 @@ from ..closed_loops import OwnLoop, give_back, own_loop
 from ..contract.items import Put, TakeBack, Taken
 from ..contract.queues import Close
 from ..contract.replies import Later
-from ..contract.session import Options, SessionDefaults, longest_wait
+from ..contract.session import SHORTEST_TRY, Options, SessionDefaults, longest_wait
 from ..contract.tasks import AckTask, AckTasks, CloseTasks, PutAwaited, PutTasks, TakenTasks
 from ..lines import MAY_WAIT
 from .bells import Bells
 from .line import Took
-from .store import Busy
+from .store import Busy, How
+
+T = TypeVar("T")
 
 #: The requests whose effect ``durability`` is for.
 _CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, PutAwaited, CloseTasks)
@@ -31,14 +36,14 @@ _CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, PutAwaited, CloseTasks)
 class StoredQueue(Protocol):
     """The queue of one name, of whatever kind; or the broker, or the notes of a host."""
 
-    def call(self, request: Any, caller: Any, durable: bool, wait: bool) -> Any:
+    def call(self, request: Any, caller: Any, how: How) -> Any:
         """Do a request, atomically, and wake the callers that can be served because of it."""
 
     def leave(self, caller: Any) -> None:
         """Give up the caller's place, and wake the next caller for what this one was woken for."""
 
 
-class BaseStoredSession(SessionDefaults):
+class _Session(SessionDefaults):
     """The common part of the sessions of threads and of asyncio tasks."""
 
     _bell: ThreadBell | LoopBell | None = None
@@ -49,13 +54,10 @@ class BaseStoredSession(SessionDefaults):
     def __init__(self, queue: StoredQueue, bells: Bells, discipline: str, options: Options) -> None:
         self.discipline = discipline
         self.lease = options.lease
+        self._options = options
         self._queue, self._bells = queue, bells
         self._is_durable = bool(options.durability)
         self._is_done = False
-
-    @property
-    def client(self) -> str:
-        return client_id()
 
     @property
     def ticket(self) -> str:
@@ -63,13 +65,21 @@ class BaseStoredSession(SessionDefaults):
             self._ticket = ticket()
         return self._ticket
 
-    def _call(self, request: Any, wait: bool) -> Any:
+    def _call(self, request: Any, end: float | None, wait: bool) -> Any:
         self._is_done, self.took = False, None
         durable = self._is_durable and isinstance(request, _CONFIRMED)
-        reply = self._queue.call(request, self, durable, wait)
+        reply = self._queue.call(request, self, How(durable, wait, self._last_try(end)))
         if self.is_placed and type(request) in MAY_WAIT:
             self.is_placed = isinstance(reply, Later)
         return reply
+
+    def _last_try(self, end: float | None) -> float:
+        """Return the time until which a call that begins now is tried."""
+        began, options = time.monotonic(), self._options
+        last = began + options.reconnect
+        if end is not None:
+            last = min(last, max(end, began + SHORTEST_TRY))
+        return last if options.until is None else min(last, options.until)
 
     def is_done(self) -> None:
         """Note that the last call was committed."""
@@ -83,7 +93,7 @@ class BaseStoredSession(SessionDefaults):
         bell.silence()
         self._bell = bell
         self.is_placed = True
-        self._bells.note(self.ticket, self)
+        self._bells.note(self)
 
     def wake(self) -> None:
         if self._bell is not None:
@@ -91,32 +101,70 @@ class BaseStoredSession(SessionDefaults):
 
     def _leave(self) -> None:
         self._bells.forget(self.ticket)
-        self._queue.leave(self)
+        with suppress(PressureError):  # then the place is lost with its lease
+            self._queue.leave(self)
 
 
-class StoredSession(BaseStoredSession):
+class StoredSession(_Session):
     """For a thread."""
 
+    @property
+    def client(self) -> str:
+        return client_id()
+
     def call(self, request: Any, end: float | None = None) -> Any:
-        return self._call(request, True)
+        return self._call(request, end, True)
 
     def will_wait(self) -> None:
         self._note(self._bell or ThreadBell())
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._bell is not None
-        return finish(self._bell.wait(longest_wait(later, timeout)))
+        stop = self._bells.listen(self)
+        try:
+            return finish(self._bell.wait(longest_wait(later, timeout)))
+        finally:
+            stop()
 
     def end(self) -> None:
         if self.is_placed:
             self._leave()
 
 
-class AsyncStoredSession(BaseStoredSession):
+async def _to_its_end_off_loop(function: Callable[..., T], *args: object) -> T:
+    """Call a function in another thread, also if the loop ends before that begins."""
+    return await asyncio.shield(begin_off_loop(function, *args))
+
+
+class _Elsewhere:
+    """A call that another thread makes for a task of the loop."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._has_ended = False
+        #: Whether the task does not wait for it any more.
+        self.is_left = False
+
+    def ends(self) -> bool:
+        """Note that it has ended; return whether the task has left it."""
+        with self._lock:
+            self._has_ended = True
+            return self.is_left
+
+    def leave(self) -> bool:
+        """Leave it to its thread; return whether it has not ended before."""
+        with self._lock:
+            self.is_left = not self._has_ended
+            return self.is_left
+
+
+class AsyncStoredSession(_Session):
     """For an asyncio task."""
 
     def __init__(self, queue: StoredQueue, bells: Bells, discipline: str, options: Options) -> None:
         super().__init__(queue, bells, discipline, options)
+        self.client = client_id()  # not that of a thread which makes a call for the loop
+        self._elsewhere: _Elsewhere | None = None
         #: Only of a session that waited.
         self._loop: OwnLoop | None = None
 
@@ -124,24 +172,41 @@ class AsyncStoredSession(BaseStoredSession):
         if self._loop is None:
             self._loop, self._bell = own_loop(), LoopBell()
         try:
-            reply = await self._call_here(request)
+            reply = await self._call_here(request, end)
             if isinstance(reply, (Taken, TakenTasks)):
                 postponed.check()  # a cancelled task does not get the reply
             return reply
         except asyncio.CancelledError:
+            if self._elsewhere is not None and self._elsewhere.leave():
+                raise
             found = await self._put_back(request)
             if found is None:
                 raise
             postponed.add()
             return found
 
-    async def _call_here(self, request: Any) -> Any:
+    async def _call_here(self, request: Any, end: float | None) -> Any:
         if not self._is_durable:
             try:
-                return self._call(request, False)
+                return self._call(request, end, False)
             except Busy:
                 pass
-        return await outcome_first(asyncio.ensure_future(off_loop(self._call, request, True)))
+        self._elsewhere = elsewhere = _Elsewhere()
+        return await outcome_first(begin_off_loop(self._call_elsewhere, elsewhere, request, end))
+
+    def _call_elsewhere(self, elsewhere: _Elsewhere, request: Any, end: float | None) -> Any:
+        """Make a call in another thread, and undo it if its task was cancelled and does not wait
+        for it any more."""
+        try:
+            return None if elsewhere.is_left else self._call(request, end, True)
+        finally:
+            if elsewhere.ends():
+                taken = self.taken
+                with suppress(PressureError):
+                    if taken is not None:
+                        self._call(taken, None, True)
+                if self.is_placed:
+                    self._leave()
 
     async def _put_back(self, request: Any) -> Taken | None:
         """Give taken items back that no caller has, or return them if the task has them after
@@ -156,7 +221,8 @@ class AsyncStoredSession(BaseStoredSession):
 
     async def _take_back(self, taken: TakeBack, if_open: bool) -> Any:
         with suppress(PressureError):  # the caller gets the cancellation instead
-            return await off_loop(self._call, taken._replace(if_open=if_open), True)
+            undoing = taken._replace(if_open=if_open)
+            return await _to_its_end_off_loop(self._call, undoing, None, True)
 
     def will_wait(self) -> None:
         assert self._bell is not None
@@ -166,7 +232,11 @@ class AsyncStoredSession(BaseStoredSession):
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         assert self._bell is not None
-        return await self._bell.wait(longest_wait(later, timeout))
+        stop = self._bells.listen(self)
+        try:
+            return await self._bell.wait(longest_wait(later, timeout))
+        finally:
+            stop()
 
     async def end(self) -> None:
         if not self._ticket:
@@ -176,8 +246,9 @@ class AsyncStoredSession(BaseStoredSession):
             self.leave_behind()
             return
         self._loop.forget(self)
-        if self.is_placed:
-            await to_its_end(off_loop(self._leave))
+        is_left = self._elsewhere is not None and self._elsewhere.is_left
+        if self.is_placed and not is_left:
+            await to_its_end(_to_its_end_off_loop(self._leave))
 
     def leave_behind(self) -> None:
         """Leave in another thread: the loop was closed, or this operation's task is garbage."""

@@ -10,7 +10,7 @@ from ...identity.processes import mark
 from .bells import Bells
 from .packing import pack
 from .records import dump, load
-from .store import Fate, Store, Txn
+from .store import Fate, How, Store, Txn
 from .unit import Names, Unit
 
 R = TypeVar("R")
@@ -35,24 +35,28 @@ class Space:
         return Names(unit, self.prefix + pack(("names", kind)))
 
     def clock(self) -> int:
-        """Return the milliseconds since the epoch, by the system's clock when a process used the
-        store first since the machine was started, and by the monotonic clock since then."""
+        """Return the milliseconds since the epoch. Of the store of one host: by the system's clock
+        when a process used it first since the machine was started, and by the monotonic clock since
+        then. Between hosts: by the system's clock."""
+        if not self.store.traits.one_host:
+            return time.time_ns() // 1_000_000
         assert self._epoch is not None
         return self._epoch + time.monotonic_ns() // 1_000_000
 
-    def write(self, body: Callable[[Unit], R], fate: Fate | None, durable: bool, wait: bool) -> R:
+    def write(self, body: Callable[[Unit], R], fate: Fate | None, how: How) -> R:
         """Call ``body`` in a transaction, commit it, wake the sessions that it chose, and return
         the result. The other arguments are as for :meth:`Store.write`."""
+        traits = self.store.traits
 
         def do(txn: Txn) -> tuple[R, list[str]]:
-            if self._epoch is None:
+            if self._epoch is None and traits.one_host:
                 self._epoch = _epoch(txn)
-            unit = Unit(txn)
+            unit = Unit(txn, traits, self.bells)
             reply = body(unit)
             unit.flush()
             return reply, unit.woken
 
-        reply, woken = self.store.write(do, fate, durable, wait)
+        reply, woken = self.store.write(do, fate, how)
         if woken:
             self.bells.ring(woken)
         return reply

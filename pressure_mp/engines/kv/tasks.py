@@ -18,7 +18,7 @@ from .line import Session, StoredEnds, StoredTaskLine
 from .packing import pack
 from .records import GROUP, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
 from .space import Space
-from .store import Store
+from .store import How, Store
 from .unit import Names, StoredCounter, StoredSet, Table, Unit
 
 _HEAD = "created", "closed", "seq", "counter"
@@ -75,7 +75,7 @@ class StoredTaskPlace:
         self._space, self._unit, self._name = space, unit, name
         prefix = space.prefix + pack(("t", name))
         self._prefix = prefix + b"q"
-        self.line = StoredTaskLine(unit, prefix + b"w")
+        self.line = StoredTaskLine(unit, prefix + b"w", space.clock)
         self._raw = unit.txn.get(self._prefix + b"h")
         self.life: Life | None = None
         unit.note_head(self._flush)
@@ -149,14 +149,12 @@ class StoredTasks:
         """The same queue, in a transaction of the store."""
         return StoredTasks(self.space.within(store), self.name)
 
-    def call(self, request: Request, caller: Session, durable: bool, wait: bool) -> Any:
-        return self._write(lambda place: task_queue.do(place, request, caller), durable, wait)
+    def call(self, request: Request, caller: Session, how: How) -> Any:
+        return self._write(lambda place: task_queue.do(place, request, caller), how)
 
-    def _write(self, body: Callable[[StoredTaskPlace], Any], durable: bool, wait: bool) -> Any:
+    def _write(self, body: Callable[[StoredTaskPlace], Any], how: How) -> Any:
         space = self.space
-        return space.write(
-            lambda unit: body(StoredTaskPlace(space, unit, self.name)), None, durable, wait
-        )
+        return space.write(lambda unit: body(StoredTaskPlace(space, unit, self.name)), None, how)
 
     def summary(self, unit: Unit) -> QueueSummary | None:
         place = StoredTaskPlace(self.space, unit, self.name)
@@ -164,4 +162,4 @@ class StoredTasks:
 
     def leave(self, caller: Session) -> None:
         """Give up the caller's place, and wake the next caller for what this one was woken for."""
-        self._write(lambda place: task_queue.leave(place, caller), False, True)
+        self._write(lambda place: task_queue.leave(place, caller), How())

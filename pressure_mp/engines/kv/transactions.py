@@ -12,7 +12,7 @@ from ..contract.task_records import StoredTask
 from ..contract.tasks import AckTask, GetTask
 from .engine import KvBinding
 from .items import StoredItems
-from .session import BaseStoredSession
+from .session import StoredSession
 from .store import Store
 from .tasks import StoredTasks
 
@@ -24,7 +24,7 @@ class CallersStore(Store, Protocol):
     transaction: Transaction
 
 
-class TransactionSession(BaseStoredSession):
+class TransactionSession(StoredSession):
     """For a thread.
 
     A session whose turn would come is woken at once, and not by the commit, which this process is
@@ -42,8 +42,8 @@ class TransactionSession(BaseStoredSession):
         if isinstance(request, Put):
             request = request._replace(waits=False)
         if not isinstance(request, AckTask):
-            return self._call(request, True)
-        before, after = self._call(GetTask(request.id), True), self._call(request, True)
+            return super().call(request, end)
+        before, after = super().call(GetTask(request.id)), super().call(request)
         return before if isinstance(after, StoredTask) else after  # it is taken until the commit
 
     def wait(self, later: Later, timeout: float | None) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSet
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
+from .bells import Bells
+from .head import Head, SpreadHead
 from .packing import END, pack, unpack
 from .records import JSON, Kind
-from .store import Txn
+from .store import SharedTxn, Traits, Txn
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -19,11 +21,16 @@ _ABSENT: Any = object()
 class Unit:
     """One transaction, and the sessions to wake when it is committed."""
 
-    def __init__(self, txn: Txn) -> None:
-        self.txn = txn
+    def __init__(self, txn: Txn, traits: Traits, bells: Bells) -> None:
+        self.txn, self.traits, self.bells = txn, traits, bells
         self.woken: list[str] = []
         self._tables: list[Table[Any, Any]] = []
         self._heads: list[Callable[[], None]] = []
+
+    def head(self, key: bytes) -> Head:
+        if self.traits.optimistic:
+            return SpreadHead(cast(SharedTxn, self.txn), key)
+        return Head(self.txn, key)
 
     def note(self, table: Table[Any, Any]) -> None:
         self._tables.append(table)
@@ -38,6 +45,8 @@ class Unit:
             flush()
         for table in self._tables:
             table.flush()
+        if self.woken:
+            self.bells.mark(self.txn, self.woken)
 
     def clear(self, prefix: bytes) -> None:
         """Remove all below a prefix. No table there is used any more."""
@@ -59,9 +68,9 @@ class Table(MutableMapping[K, V]):
     def __init__(self, unit: Unit, prefix: bytes, kind: Kind[V], single: bool = True) -> None:
         self.prefix = prefix
         self._txn, self._kind, self._single = unit.txn, kind, single
+        self._unit = unit
         #: By key: the value in the store, and the record.
         self._seen: dict[K, list[Any]] = {}
-        unit.note(self)
 
     def _key(self, key: Any) -> bytes:
         return self.prefix + pack((key,) if self._single else key)
@@ -70,6 +79,7 @@ class Table(MutableMapping[K, V]):
         found = self._seen.get(key)
         if found is None:
             record = _ABSENT if raw is None else self._kind.load(raw)
+            self._note()
             found = self._seen[key] = [raw, record]
         return found
 
@@ -108,7 +118,12 @@ class Table(MutableMapping[K, V]):
 
     def drop(self, key: K) -> None:
         """Remove the record of a key, which is there, without a look at it."""
+        self._note()
         self._seen[key] = [b"", _ABSENT]
+
+    def _note(self) -> None:
+        if not self._seen:
+            self._unit.note(self)
 
     def clear(self) -> None:
         self._seen.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -43,10 +44,10 @@ class MemoryCounter:
     """Numbers by name."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self._numbers: dict[str, int] = defaultdict(int)
 
     def add(self, name: str, number: int) -> None:
-        self._numbers[name] = self._numbers.get(name, 0) + number
+        self._numbers[name] += number
 
     def value(self, name: str) -> int:
         return self._numbers.get(name, 0)

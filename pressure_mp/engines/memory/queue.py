@@ -14,7 +14,7 @@ from ..requests.contents import Contents
 from ..requests.line import Caller, Lines
 from ..requests.state import QueueState
 from .clock import milliseconds
-from .kinds import MemorySet
+from .kinds import MemoryCounter, MemorySet
 from .line import MemoryLine
 from .orders import STORAGES
 
@@ -29,7 +29,9 @@ class MemorySlot:
     def create(self, bound: int, discipline: str) -> QueueState:
         contents = Contents({}, {}, MemorySet(), milliseconds)
         storage = STORAGES[discipline]()
-        self.state = QueueState(bound, discipline, storage, self.lines, contents, milliseconds)
+        self.state = QueueState(
+            bound, discipline, storage, self.lines, contents, milliseconds, MemoryCounter()
+        )
         return self.state
 
     def delete(self) -> None:

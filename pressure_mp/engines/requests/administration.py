@@ -79,10 +79,10 @@ def get_stats(state: QueueState, request: GetStats, caller: Caller) -> GetStatsR
         length=len(state.items),
         maxsize=state.bound,
         closed=state.closed,
-        produced_messages=state.produced_messages,
-        produced_bytes=state.produced_bytes,
-        consumed_messages=state.consumed_messages,
-        consumed_bytes=state.consumed_bytes,
+        produced_messages=state.counts.value("produced_messages"),
+        produced_bytes=state.counts.value("produced_bytes"),
+        consumed_messages=state.counts.value("consumed_messages"),
+        consumed_bytes=state.counts.value("consumed_bytes"),
         producer=state.producer,
         consumer=state.consumer,
         unfinished=state.unfinished,
@@ -119,7 +119,7 @@ def set_bound(state: QueueState, request: SetBound, caller: Caller) -> SetBoundR
 def count_done(state: QueueState, request: CountDone, caller: Caller) -> CountDoneReply:
     if state.unfinished <= 0:
         return Outcome.EXCESS
-    state.done += 1
+    state.counts.add("done", 1)
     return Outcome.DONE
 
 
@@ -138,7 +138,7 @@ def close(state: QueueState, request: Close, caller: Caller) -> CloseReply:
         state.producer = caller.client
     if request.immediate:
         state.dropping = True
-        state.done += len(state.items)
+        state.counts.add("done", len(state.items))
         state.items.clear()
         state.contents.end_queued()
     return Outcome.DONE
@@ -161,9 +161,11 @@ def purge(state: QueueState, request: Purge, caller: Caller) -> PurgeReply:
     """Drop all queued items, without waiting for other clients."""
     number = len(state.items)
     if number:
-        state.done += number
-        state.consumed_messages += number
-        state.consumed_bytes = max(state.consumed_bytes, state.produced_bytes)
+        counts = state.counts
+        size = counts.value("produced_bytes") - counts.value("consumed_bytes")
+        counts.add("done", number)
+        counts.add("consumed_messages", number)
+        counts.add("consumed_bytes", max(size, 0))
     state.items.clear()
     state.contents.end_queued()
     return number
@@ -177,13 +179,13 @@ def summarize(state: QueueState, name: str) -> QueueSummary:
         length=len(state.items),
         maxsize=state.bound,
         closed=state.closed,
-        produced=state.produced_messages,
-        consumed=state.consumed_messages,
+        produced=state.counts.value("produced_messages"),
+        consumed=state.counts.value("consumed_messages"),
         in_flight=state.number_in_flight,
         rejected=len(state.rejected),
         putting=len(state.lines.putters),
         getting=len(state.lines.takers),
         age=None,
         tasks={},
-        returned=state.returned,
+        returned=state.counts.value("returned"),
     )

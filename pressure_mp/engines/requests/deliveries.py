@@ -54,7 +54,7 @@ def acknowledge(state: QueueState, request: Acknowledge, caller: Caller) -> Ackn
     state.contents.end(token)
     if state.unfinished <= 0:
         return Outcome.EXCESS
-    state.done += 1
+    state.counts.add("done", 1)
     return Outcome.DONE
 
 
@@ -69,7 +69,7 @@ def set_aside(state: QueueState, request: SetAside, caller: Caller) -> SetAsideR
     _, token = state.contents.weigh(request.item)
     state.contents.forget(token)
     state.rejected.append(request.item)
-    state.done += 1
+    state.counts.add("done", 1)
     return Outcome.DONE
 
 
@@ -122,7 +122,7 @@ def requeue(state: QueueState, request: Requeue, caller: Caller) -> RequeueReply
             delivery.entry, delivery.limit = delivery.entry._replace(deliveries=before), 0
         if not delivery.passed and comes_back(state, delivery):
             back.append(delivery.entry)
-            state.returned += not request.numbers
+            state.counts.add("returned", not request.numbers)
     if request.call is None and not request.numbers:
         state.consumers.pop(request.owner, None)
         back += _prefetched(state, request, caller)

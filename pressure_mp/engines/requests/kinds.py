@@ -29,6 +29,10 @@ class Counter(Protocol):
 
     def value(self, name: str) -> int: ...
 
+
+class Counts(Counter, Protocol):
+    """A counter whose names can be listed."""
+
     def all(self) -> Mapping[str, int]: ...
 
 

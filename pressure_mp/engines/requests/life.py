@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from ... import states
 from ..contract.task_records import Record, StoredTask, TaskSettings
 from ..contract.task_results import TAKEN
-from .kinds import Counter, SortedSet
+from .kinds import Counts, SortedSet
 from .ready_tasks import ReadyTasks
 from .results import Results
 from .task_line import Ends, TaskLine
@@ -65,7 +65,7 @@ class Life:
     users: MutableSet[str]
     tasks: MutableMapping[bytes, Living]
     #: How many tasks went each way from state to state; of a tube, with the tube behind a space.
-    ways: Counter
+    ways: Counts
     presence: MutableMapping[str, int]
     #: The callers that wait for the ends of tasks.
     ends: Ends

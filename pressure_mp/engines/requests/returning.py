@@ -10,15 +10,21 @@ def put_back(state: QueueState, back: list[Entry]) -> None:
     """Requeue items at the front, in the order of their numbers; drop them if the queue was shut
     down with ``immediate``."""
     if state.dropping:
-        state.done += len(back)
+        state.counts.add("done", len(back))
         return
-    state.consumed_messages -= len(back)
-    state.consumed_bytes -= sum(state.contents.weigh(entry.item)[0] for entry in back)
+    count_back(state, back)
     items = state.items
     back = sorted(back, key=_number)
     while back and items and 0 < items.next().number < back[-1].number:
         back = sorted([*back, items.take()], key=_number)
     items.put_in_front(back)
+
+
+def count_back(state: QueueState, back: list[Entry]) -> None:
+    """Count items as not taken."""
+    state.counts.add("consumed_messages", -len(back))
+    size = sum(state.contents.weigh(entry.item)[0] for entry in back)
+    state.counts.add("consumed_bytes", -size)
 
 
 def _number(entry: Entry) -> int:
@@ -30,11 +36,11 @@ def comes_back(state: QueueState, delivery: Delivery) -> bool:
     as done."""
     if state.dropping:
         state.contents.end(delivery.token)
-        state.done += 1
+        state.counts.add("done", 1)
         return False
     if 0 < delivery.limit <= delivery.entry.deliveries:
         state.rejected.append(delivery.entry.item)
-        state.done += 1
+        state.counts.add("done", 1)
         return False
     if delivery.token:
         state.contents.queue(delivery.token)

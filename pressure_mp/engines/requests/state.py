@@ -9,7 +9,7 @@ from typing import Protocol
 from ..contract.items import MOST_BYTES, MOST_ITEMS
 from ..contract.replies import Closed, Ended, Outcome
 from .contents import Contents
-from .kinds import Rejected
+from .kinds import Counter, Rejected
 from .line import Lines
 from .storage import Entry, Storage
 
@@ -56,17 +56,12 @@ class QueueState:
     lines: Lines
     contents: Contents
     clock: Callable[[], int]  # the broker's, in milliseconds since the epoch
+    #: How many items, and bytes, were put and taken in all: ``produced_messages``,
+    #: ``produced_bytes``, ``consumed_messages``, ``consumed_bytes``; how many items are ``done``;
+    #: and how often an item in flight was requeued: ``returned``.
+    counts: Counter
     closed: bool = False
     dropping: bool = False  # shut down with immediate: requeued items are dropped
-    producer: str | None = None  # the client that put last, or waits to put
-    consumer: str | None = None
-    produced_messages: int = 0
-    produced_bytes: int = 0
-    consumed_messages: int = 0
-    consumed_bytes: int = 0
-    done: int = 0
-    returned: int = 0  # how often an item in flight was requeued
-    number: int = 0  # the last one of an item in flight
     had_producers: bool = False
     rejected: Rejected = field(default_factory=list[bytes])
     users: MutableSet[str] = field(default_factory=set)
@@ -75,10 +70,16 @@ class QueueState:
     consumers: MutableMapping[str, int] = field(default_factory=dict)  # the leases of owners
     producers: MutableMapping[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.producer: str | None = None  # the client that put last, or waits to put
+        self.consumer: str | None = None
+        self.number = 0  # the last one of an item in flight
+
     @property
     def unfinished(self) -> int:
         """The number of items that are not done; below 0 after a ``task_done`` too many."""
-        return max(self.produced_messages, self.consumed_messages) - self.done
+        value = self.counts.value
+        return max(value("produced_messages"), value("consumed_messages")) - value("done")
 
     @property
     def has_space(self) -> bool:
@@ -105,15 +106,15 @@ class QueueState:
         size, token = self.contents.weigh(item)
         if token:
             self.contents.queue(token)
-        self.produced_messages += 1
-        self.produced_bytes += size
+        self.counts.add("produced_messages", 1)
+        self.counts.add("produced_bytes", size)
         self.producer = client
 
     def remove(self, client: str) -> Entry:
         """Remove the next item, and count it."""
         entry = self.items.take()
-        self.consumed_messages += 1
-        self.consumed_bytes += self.contents.weigh(entry.item)[0]
+        self.counts.add("consumed_messages", 1)
+        self.counts.add("consumed_bytes", self.contents.weigh(entry.item)[0])
         self.consumer = client
         return entry
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from ...exceptions import ArgumentError
 from ..contract.session import Transaction
-from ..kv.store import Fate, Txn
+from ..kv.store import Fate, How, Txn
 from ..own_connections import Wanted, unwrap
 from .own_transactions import OwnTransaction
 from .store import SqliteStore, SqliteTxn
@@ -28,6 +28,7 @@ class SqliteTransaction:
     def __init__(self, store: SqliteStore, given: object, name: str) -> None:
         """Begins a transaction, if none is under way. Raises ArgumentTypeError or ArgumentError for
         a connection that cannot be used; ``name`` is the queue's."""
+        self.traits = store.traits
         self._connection: sqlite3.Connection = unwrap(given, _WANTED)
         _check(self._connection, store.path, name)
         self.transaction: Transaction = self._begin(store)
@@ -51,7 +52,7 @@ class SqliteTransaction:
                 cursor.execute("PRAGMA wal_autocheckpoint=0").fetchall()
             return found
 
-    def write(self, body: Callable[[Txn], R], fate: Fate | None, durable: bool, wait: bool) -> R:
+    def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
         """Call ``body``. If it raises, what it did is undone."""
         with closing(self._connection.cursor()) as cursor:
             cursor.row_factory = None

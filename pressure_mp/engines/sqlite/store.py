@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from ...exceptions import AddressError, BrokerError, BrokerFull
-from ..kv.store import Busy, Fate, Txn
+from ..kv.store import Busy, Fate, How, Traits, Txn
 from .own_transactions import OwnTransactions
 
 R = TypeVar("R")
@@ -48,7 +48,7 @@ class SqliteTxn:
     def __init__(self, connection: sqlite3.Connection | sqlite3.Cursor) -> None:
         self._do = connection.execute
 
-    def get(self, key: bytes) -> bytes | None:
+    def get(self, key: bytes, *, snapshot: bool = False) -> bytes | None:
         found = self._do("SELECT v FROM pressure_mp WHERE k=?", (key,)).fetchone()
         return None if found is None else found[0]
 
@@ -72,6 +72,8 @@ class SqliteTxn:
 class SqliteStore:
     """One file, and the lock beside it."""
 
+    traits = Traits(optimistic=False, one_host=True)
+
     def __init__(self, path: str) -> None:
         self.path = path
         self._begin()
@@ -83,7 +85,8 @@ class SqliteStore:
         self._is_writing = False
         self.own_transactions = OwnTransactions()
 
-    def write(self, body: Callable[[Txn], R], fate: Fate | None, durable: bool, wait: bool) -> R:
+    def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
+        durable, wait, _ = how
         if self._is_writing and not wait:
             raise Busy
         log = -1

@@ -1,0 +1,1 @@
+"""Queues in a cluster of FoundationDB. Experimental."""

@@ -1,0 +1,104 @@
+"""A transaction of FoundationDB.
+
+A value ends with a byte, which is 1 if the value is in pieces: FoundationDB's values have at most
+100,000 bytes. A number that is added to begins with its lowest byte, so that its last byte is its
+sign.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from .client import wait
+
+_WHOLE, _DIVIDED = b"\0", b"\1"
+#: The bytes of a value that is kept whole, and of a piece.
+_MOST = 90_000
+#: The kind of the part of a key that FoundationDB makes: ten bytes for the transaction and two for
+#: the order in it.
+_STAMP = b"\x05" + bytes(10)
+
+
+class FoundationTxn:
+    """A transaction, and where the pieces of divided values are."""
+
+    def __init__(self, tr: Any, pieces: bytes) -> None:
+        self._tr, self._pieces = tr, pieces
+        self._appended = 0
+        #: Whether it changes anything.
+        self.has_written = False
+
+    def get(self, key: bytes, *, snapshot: bool = False) -> bytes | None:
+        found = wait((self._tr.snapshot if snapshot else self._tr).get(key))
+        return self._whole(key, bytes(found)) if found.present() else None
+
+    def range(
+        self, begin: bytes, end: bytes, limit: int, reverse: bool = False
+    ) -> list[tuple[bytes, bytes]]:
+        if not limit:
+            return []  # 0 is no limit there
+        return [
+            (key, self._whole(key, value)) for key, value in self._list(begin, end, limit, reverse)
+        ]
+
+    def _list(self, begin: bytes, end: bytes, limit: int = 0, reverse: bool = False) -> Any:
+        found = self._tr.get_range(begin, end, limit, reverse)
+        wait(found._future)
+        return found.to_list()
+
+    def _whole(self, key: bytes, value: bytes) -> bytes:
+        if value[-1:] != _DIVIDED:
+            return value[:-1]
+        return b"".join(piece for _, piece in self._list(*self._place_of_pieces(key)))
+
+    def _place_of_pieces(self, key: bytes) -> tuple[bytes, bytes]:
+        # In a key, what follows a whole part is never 0.
+        return self._pieces + key + b"\0", self._pieces + key + b"\1"
+
+    def set(self, key: bytes, value: bytes) -> None:
+        self.has_written = True
+        if len(value) <= _MOST:
+            self._tr.set(key, value + _WHOLE)
+            return
+        self._tr.clear_range(*self._place_of_pieces(key))
+        self._tr.set(key, _DIVIDED)
+        for number, piece in enumerate(_divide(value)):
+            self._tr.set(self._pieces + key + struct.pack(">xI", number), piece)
+
+    def clear(self, key: bytes) -> None:
+        self.has_written = True
+        self._tr.clear(key)
+        self._tr.clear_range(*self._place_of_pieces(key))
+
+    def clear_range(self, begin: bytes, end: bytes) -> None:
+        self.has_written = True
+        self._tr.clear_range(begin, end)
+        self._tr.clear_range(self._pieces + begin, self._pieces + end)
+
+    def add(self, key: bytes, number: int) -> None:
+        self.has_written = True
+        self._tr.add(key, number.to_bytes(9, "little", signed=True))
+
+    def append(self, prefix: bytes, value: bytes) -> None:
+        self.has_written = True
+        order = struct.pack(">H", self._appended)
+        self._appended += 1
+        if len(value) <= _MOST:
+            self._stamp(b"", prefix, order, value + _WHOLE)
+            return
+        self._stamp(b"", prefix, order, _DIVIDED)
+        for number, piece in enumerate(_divide(value)):
+            self._stamp(self._pieces, prefix, order + struct.pack(">xI", number), piece)
+
+    def _stamp(self, before: bytes, prefix: bytes, rest: bytes, value: bytes) -> None:
+        """Write under a key in which FoundationDB puts the stamp of the transaction."""
+        place = struct.pack("<I", len(before) + len(prefix) + 1)
+        self._tr.set_versionstamped_key(before + prefix + _STAMP + rest + place, value)
+
+    def depend(self, key: bytes) -> None:
+        self._tr.add_read_conflict_key(key)
+
+
+def _divide(value: bytes) -> list[bytes]:
+    return [value[at : at + _MOST] for at in range(0, len(value), _MOST)]

@@ -1,0 +1,1 @@
+"""Histories of queues in a simulated cluster of FoundationDB."""

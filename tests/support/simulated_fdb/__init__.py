@@ -1,0 +1,1 @@
+"""A simulator of FoundationDB for tests, beneath the real binding."""

@@ -1,0 +1,101 @@
+"""What a transaction wrote, which its own reads see."""
+
+from __future__ import annotations
+
+from simulated_fdb.cluster import Mutation, Range, overlap, point
+from simulated_fdb.errors import Failed
+from simulated_fdb.mutations import MOST_VALUE, STAMP, Op, applied, offset, stamped
+
+MOST_KEY = 10_000
+
+
+class Writes:
+    """Mutations in their order, and what they make of each key."""
+
+    def __init__(self) -> None:
+        self.mutations: list[Mutation] = []
+        #: What is not yet known before the commit.
+        self.unreadable: list[Range] = []
+        #: By key what was done to it, after the range that it is in was cleared.
+        self._keys: dict[bytes, list[tuple[Op, bytes]]] = {}
+        self._cleared: list[Range] = []
+
+    def mutate(self, op: Op, key: bytes, operand: bytes, version: int) -> Range | None:
+        """Set a key, or change it in another way; return the range that is written, if that is
+        known before the commit. Raises Failed."""
+        if len(key) > MOST_KEY + (4 if op is Op.STAMPED_KEY else 0):
+            raise Failed(2102)
+        if len(operand) > MOST_VALUE + (4 if op is Op.STAMPED_VALUE else 0):
+            raise Failed(2103)
+        if key >= b"\xff":
+            raise Failed(2004)
+        if op is Op.STAMPED_KEY:
+            self.unreadable.append(_possible(key, version))
+            self.mutations.append((op, key, operand))
+            return None
+        if op is Op.STAMPED_VALUE:
+            offset(operand)
+            self.unreadable.append(point(key))
+        done = self._keys.setdefault(key, [])
+        if op is Op.SET:
+            done.clear()
+        done.append((op, operand))
+        self.mutations.append((op, key, operand))
+        return point(key)
+
+    def clear(self, begin: bytes, end: bytes) -> Range | None:
+        """Clear a range, and return it, if it is not empty. Raises Failed."""
+        if begin > end:
+            raise Failed(2005)
+        if max(len(begin), len(end) - 1) > MOST_KEY:
+            raise Failed(2102)
+        if end > b"\xff":
+            raise Failed(2004)
+        if begin == end:
+            return None
+        for key in self.keys(begin, end):
+            del self._keys[key]
+        self._cleared.append((begin, end))
+        self.mutations.append((Op.CLEAR_RANGE, begin, end))
+        return begin, end
+
+    def keys(self, begin: bytes, end: bytes) -> list[bytes]:
+        """The keys of a range that were set, or changed in another way."""
+        return [key for key in self._keys if begin <= key < end]
+
+    def check(self, begin: bytes, end: bytes) -> None:
+        """Raise Failed for a range that cannot be read."""
+        if overlap([(begin, end)], self.unreadable):
+            raise Failed(1036)
+
+    def decide(self, key: bytes) -> bool:
+        """Whether the value of a key depends on nothing but them."""
+        done = self._keys.get(key)
+        return bool(done and done[0][0] is Op.SET) or overlap([point(key)], self._cleared)
+
+    def applied(self, key: bytes, value: bytes | None) -> bytes | None:
+        """What they make of the value that a key has in the cluster."""
+        if overlap([point(key)], self._cleared):
+            value = None
+        for op, operand in self._keys.get(key, ()):
+            value = applied(op, value, operand)
+        return value
+
+    def undecided(self, one: Range) -> list[Range]:
+        """The parts of a range that depend on something else."""
+        known = [point(key) for key, done in self._keys.items() if done[0][0] is Op.SET]
+        left = [one]
+        for begin, end in known + self._cleared:
+            left = [
+                part
+                for its_begin, its_end in left
+                for part in ((its_begin, min(begin, its_end)), (max(end, its_begin), its_end))
+                if part[0] < part[1]
+            ]
+        return left
+
+
+def _possible(key: bytes, version: int) -> Range:
+    """From the lowest key to the highest that a key with a stamp can become."""
+    lowest = version.to_bytes(8, "big") + b"\0\0"
+    return stamped(key, lowest), stamped(key, b"\xff" * STAMP) + b"\0"
