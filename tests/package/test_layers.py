@@ -49,7 +49,7 @@ ROOMS = {
         "engines.contract engines.lines engines.requests engines.wake_sockets exceptions identity "
         "off_loop"
     ),
-    "engines.sqlite": "engines.contract engines.kv exceptions urls",
+    "engines.sqlite": "caller_warnings engines.contract engines.kv exceptions interrupts urls",
     "engines.shared": (
         "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
         "engines.contract engines.lines engines.wake_sockets exceptions identity interrupts "

@@ -21,7 +21,7 @@ from .orders import ORDERS, Fifo
 from .packing import pack
 from .records import DELIVERY, JSON, RAW, READER, dump, load, load_entry
 from .rejected import StoredRejected
-from .space import Space
+from .space import ADDING, Space
 from .unit import Names, StoredSet, Table, Unit
 
 #: The fields of a queue that are kept together; the others are tables.
@@ -34,7 +34,7 @@ class StoredSlot:
     """The slot of one name, in one transaction."""
 
     def __init__(self, space: Space, unit: Unit, name: str) -> None:
-        self._space, self._unit, self._name = space, unit, name
+        self._space, self.unit, self._name = space, unit, name
         prefix = space.prefix + pack(("i", name))
         self._prefix, lines = prefix + b"q", prefix + b"w"
         self.lines = Lines(*(StoredLine(unit, lines + k.encode(), k, space.clock) for k in "ptj"))
@@ -47,7 +47,7 @@ class StoredSlot:
             self.state = self._make(head, head["discipline"], numbers)
 
     def _make(self, head: dict[str, Any], discipline: str, numbers: list[int]) -> QueueState:
-        unit, prefix = self._unit, self._prefix
+        unit, prefix = self.unit, self._prefix
         chunks: Table[tuple[str, int], bytes] = Table(unit, prefix + b"xc", RAW, False)
         kept: Table[str, int] = Table(unit, prefix + b"xk", JSON)
         ends: StoredSet[tuple[int, str]] = StoredSet(unit, prefix + b"xe")
@@ -68,13 +68,13 @@ class StoredSlot:
     def create(self, bound: int, discipline: str) -> QueueState:
         head = {"bound": bound, "discipline": discipline}
         self.state = self._make(head, discipline, [0, 0, 0, 0])
-        self._space.names(self._unit, "i").add(self._name)
+        self._space.names(self.unit, "i").add(self._name)
         return self.state
 
     def delete(self) -> None:
         self.state = self._raw = None
-        self._unit.clear(self._prefix)
-        self._space.names(self._unit, "i").discard(self._name)
+        self.unit.clear(self._prefix)
+        self._space.names(self.unit, "i").discard(self._name)
 
     @property
     def items(self) -> Fifo:
@@ -87,7 +87,7 @@ class StoredSlot:
             values = [getattr(self.state, name) for name in _HEAD]
             raw = dump([values, self.items.numbers])
             if raw != self._raw:
-                self._unit.txn.set(self._prefix + b"h", raw)
+                self.unit.txn.set(self._prefix + b"h", raw)
 
 
 class StoredItems:
@@ -103,6 +103,8 @@ class StoredItems:
             return self._take_back(request, wait)
 
         def body(slot: StoredSlot) -> Any:
+            if isinstance(request, ADDING):
+                slot.unit.txn.will_add()
             reply = queue.do(slot, request, caller)
             if isinstance(request, Take) and request.hold is None and isinstance(reply, Taken):
                 caller.took = Took(slot.items.taken)
@@ -125,7 +127,7 @@ class StoredItems:
             state = slot.state
             if state is None:
                 return Outcome.MISSING
-            if took.is_undone:
+            if took.is_done:
                 return Outcome.DONE
             entries = [load_entry(value) for _, value in took.taken]
             if request.if_open and state.closed:

@@ -27,9 +27,8 @@ class Session(line.Caller, Protocol):
     is_placed: bool
     #: What its last call took for good.
     took: Took | None
-
-    def is_done(self) -> None:
-        """Note that the last call was committed."""
+    #: Whether the last call was committed.
+    is_done: bool
 
 
 class Took:
@@ -37,11 +36,8 @@ class Took:
 
     def __init__(self, taken: list[tuple[bytes, bytes]]) -> None:
         self.taken = taken
-        self.is_undone = False
-
-    def is_done(self) -> None:
-        """Note that the items are back."""
-        self.is_undone = True
+        #: Whether the items are back.
+        self.is_done = False
 
 
 def ticket_of(caller: line.Caller) -> str:

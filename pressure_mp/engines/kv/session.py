@@ -51,7 +51,7 @@ class _Session(SessionDefaults):
         self.lease = options.lease
         self._queue, self._bells = queue, bells
         self._is_durable = bool(options.durability)
-        self._is_done = False
+        self.is_done = False
 
     @property
     def client(self) -> str:
@@ -64,20 +64,16 @@ class _Session(SessionDefaults):
         return self._ticket
 
     def _call(self, request: Any, wait: bool) -> Any:
-        self._is_done, self.took = False, None
+        self.is_done, self.took = False, None
         durable = self._is_durable and isinstance(request, _CONFIRMED)
         reply = self._queue.call(request, self, durable, wait)
         if self.is_placed and type(request) in MAY_WAIT:
             self.is_placed = isinstance(reply, Later)
         return reply
 
-    def is_done(self) -> None:
-        """Note that the last call was committed."""
-        self._is_done = True
-
     @property
     def taken(self) -> TakeBack | None:
-        return TakeBack(self.took) if self._is_done and self.took is not None else None
+        return TakeBack(self.took) if self.is_done and self.took is not None else None
 
     def _note(self, bell: ThreadBell | LoopBell) -> None:
         bell.silence()

@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...identity.processes import mark
+from ..contract.contents import StoreChunks
+from ..contract.items import Put
+from ..contract.tasks import PutAwaited, PutTasks
 from .bells import Bells
 from .packing import pack
 from .records import dump, load
@@ -14,6 +17,9 @@ from .store import Fate, Store, Txn
 from .unit import Names, Unit
 
 R = TypeVar("R")
+
+#: The requests that put items or tasks.
+ADDING = (Put, StoreChunks, PutTasks, PutAwaited)
 
 
 class Space:
@@ -23,6 +29,7 @@ class Space:
         self.store, self.bells = store, bells
         self.prefix = pack((prefix,))
         self._epoch: int | None = None
+        self._is_epoch_kept = False
 
     def names(self, unit: Unit, kind: str) -> Names:
         """The names of the queues of a kind that exist."""
@@ -39,7 +46,7 @@ class Space:
         the result. The other arguments are as for :meth:`Store.write`."""
 
         def do(txn: Txn) -> tuple[R, list[str]]:
-            if self._epoch is None:
+            if not self._is_epoch_kept:
                 self._epoch = _epoch(txn)
             unit = Unit(txn)
             reply = body(unit)
@@ -47,6 +54,7 @@ class Space:
             return reply, unit.woken
 
         reply, woken = self.store.write(do, fate, durable, wait)
+        self._is_epoch_kept = True
         if woken:
             self.bells.ring(woken)
         return reply

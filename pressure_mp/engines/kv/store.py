@@ -11,6 +11,9 @@ R = TypeVar("R")
 class Txn(Protocol):
     """A transaction: it sees what it wrote itself, and no other transaction comes in between."""
 
+    def will_add(self) -> None:
+        """Say that items or tasks are put. Raises BrokerFull if there is no space for more."""
+
     def get(self, key: bytes) -> bytes | None: ...
 
     def range(
@@ -27,9 +30,11 @@ class Txn(Protocol):
 
 
 class Fate(Protocol):
-    """Is told when a transaction is committed, also when an exception comes just then."""
+    """What became of a transaction."""
 
-    def is_done(self) -> None: ...
+    #: Set when it is committed, also when an exception comes just then. No method: an exception of
+    #: a signal handler may come where one begins.
+    is_done: bool
 
 
 class Store(Protocol):
@@ -37,8 +42,8 @@ class Store(Protocol):
 
     def write(self, body: Callable[[Txn], R], fate: Fate | None, durable: bool, wait: bool) -> R:
         """Call ``body`` with a transaction, commit it, and return what it returned. If it raises,
-        nothing was done. With ``durable`` the disk has it before this returns. Without ``wait``
-        raises Busy, before ``body``, when others are at work."""
+        nothing was done; it may be called several times. With ``durable`` the disk has it before
+        this returns. Without ``wait`` raises Busy, before ``body``, when others are at work."""
 
     def after_fork(self) -> None: ...
 

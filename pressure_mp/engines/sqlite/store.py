@@ -8,44 +8,59 @@ come.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import sqlite3
-import stat
 import struct
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TypeVar
 
-from ...exceptions import AddressError, BrokerError, BrokerFull
+from ... import interrupts
+from ...exceptions import BrokerError, BrokerFull
 from ..kv.store import Busy, Fate, Txn
+from .files import Files, is_full
 
 R = TypeVar("R")
 
-#: Pages of 8 KB: an item of 1 KB is then kept in the page of its key.
-_PAGE = 8192
-#: The size of the log, in bytes, from which on it is moved into the file.
-_LOG = 4 << 20
 #: The locks of open files, which threads of a process do not share (Linux); ``struct flock``.
 _TRY, _WAIT = 37, 38
 _LOCKED, _FREE = (
     struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0) for kind in (fcntl.F_WRLCK, fcntl.F_UNLCK)
 )
-_OPEN = os.O_RDWR | os.O_CLOEXEC
-#: File systems on which the memory of the log is not shared, or locks are not.
-_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "afs", "glusterfs"}
+
+
+class _Undone(Exception):
+    """Another call of the thread, in the midst of the transaction, has undone it."""
+
+
+def _admit_all() -> None:
+    """Have space for whatever is put."""
 
 
 class SqliteTxn:
-    """A transaction of the store's connection."""
+    """A transaction of a connection."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    #: Whether it may add to what is kept.
+    adds = False
+    #: Whether another call of the thread has undone it. What is still done belongs to a transaction
+    #: that is rolled back.
+    is_undone = False
+
+    def __init__(
+        self, connection: sqlite3.Connection, admit: Callable[[], None] = _admit_all
+    ) -> None:
         self._do = connection.execute
+        self._admit = admit
+
+    def will_add(self) -> None:
+        self.adds = True
+        self._admit()
 
     def get(self, key: bytes) -> bytes | None:
         found = self._do("SELECT v FROM pressure_mp WHERE k=?", (key,)).fetchone()
+        if self.is_undone:
+            raise _Undone
         return None if found is None else found[0]
 
     def range(
@@ -53,16 +68,24 @@ class SqliteTxn:
     ) -> list[tuple[bytes, bytes]]:
         order = "DESC" if reverse else "ASC"
         text = f"SELECT k,v FROM pressure_mp WHERE k>=? AND k<? ORDER BY k {order} LIMIT ?"
-        return self._do(text, (begin, end, limit)).fetchall()
+        found = self._do(text, (begin, end, limit)).fetchall()
+        if self.is_undone:
+            raise _Undone
+        return found
 
     def set(self, key: bytes, value: bytes) -> None:
-        self._do("INSERT OR REPLACE INTO pressure_mp VALUES(?,?)", (key, value))
+        self._change("INSERT OR REPLACE INTO pressure_mp VALUES(?,?)", (key, value))
 
     def clear(self, key: bytes) -> None:
-        self._do("DELETE FROM pressure_mp WHERE k=?", (key,))
+        self._change("DELETE FROM pressure_mp WHERE k=?", (key,))
 
     def clear_range(self, begin: bytes, end: bytes) -> None:
-        self._do("DELETE FROM pressure_mp WHERE k>=? AND k<?", (begin, end))
+        self._change("DELETE FROM pressure_mp WHERE k>=? AND k<?", (begin, end))
+
+    def _change(self, text: str, values: tuple[bytes, ...]) -> None:
+        if self.is_undone:
+            raise _Undone
+        self._do(text, values)
 
 
 class SqliteStore:
@@ -74,124 +97,151 @@ class SqliteStore:
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._lock_file = self._log_file = -1
-        self._is_writing = False
+        self._lock_file = -1
+        self._files: Files | None = None
+        #: Whether this process has the lock of the file, and how often it gave it back.
+        self._is_held = False
+        self._releases = 0
+        #: The transaction that the thread with the lock is in the midst of.
+        self._txn: SqliteTxn | None = None
 
     def write(self, body: Callable[[Txn], R], fate: Fate | None, durable: bool, wait: bool) -> R:
-        if self._is_writing and not wait:
-            raise Busy
         log = -1
         try:
-            with self._lock:
-                if self._is_writing:
-                    raise BrokerError(
-                        f"{self.path}: a signal handler or a finalizer came in the midst of a call "
-                        "of the same thread, and can make none"
-                    )
-                reply = self._write(body, fate, wait)
-                log = os.dup(self._log_file) if durable else -1
+            for held in interrupts.attempts(self._lock, -1 if wait else 0):
+                if not held:
+                    raise Busy
+                try:
+                    files, reply = self._in_turn(lambda files: self._write(files, body, fate), wait)
+                    log = os.dup(files.log) if durable else -1
+                finally:
+                    self._lock.release()
             if durable:
                 os.fdatasync(log)
             return reply
         except sqlite3.Error as error:
-            is_full = "full" in str(error)
-            raise (BrokerFull if is_full else BrokerError)(f"{self.path}: {error}") from error
+            raised = BrokerFull if is_full(error, self.path) else BrokerError
+            raise raised(f"{self.path}: {error}") from error
+        except OSError as error:
+            if interrupts.is_from_outside(error):
+                raise
+            raise BrokerError(f"{self.path}: {error}") from error
         finally:
             if log >= 0:
                 os.close(log)
 
-    def _write(self, body: Callable[[Txn], R], fate: Fate | None, wait: bool) -> R:
+    def _in_turn(self, act: Callable[[Files], R], wait: bool) -> tuple[Files, R]:
+        """Call ``act`` with the file's lock, which this thread may have already."""
+        if self._is_held:
+            return self._act(act)
         # Each step may be the last one before an exception of a signal handler: so the lock is
         # given back even if it is not sure that it was got.
         try:
-            self._is_writing = True
-            if self._lock_file < 0:
-                self._lock_file = os.open(f"{self.path}-lock", _OPEN | os.O_CREAT, 0o600)
-            fcntl.fcntl(self._lock_file, _WAIT if wait else _TRY, _LOCKED)
-            if self._connection is None:
-                self._connection = self._connect()
-            return self._commit(self._connection, body, fate)
-        except BlockingIOError:
-            raise Busy from None
+            self._acquire(wait)
+            return self._act(act)
         finally:
-            self._is_writing = False
+            self._is_held = False
+            self._releases += 1
             if self._lock_file >= 0:
                 fcntl.fcntl(self._lock_file, _TRY, _FREE)
 
-    def _connect(self) -> sqlite3.Connection:
-        _check_folder(os.path.dirname(self.path))
-        os.close(os.open(self.path, _OPEN | os.O_CREAT, 0o600))
-        connection = sqlite3.connect(
-            self.path, isolation_level=None, timeout=30, check_same_thread=False
-        )
-        do = connection.execute
-        do(f"PRAGMA page_size={_PAGE}")
-        do("PRAGMA journal_mode=WAL")
-        do("PRAGMA wal_autocheckpoint=0")
-        do("PRAGMA synchronous=NORMAL")
-        do("CREATE TABLE IF NOT EXISTS pressure_mp(k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID")
-        self._log_file = os.open(f"{self.path}-wal", _OPEN)
-        # The interpreter's end, and that of a forked child, must not close it: the last connection
-        # makes a checkpoint then, without our lock.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-        return connection
+    def _acquire(self, wait: bool) -> None:
+        if self._lock_file < 0:
+            self._lock_file = os.open(
+                f"{self.path}-lock", os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o600
+            )
+        while not self._is_held:
+            releases = self._releases
+            try:
+                fcntl.fcntl(self._lock_file, _WAIT if wait else _TRY, _LOCKED)
+            except BlockingIOError:
+                raise Busy from None
+            self._is_held = True
+            if self._releases != releases:  # a signal handler has used the lock, and released it
+                self._is_held = False
+
+    def _act(self, act: Callable[[Files], R]) -> tuple[Files, R]:
+        if self._files is None:
+            opened = Files(self.path)
+            if self._files is None:
+                self._files = opened
+            else:  # a signal handler was faster
+                opened.close()
+        files = self._files
+        return files, act(files)
+
+    def _write(self, files: Files, body: Callable[[Txn], R], fate: Fate | None) -> R:
+        while True:
+            txn = SqliteTxn(files.connection, files.admit)
+            try:
+                reply = self._commit(files.connection, txn, body, fate)
+            except _Undone:
+                continue
+            except sqlite3.OperationalError as error:
+                if txn.adds or not (is_full(error, self.path) and files.ballast.give_up()):
+                    raise
+            else:
+                files.move_log()
+                return reply
 
     def _commit(
-        self, connection: sqlite3.Connection, body: Callable[[Txn], R], fate: Fate | None
+        self,
+        connection: sqlite3.Connection,
+        txn: SqliteTxn,
+        body: Callable[[Txn], R],
+        fate: Fate | None,
     ) -> R:
-        if connection.in_transaction:  # an exception came in the midst of a rollback
-            connection.execute("ROLLBACK")
+        do, outer = connection.execute, self._txn
+        if connection.in_transaction:
+            # Of a call that this one interrupts, and that is done once more; or an exception came
+            # in the midst of a rollback.
+            if outer is not None:
+                outer.is_undone = True
+            do("ROLLBACK")
+        is_ending = False
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            reply = body(SqliteTxn(connection))
-            connection.execute("COMMIT")
+            self._txn = txn
+            do("BEGIN IMMEDIATE")
+            reply = body(txn)
+            if txn.is_undone:
+                raise _Undone
+            is_ending = True
+            do("COMMIT")
+            if txn.is_undone:  # by a finalizer, before SQLite began with the commit
+                raise _Undone
+            if fate:
+                fate.is_done = True
         except BaseException as error:
             if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            elif fate is not None and not isinstance(error, sqlite3.Error):
-                fate.is_done()
+                do("ROLLBACK")
+            elif fate and is_ending and not (txn.is_undone or isinstance(error, sqlite3.Error)):
+                fate.is_done = True
             raise
-        if fate is not None:
-            fate.is_done()
-        if os.fstat(self._log_file).st_size > _LOG:
-            with suppress(sqlite3.OperationalError):  # another program reads: later
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        finally:
+            self._txn = outer
+            if outer is not None and outer.is_undone and not connection.in_transaction:
+                do("BEGIN")  # for the step that the other call is in the midst of
         return reply
 
     def after_fork(self) -> None:
-        for file in (self._lock_file, self._log_file):
-            if file >= 0:
-                os.close(file)
+        if self._lock_file >= 0:
+            os.close(self._lock_file)
+        if self._files is not None:
+            self._files.after_fork()
         self._begin()
 
     def close(self) -> None:
         """Close the connection; the store may be used again."""
         with self._lock:
-            connection, self._connection = self._connection, None
-            if connection is None:
+            if self._files is None:
                 return
+            files = self._files
             try:
-                fcntl.fcntl(self._lock_file, _WAIT, _LOCKED)
-                connection.close()
+                self._acquire(True)
+                self._files = None
+                files.close()
             finally:
-                fcntl.fcntl(self._lock_file, _TRY, _FREE)
-                os.close(self._log_file)
+                self._is_held = False
+                self._releases += 1
                 os.close(self._lock_file)
-                self._lock_file = self._log_file = -1
-
-
-def _check_folder(folder: str) -> None:
-    """Raise AddressError for a folder in which a file cannot be a queue."""
-    found = os.stat(folder)
-    if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
-        raise AddressError(f"other users can write to {folder}, and so replace the file")
-    with suppress(OSError), open("/proc/self/mountinfo") as mounts:
-        device = f"{os.major(found.st_dev)}:{os.minor(found.st_dev)}"
-        for line in mounts:
-            about, _, kind = line.partition(" - ")
-            if about.split()[2] == device and kind.split()[0] in _NETWORK:
-                raise AddressError(
-                    f"{folder} is on a network file system ({kind.split()[0]}), which cannot share "
-                    "the log of SQLite: name a file on a disk of this machine"
-                )
+                self._lock_file = -1
