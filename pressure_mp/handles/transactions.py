@@ -11,8 +11,8 @@ def transactional(binding: Binding, address: Address) -> Transactional:
     """Return the binding, which can be part of a transaction. Else raises ArgumentError."""
     if not isinstance(binding, Transactional):
         raise ArgumentError(
-            f"connection= is for queues in a database, postgresql://; {address.scheme}:// has no "
-            "transactions that they could be part of"
+            "connection= is for queues in a database, postgresql:// or sqlite://; "
+            f"{address.scheme}:// has no transactions that they could be part of"
         )
     return binding
 

@@ -207,14 +207,14 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         into an array meanwhile, the item may or may not have the change (on a signed queue, such an
         item is refused).
 
-        :param connection: a connection to the queue's own PostgreSQL database, of psycopg, or of
-            SQLAlchemy or Django over psycopg: the put is part of the connection's transaction. The
-            item is in the queue if and only if the transaction commits, and gets its place in the
-            order then; before that, no client sees the item or waits for it. The put does not wait:
-            Full is raised when the queue is full now, and a ``timeout`` is an ArgumentError. If
-            other items are put before the commit, the commit may exceed the bound. The commit fails
-            if the queue was shut down or deleted meanwhile. ArgumentError says why a connection
-            cannot be used; see docs/postgres.md for the rest.
+        :param connection: a connection to the queue's own database, of psycopg or sqlite3, or of
+            SQLAlchemy or Django over these: the put is part of the connection's transaction. The
+            item is in the queue if and only if the transaction commits; before that, no client sees
+            the item. The put does not wait: Full is raised when the queue is full now, and a
+            ``timeout`` is an ArgumentError. ArgumentError says why a connection cannot be used. In
+            PostgreSQL the item gets its place in the order at the commit, which may exceed the
+            bound, and fails if the queue was shut down or deleted meanwhile. In SQLite no other
+            process puts or gets until the commit. See docs/postgres.md and docs/sqlite.md.
 
         (``queue.Queue.put``; specification: Put)
         """

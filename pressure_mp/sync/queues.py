@@ -199,7 +199,7 @@ class JoinableQueue(Queue[Item]):
         given to another consumer because this process was stopped, or had no connection, for longer
         than its ``lease``. Waits for no other client.
 
-        :param connection: a connection to the queue's own PostgreSQL database, as for
+        :param connection: a connection to the queue's own database, as for
             :meth:`Queue.put`: the item is acknowledged if and only if the connection's transaction
             commits. Until then it is in flight; after a rollback the next ``task_done()`` is for
             it again. If this comes too late, LateTaskDoneWarning is raised, or the commit fails.

@@ -42,6 +42,7 @@ ROOMS = {
     "engines.silence": "",
     "engines.lines": "engines.contract engines.shortcut",
     "engines.wake_sockets": "identity interrupts",
+    "engines.own_connections": "exceptions",
     "engines.requests": "encoding engines.contract exceptions states",
     "engines.memory": "engines.closed_loops engines.contract engines.requests identity urls",
     "engines.kv": (
@@ -49,7 +50,10 @@ ROOMS = {
         "engines.contract engines.lines engines.requests engines.wake_sockets exceptions identity "
         "off_loop"
     ),
-    "engines.sqlite": "caller_warnings engines.contract engines.kv exceptions interrupts urls",
+    "engines.sqlite": (
+        "caller_warnings engines.contract engines.kv engines.own_connections exceptions interrupts "
+        "urls"
+    ),
     "engines.shared": (
         "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
         "engines.contract engines.lines engines.wake_sockets exceptions identity interrupts "
@@ -62,8 +66,8 @@ ROOMS = {
     ),
     "engines.postgres": (
         "encoding engines.bells engines.blocking_coroutines engines.cancelled_calls "
-        "engines.closed_loops engines.contract engines.lines engines.shortcut engines.silence "
-        "exceptions hidden identity off_loop polling urls"
+        "engines.closed_loops engines.contract engines.lines engines.own_connections "
+        "engines.shortcut engines.silence exceptions hidden identity off_loop polling urls"
     ),
     "engines.embedded": (
         "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"

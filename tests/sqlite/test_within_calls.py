@@ -3,10 +3,14 @@ file: each is done alone, as if the other one had come before or after it. And t
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import gc
 import itertools
 import random
+import sqlite3
+import threading
+from contextlib import closing
 
 import interrupting
 import pytest
@@ -168,13 +172,11 @@ def test_the_file_is_locked_whenever_it_is_written(url, tmp_path, monkeypatch):
     with open(tmp_path / "queues-lock", "r+b") as other:
 
         def look(txn, key, value):
-            try:
+            with contextlib.suppress(BlockingIOError):
                 fcntl.fcntl(other, store._TRY, store._LOCKED)
-            except BlockingIOError:
-                pass
-            else:
-                free.append(key)
                 fcntl.fcntl(other, store._TRY, store._FREE)
+                if threading.current_thread() is threading.main_thread():  # others have other files
+                    free.append(key)
             plain(txn, key, value)
 
         monkeypatch.setattr(store.SqliteTxn, "set", look)
@@ -183,6 +185,22 @@ def test_the_file_is_locked_whenever_it_is_written(url, tmp_path, monkeypatch):
             assert not free
 
         sweep(lambda: queue.put("put"), check, use=lambda: queue.put("handler"), every=1)
+
+
+def test_a_transaction_of_the_program_in_the_midst_of_a_put(url, tmp_path):
+    queue, other = Queue(name="queue", url=url), Queue(name="other", url=url)
+
+    def use():
+        with closing(sqlite3.connect(tmp_path / "queues")) as connection, connection:
+            other.put("handler", connection=connection)
+
+    def check(interrupted, value):
+        assert rest(queue) == ["put"]
+        assert rest(other) in ([], ["handler"])
+
+    queue.put("first")
+    assert rest(queue) + rest(other) == ["first"]
+    sweep(lambda: queue.put("put"), check, use=use)
 
 
 @pytest.fixture(params=[interrupting.Interrupted, interrupting.Alarm])

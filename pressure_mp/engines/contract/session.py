@@ -244,9 +244,8 @@ class Transactional(Protocol):
 
     A request that changes something is staged there, and done when the transaction commits; the
     reply is the one that the request would get now. If it can no longer be done at the commit, the
-    commit fails. No request ``waits``. Items that are put get their places at the commit, beyond
-    the bound if other items came in between; tasks and deliveries that are acknowledged stay the
-    caller's until then. Requests that only read are not part of the transaction.
+    commit fails, unless the engine lets nothing change until then. No request ``waits``. Tasks and
+    deliveries that are acknowledged stay the caller's until the commit.
 
     ``connection`` is a connection of a library that the engine knows; raises ArgumentError or
     ArgumentTypeError for a connection that cannot be used as it is.

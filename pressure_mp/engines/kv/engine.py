@@ -23,17 +23,22 @@ class KvEngine:
     opens_at_once = False
 
     def __init__(
-        self, address: Address, store: Store, examine: Callable[[], list[Finding]]
+        self,
+        address: Address,
+        store: Store,
+        examine: Callable[[], list[Finding]],
+        binding: type[KvBinding],
     ) -> None:
         self.address = address
         self.store = store
+        self._binding = binding
         self._examine = examine
         self.bells = of_process
         self.space = Space(store, of_process, address.prefix)
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> KvBinding:
         kind = StoredTasks if discipline == "tasks" else StoredItems
-        return KvBinding(kind(self.space, name), self.bells, discipline, options)
+        return self._binding(kind(self.space, name), self.bells, discipline, options)
 
     def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> KvBinding:
         return self.bind(name, "fifo" if discipline == "tasks" else "tasks", options)

@@ -22,6 +22,7 @@ from .packing import pack
 from .records import DELIVERY, JSON, RAW, READER, dump, load, load_entry
 from .rejected import StoredRejected
 from .space import ADDING, Space
+from .store import Store
 from .unit import Names, StoredSet, Table, Unit
 
 #: The fields of a queue that are kept together; the others are tables.
@@ -95,6 +96,10 @@ class StoredItems:
 
     def __init__(self, space: Space, name: str) -> None:
         self.space, self.name = space, name
+
+    def within(self, store: Store) -> StoredItems:
+        """The same queue, in a transaction of the store."""
+        return StoredItems(self.space.within(store), self.name)
 
     def call(self, request: Request, caller: Session, durable: bool, wait: bool) -> Any:
         if (found := reply_alone(request)) is not None:

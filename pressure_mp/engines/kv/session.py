@@ -38,7 +38,7 @@ class StoredQueue(Protocol):
         """Give up the caller's place, and wake the next caller for what this one was woken for."""
 
 
-class _Session(SessionDefaults):
+class BaseStoredSession(SessionDefaults):
     """The common part of the sessions of threads and of asyncio tasks."""
 
     _bell: ThreadBell | LoopBell | None = None
@@ -90,7 +90,7 @@ class _Session(SessionDefaults):
         self._queue.leave(self)
 
 
-class StoredSession(_Session):
+class StoredSession(BaseStoredSession):
     """For a thread."""
 
     def call(self, request: Any, end: float | None = None) -> Any:
@@ -108,7 +108,7 @@ class StoredSession(_Session):
             self._leave()
 
 
-class AsyncStoredSession(_Session):
+class AsyncStoredSession(BaseStoredSession):
     """For an asyncio task."""
 
     def __init__(self, queue: StoredQueue, bells: Bells, discipline: str, options: Options) -> None:

@@ -31,6 +31,13 @@ class Space:
         self._epoch: int | None = None
         self._is_epoch_kept = False
 
+    def within(self, store: Store) -> Space:
+        """The same queues, in a transaction of the store."""
+        found = Space(store, self.bells, "")
+        found.prefix, found._epoch = self.prefix, self._epoch
+        found._is_epoch_kept = self._is_epoch_kept
+        return found
+
     def names(self, unit: Unit, kind: str) -> Names:
         """The names of the queues of a kind that exist."""
         return Names(unit, self.prefix + pack(("names", kind)))

@@ -18,6 +18,7 @@ from .line import Session, StoredEnds, StoredTaskLine
 from .packing import pack
 from .records import GROUP, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
 from .space import ADDING, Space
+from .store import Store
 from .unit import Names, StoredCounter, StoredSet, Table, Unit
 
 _HEAD = "created", "closed", "seq", "counter"
@@ -143,6 +144,10 @@ class StoredTasks:
 
     def __init__(self, space: Space, name: str) -> None:
         self.space, self.name = space, name
+
+    def within(self, store: Store) -> StoredTasks:
+        """The same queue, in a transaction of the store."""
+        return StoredTasks(self.space.within(store), self.name)
 
     def call(self, request: Request, caller: Session, durable: bool, wait: bool) -> Any:
         def body(place: StoredTaskPlace) -> Any:

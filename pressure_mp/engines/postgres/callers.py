@@ -1,16 +1,16 @@
-"""Connections of callers: of psycopg, or of SQLAlchemy and Django around these."""
+"""Connections of callers, and their transactions."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from inspect import iscoroutinefunction
 from typing import Any
 
 from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
 
-from ...exceptions import ArgumentError, ArgumentTypeError
+from ...exceptions import ArgumentError
+from ..own_connections import Wanted
 from .errors import refusal
 
 #: The identity of the database of a connection: of its cluster, and of the database there.
@@ -20,47 +20,13 @@ IDENTITY = (
 )
 
 AnyConnection = Connection[Any] | AsyncConnection[Any]
+WANTED = Wanted((Connection, AsyncConnection), "psycopg 3")
 
 
 def as_read(row: Sequence[Any]) -> tuple[Any, ...]:
     """Decode the texts of a row: psycopg has them as bytes where the encoding is not known
     (SQL_ASCII). Contents of queues are in arrays, and stay bytes."""
     return tuple(one.decode() if isinstance(one, bytes) else one for one in row)
-
-
-def unwrap(connection: Any) -> AnyConnection:
-    """Return the psycopg connection within another library's connection. Raises ArgumentTypeError.
-
-    A connection of SQLAlchemy without a transaction begins one, as it does for any other statement:
-    otherwise its ``commit()`` would do nothing.
-    """
-    found = connection
-    if callable(getattr(found, "get_bind", None)):  # a session of SQLAlchemy
-        if iscoroutinefunction(found.connection):
-            raise ArgumentTypeError(
-                f"connection is a {_kind(connection)}, whose connection has to be awaited: use "
-                "connection=await session.connection() with the queues of pressure_mp.aio"
-            )
-        found = found.connection()
-    found = getattr(found, "sync_connection", found)  # an asynchronous connection of SQLAlchemy
-    if hasattr(found, "ensure_connection"):  # Django's
-        found.ensure_connection()
-        found = found.connection
-    elif hasattr(found, "in_transaction") and hasattr(found, "begin"):  # SQLAlchemy's
-        if not found.in_transaction():
-            found.begin()
-        found = found.connection.driver_connection
-    if isinstance(found, (Connection, AsyncConnection)):
-        return found
-    inside = "" if found is connection else f" around a {_kind(found)}"
-    raise ArgumentTypeError(
-        f"connection is one of psycopg 3, or of SQLAlchemy or Django over psycopg 3, not a "
-        f"{_kind(connection)}{inside}"
-    )
-
-
-def _kind(one: object) -> str:
-    return f"{type(one).__module__}.{type(one).__qualname__}"
 
 
 def check(connection: AnyConnection, name: str) -> None:

@@ -22,16 +22,17 @@ from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.session import SessionDefaults
 from ..contract.tasks import AckTask, AckTasks, PutTasks
+from ..own_connections import unwrap
 from . import session, task_ways
 from .callers import (
     IDENTITY,
+    WANTED,
     AnyConnection,
     CallersTransaction,
     Known,
     as_of_queues,
     as_read,
     check,
-    unwrap,
 )
 from .loop_pool import LoopPool
 from .loop_session import AsyncPostgresSession
@@ -152,7 +153,7 @@ class TransactionSession(BaseTransactionSession):
     """The session of a thread."""
 
     def __init__(self, binding: Bound, pool: Pool, given: object) -> None:
-        connection = unwrap(given)
+        connection = unwrap(given, WANTED)
         if not isinstance(connection, Connection):
             raise ArgumentTypeError(
                 "the queues for threads need a psycopg.Connection, not an AsyncConnection; those "
@@ -181,7 +182,7 @@ class AsyncTransactionSession(BaseTransactionSession):
     """The session of an asyncio task."""
 
     def __init__(self, binding: Bound, pool: LoopPool, given: object) -> None:
-        connection = unwrap(given)
+        connection = unwrap(given, WANTED)
         if not isinstance(connection, AsyncConnection):
             raise ArgumentTypeError(
                 "the queues of asyncio need a psycopg.AsyncConnection, not a Connection; those "

@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 
 from ..contract.brokers import Finding
-from ..kv.engine import KvEngine
+from ..contract.session import AsyncSessionIn, SessionIn
+from ..kv.engine import KvBinding, KvEngine
+from ..kv.items import StoredItems
+from ..kv.tasks import StoredTasks
+from ..kv.transactions import AsyncTransactionSession, CallersStore, TransactionSession
 from .address import SqliteAddress
+from .callers import SqliteTransaction
 from .store import SqliteStore
 
 #: The stores of this process, by the real paths of their files. A file has one, whatever the
@@ -20,7 +25,24 @@ class SqliteEngine(KvEngine):
     def __init__(self, address: SqliteAddress) -> None:
         path = os.path.realpath(address.path)
         store = _stores.setdefault(path, SqliteStore(path))
-        super().__init__(address, store, self._find)
+        super().__init__(address, store, self._find, SqliteBinding)
 
     def _find(self) -> list[Finding]:
         return []
+
+
+class SqliteBinding(KvBinding):
+    """One queue in a file."""
+
+    def session_in(self, connection: object) -> SessionIn:
+        return TransactionSession(self, self._joined(connection))
+
+    def asession_in(self, connection: object) -> AsyncSessionIn:
+        return AsyncTransactionSession(self, self._joined(connection))
+
+    def _joined(self, connection: object) -> CallersStore:
+        queue = self.queue
+        assert isinstance(queue, (StoredItems, StoredTasks))
+        store = queue.space.store
+        assert isinstance(store, SqliteStore)
+        return SqliteTransaction(store, connection, queue.name)

@@ -193,7 +193,7 @@ class Files:
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=30, check_same_thread=False)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     do = connection.execute
     try:
         checks.check_options({name for (name,) in do("PRAGMA compile_options")})

@@ -13,16 +13,21 @@ import os
 import sqlite3
 import struct
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from ... import interrupts
 from ...exceptions import BrokerError, BrokerFull
 from ..kv.store import Busy, Fate, Txn
 from .files import Files, is_full
+from .own_transactions import OwnTransactions
 
 R = TypeVar("R")
 
+#: How long, in seconds, a call waits for the end of another program's transaction.
+_PATIENCE = 30
 #: The locks of open files, which threads of a process do not share (Linux); ``struct flock``.
 _TRY, _WAIT = 37, 38
 _LOCKED, _FREE = (
@@ -48,7 +53,9 @@ class SqliteTxn:
     is_undone = False
 
     def __init__(
-        self, connection: sqlite3.Connection, admit: Callable[[], None] = _admit_all
+        self,
+        connection: sqlite3.Connection | sqlite3.Cursor,
+        admit: Callable[[], None] = _admit_all,
     ) -> None:
         self._do = connection.execute
         self._admit = admit
@@ -104,6 +111,7 @@ class SqliteStore:
         self._releases = 0
         #: The transaction that the thread with the lock is in the midst of.
         self._txn: SqliteTxn | None = None
+        self.own_transactions = OwnTransactions()
 
     def write(self, body: Callable[[Txn], R], fate: Fate | None, durable: bool, wait: bool) -> R:
         log = -1
@@ -112,7 +120,9 @@ class SqliteStore:
                 if not held:
                     raise Busy
                 try:
-                    files, reply = self._in_turn(lambda files: self._write(files, body, fate), wait)
+                    files, reply = self._in_turn(
+                        lambda files: self._write(files, body, fate, wait), wait
+                    )
                     log = os.dup(files.log) if durable else -1
                 finally:
                     self._lock.release()
@@ -170,14 +180,16 @@ class SqliteStore:
         files = self._files
         return files, act(files)
 
-    def _write(self, files: Files, body: Callable[[Txn], R], fate: Fate | None) -> R:
+    def _write(self, files: Files, body: Callable[[Txn], R], fate: Fate | None, wait: bool) -> R:
         while True:
             txn = SqliteTxn(files.connection, files.admit)
             try:
-                reply = self._commit(files.connection, txn, body, fate)
+                reply = self._commit(files.connection, txn, body, fate, wait)
             except _Undone:
                 continue
             except sqlite3.OperationalError as error:
+                if txn.is_undone:  # what it did then was refused
+                    continue
                 if txn.adds or not (is_full(error, self.path) and files.ballast.give_up()):
                     raise
             else:
@@ -190,18 +202,14 @@ class SqliteStore:
         txn: SqliteTxn,
         body: Callable[[Txn], R],
         fate: Fate | None,
+        wait: bool,
     ) -> R:
         do, outer = connection.execute, self._txn
-        if connection.in_transaction:
-            # Of a call that this one interrupts, and that is done once more; or an exception came
-            # in the midst of a rollback.
-            if outer is not None:
-                outer.is_undone = True
-            do("ROLLBACK")
+        self._undo(connection)
         is_ending = False
         try:
             self._txn = txn
-            do("BEGIN IMMEDIATE")
+            self._begin_transaction(connection, wait)
             reply = body(txn)
             if txn.is_undone:
                 raise _Undone
@@ -222,6 +230,51 @@ class SqliteStore:
             if outer is not None and outer.is_undone and not connection.in_transaction:
                 do("BEGIN")  # for the step that the other call is in the midst of
         return reply
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        """Undo the transaction that the thread is in the midst of. It is done once more."""
+        if connection.in_transaction:  # perhaps an exception came in the midst of a rollback
+            if self._txn is not None:
+                self._txn.is_undone = True
+            connection.execute("ROLLBACK")
+
+    def _begin_transaction(self, connection: sqlite3.Connection, wait: bool) -> None:
+        """Take the lock to write. Waits while a program has a transaction of its own in the
+        file."""
+        end, pause = time.monotonic() + _PATIENCE, 0.0005
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                if not wait:
+                    raise Busy from None
+                if time.monotonic() > end:
+                    raise BrokerError(
+                        f"{self.path}: for {_PATIENCE} s another connection has had a transaction "
+                        "that writes to the file. If it is this program's own, make the call with "
+                        "connection=, or after its end"
+                    ) from error
+            pause = min(pause * 2, 0.05)
+            time.sleep(pause)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Have the lock, so that no call on a queue has a transaction."""
+        with self._lock:
+            if self._is_held:
+                assert self._files is not None
+                self._undo(self._files.connection)
+                yield
+                return
+            file = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o600)
+            try:
+                fcntl.fcntl(file, _WAIT, _LOCKED)
+                yield
+            finally:
+                os.close(file)
 
     def after_fork(self) -> None:
         if self._lock_file >= 0:

@@ -112,10 +112,10 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         ArgumentTypeError, BrokerUnavailable. It also works after the handle was closed.
 
         :param connection: only for :meth:`ack` and :meth:`ack_many`: a connection to the queue's
-            own PostgreSQL database, as for :meth:`pressure_mp.Queue.put`. The task is acknowledged
-            if and only if the connection's transaction commits; until then it stays taken, and is
-            returned as such. If this process no longer has the task at the commit, because its
-            ``ttr`` is over, the commit fails, and nothing of the transaction is done.
+            own database, as for :meth:`pressure_mp.Queue.put`. The task is acknowledged if and only
+            if the connection's transaction commits; until then it stays taken, and is returned as
+            such. If this process no longer has the task at the commit, because its ``ttr`` is over,
+            the commit fails, and nothing of the transaction is done.
         """
         queue = self._at
         wait = None if delay is None else milliseconds("delay", delay, least=0.001)
