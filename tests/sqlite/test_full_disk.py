@@ -147,5 +147,5 @@ def test_what_a_killed_process_left_of_the_ballast_is_used(url, disk):
     new = disk[0] / "queues-ballast-new"
     new.write_bytes(b"x" * 1000)
     Queue(name="queue", url=url).put(ITEM)
-    assert (disk[0] / "queues-ballast").stat().st_size == files._SIZE
+    assert (disk[0] / "queues-ballast").stat().st_size == files.SIZE
     assert not new.exists()

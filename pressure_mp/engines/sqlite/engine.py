@@ -28,7 +28,8 @@ class SqliteEngine(KvEngine):
         super().__init__(address, store, self._find, SqliteBinding)
 
     def _find(self) -> list[Finding]:
-        return []
+        assert isinstance(self.store, SqliteStore)
+        return self.store.examine()
 
 
 class SqliteBinding(KvBinding):

@@ -16,7 +16,7 @@ import os
 import sqlite3
 from contextlib import suppress
 
-from ...exceptions import BrokerFull
+from ...exceptions import BrokerFull, NotSupportedError
 from . import checks
 
 _log = logging.getLogger("pressure_mp")
@@ -24,7 +24,7 @@ _log = logging.getLogger("pressure_mp")
 #: Pages of 8 KB: an item of 1 KB is then kept in the page of its key.
 _PAGE = 8192
 #: The log is moved when it has so many bytes, and one transaction may add what is left of its size.
-_LIMIT, _SIZE = 2 << 20, 7 << 19
+_LIMIT, SIZE = 2 << 20, 7 << 19
 #: In the log: the size of its header and of a page's, and where they have the salts, which change
 #: when the log begins anew.
 _HEADER, _FRAME, _SALTS, _FRAME_SALTS = 32, 24, 16, 8
@@ -53,7 +53,7 @@ class Ballast:
         new = f"{self._path}-new"
         file = os.open(new, _OPEN | os.O_CREAT, 0o600)
         try:
-            os.posix_fallocate(file, 0, _SIZE)
+            os.posix_fallocate(file, 0, SIZE)
             os.rename(new, self._path)
         except OSError as error:
             os.unlink(new)
@@ -120,8 +120,8 @@ class Files:
     def _lay(self) -> None:
         """Lay out the log and the ballast, if the disk has the space."""
         try:
-            if os.fstat(self.log).st_size < _SIZE:
-                os.posix_fallocate(self.log, 0, _SIZE)
+            if os.fstat(self.log).st_size < SIZE:
+                os.posix_fallocate(self.log, 0, SIZE)
             is_laid = self.ballast.make()
         except OSError as error:
             if error.errno not in _NO_SPACE:
@@ -132,7 +132,7 @@ class Files:
                 "the disk has no space for %s-ballast (%d bytes): when the disk is full, nothing "
                 "can be got from the queues there",
                 self.path,
-                _SIZE,
+                SIZE,
             )
 
     def _count(self, what: str) -> int:
@@ -144,14 +144,22 @@ class Files:
         frame = self._page + _FRAME
         return _HEADER + size // frame * frame
 
+    def empty(self) -> int:
+        """Count the bytes of the file, as it is on the disk, that hold nothing."""
+        pages = self._count("page_count") - self._count("freelist_count")
+        return os.stat(self.path).st_size - pages * self._page
+
+    def has_other_tables(self) -> bool:
+        """Tell whether a program has its own tables in the file."""
+        text = "SELECT count(*) FROM sqlite_master WHERE tbl_name<>'pressure_mp'"
+        return self.connection.execute(text).fetchall() != [(0,)]
+
     def admit(self) -> None:
         """Raise BrokerFull if the disk has no space for items that are put."""
         size = self.ballast.size
-        if size < 0 or size >= _SIZE:
+        if size < 0 or size >= SIZE:
             return
-        pages = self._count("page_count") - self._count("freelist_count")
-        empty = os.stat(self.path).st_size - pages * self._page
-        needed = _SIZE - empty
+        needed = SIZE - self.empty()
         if needed > size and not self.ballast.lay(needed):
             raise BrokerFull(
                 f"{self.path}: the disk is full: a put needs {needed >> 10} KB there, so that what "
@@ -198,9 +206,13 @@ def _connect(path: str) -> sqlite3.Connection:
     try:
         checks.check_options({name for (name,) in do("PRAGMA compile_options")})
         do(f"PRAGMA page_size={_PAGE}")
-        do("PRAGMA journal_mode=WAL")
+        ((mode,),) = do("PRAGMA journal_mode=WAL").fetchall()
+        if mode != "wal":
+            raise NotSupportedError(
+                f"SQLite {sqlite3.sqlite_version} has no write-ahead log for {path}: {mode}"
+            )
         do("PRAGMA wal_autocheckpoint=0")
-        do(f"PRAGMA journal_size_limit={_SIZE}")
+        do(f"PRAGMA journal_size_limit={SIZE}")
         do("PRAGMA synchronous=NORMAL")
         do("PRAGMA secure_delete=OFF")
         do("CREATE TABLE IF NOT EXISTS pressure_mp(k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID")

@@ -20,7 +20,9 @@ from typing import TypeVar
 
 from ... import interrupts
 from ...exceptions import BrokerError, BrokerFull
+from ..contract.brokers import Finding
 from ..kv.store import Busy, Fate, Txn
+from . import findings
 from .files import Files, is_full
 from .own_transactions import OwnTransactions
 
@@ -275,6 +277,11 @@ class SqliteStore:
                 yield
             finally:
                 os.close(file)
+
+    def examine(self) -> list[Finding]:
+        """Find what is wrong with the file. The caller is in the midst of a transaction."""
+        assert self._files is not None
+        return list(findings.find(self._files))
 
     def after_fork(self) -> None:
         if self._lock_file >= 0:
