@@ -19,6 +19,15 @@ from waiting import LIMIT
 from pressure_mp import Empty, Queue, TaskQueue
 from pressure_mp.engines.sqlite import store
 
+pytestmark = [
+    # An operation is made of coroutines, also for threads: one that was not begun says so.
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
+    # Raised in a finalizer, or in what the garbage collector calls, an exception goes no further.
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning"
+    ),
+]
+
 #: Every how many places a call is interrupted, in one run.
 EVERY = 7
 

@@ -152,10 +152,13 @@ class SqliteStore:
             self._acquire(wait)
             return self._act(act)
         finally:
-            self._is_held = False
-            self._releases += 1
-            if self._lock_file >= 0:
-                fcntl.fcntl(self._lock_file, _TRY, _FREE)
+            self._release()
+
+    def _release(self) -> None:
+        self._is_held = False
+        self._releases += 1
+        if self._lock_file >= 0:
+            fcntl.fcntl(self._lock_file, _TRY, _FREE)
 
     def _acquire(self, wait: bool) -> None:
         if self._lock_file < 0:
@@ -271,12 +274,11 @@ class SqliteStore:
                 self._undo(self._files.connection)
                 yield
                 return
-            file = os.open(f"{self.path}-lock", os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o600)
             try:
-                fcntl.fcntl(file, _WAIT, _LOCKED)
+                self._acquire(True)
                 yield
             finally:
-                os.close(file)
+                self._release()
 
     def examine(self) -> list[Finding]:
         """Find what is wrong with the file. The caller is in the midst of a transaction."""
