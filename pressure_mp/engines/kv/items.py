@@ -16,7 +16,7 @@ from ..requests.administration import summarize
 from ..requests.contents import Contents
 from ..requests.line import Lines
 from ..requests.state import QueueState
-from .line import Session, StoredLine, Took
+from .line import Session, StoredLine, Took, Waiters
 from .orders import ORDERS, Fifo
 from .packing import pack
 from .records import DELIVERY, JSON, RAW, READER, dump, load, load_entry
@@ -38,7 +38,8 @@ class StoredSlot:
         self._space, self.unit, self._name = space, unit, name
         prefix = space.prefix + pack(("i", name))
         self._prefix, lines = prefix + b"q", prefix + b"w"
-        self.lines = Lines(*(StoredLine(unit, lines + k.encode(), k, space.clock) for k in "ptj"))
+        waiters = Waiters(unit, lines)
+        self.lines = Lines(*(StoredLine(unit, lines, k, space.clock, waiters) for k in "ptj"))
         self._raw = unit.txn.get(self._prefix + b"h")
         self.state: QueueState | None = None
         unit.note_head(self._flush)

@@ -10,7 +10,7 @@ from ..contract.items import Hold, Put, Take
 from ..contract.queues import Join
 from ..requests import line
 from ..requests.line import Place, Wish
-from .packing import unpack
+from .packing import END, unpack
 from .records import JSON
 from .unit import Table, Unit
 
@@ -63,13 +63,32 @@ class Remote:
         raise AssertionError("only a session itself waits")
 
 
+class Waiters:
+    """Whether any caller waits at the queue of one name: mostly none does, and one look at all of
+    its lines shows that."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        self._txn, self._prefix = unit.txn, prefix
+        self._is_empty: bool | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        if self._is_empty is None:
+            self._is_empty = not self._txn.range(self._prefix, self._prefix + END, 1)
+        return self._is_empty
+
+    def add(self) -> None:
+        """Note that a caller comes."""
+        self._is_empty = False
+
+
 class Row(Table[int, list[object]]):
     """Sessions in the order in which they came. The first part of a record is the ticket. A session
     of a process that has ended has no place any more."""
 
-    def __init__(self, unit: Unit, prefix: bytes) -> None:
+    def __init__(self, unit: Unit, prefix: bytes, waiters: Waiters) -> None:
         super().__init__(unit, prefix + b"r", JSON)
-        self._unit = unit
+        self._waiters = waiters
         self._places: Table[str, int] = Table(unit, prefix + b"p", JSON)
 
     def place_of(self, caller: line.Caller) -> int | None:
@@ -83,6 +102,7 @@ class Row(Table[int, list[object]]):
         """Write the record of a session, which is made of the earlier one, in its place or at the
         end."""
         caller.will_wait()
+        self._waiters.add()
         place, ticket = self.place_of(caller), ticket_of(caller)
         if place is None:
             last = self._txn.range(self.prefix, self.prefix + b"\xff", 1, True)
@@ -104,6 +124,8 @@ class Row(Table[int, list[object]]):
         del self._places[ticket]
 
     def rows(self) -> Iterator[list[object]]:
+        if self._waiters.is_empty:
+            return
         for place in self:
             row = self[place]
             if processes.state(str(row[0])) == "dead":
@@ -119,8 +141,10 @@ class Row(Table[int, list[object]]):
 class StoredLine:
     """The callers that wait for the same."""
 
-    def __init__(self, unit: Unit, prefix: bytes, kind: str, clock: Callable[[], int]) -> None:
-        self._row = Row(unit, prefix)
+    def __init__(
+        self, unit: Unit, prefix: bytes, kind: str, clock: Callable[[], int], waiters: Waiters
+    ) -> None:
+        self._row = Row(unit, prefix + kind.encode(), waiters)
         self._kind, self._clock = kind, clock
 
     def __len__(self) -> int:
@@ -211,9 +235,10 @@ class StoredTaskLine:
 
     def __init__(self, unit: Unit, prefix: bytes) -> None:
         self._prefix, self._txn = prefix, unit.txn
-        self._takers = Row(unit, prefix + b"t")
-        self._awaiting = Row(unit, prefix + b"a")
-        self._readers = Row(unit, prefix + b"r")
+        waiters = Waiters(unit, prefix)
+        self._takers = Row(unit, prefix + b"t", waiters)
+        self._awaiting = Row(unit, prefix + b"a", waiters)
+        self._readers = Row(unit, prefix + b"r", waiters)
 
     def __len__(self) -> int:
         return sum(1 for _ in self._takers.rows())

@@ -18,7 +18,7 @@ from ..requests.storage import Entry, Tenant
 
 T = TypeVar("T")
 
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
+_to_json, _from_json = json.JSONEncoder(separators=(",", ":")).encode, json.JSONDecoder().decode
 
 
 def dump(fields: Any, *blobs: bytes) -> bytes:
@@ -29,7 +29,7 @@ def dump(fields: Any, *blobs: bytes) -> bytes:
 def load(raw: bytes) -> tuple[Any, list[bytes]]:
     """Return the fields of a value, and its bytes."""
     start = raw.index(b"\n") + 1
-    fields, *sizes = json.loads(raw[:start])
+    fields, *sizes = _from_json(raw[:start].decode())
     blobs = []
     for size in sizes:
         blobs.append(raw[start : start + size])

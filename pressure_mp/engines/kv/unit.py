@@ -59,9 +59,9 @@ class Table(MutableMapping[K, V]):
     def __init__(self, unit: Unit, prefix: bytes, kind: Kind[V], single: bool = True) -> None:
         self.prefix = prefix
         self._txn, self._kind, self._single = unit.txn, kind, single
+        self._unit = unit
         #: By key: the value in the store, and the record.
         self._seen: dict[K, list[Any]] = {}
-        unit.note(self)
 
     def _key(self, key: Any) -> bytes:
         return self.prefix + pack((key,) if self._single else key)
@@ -70,6 +70,7 @@ class Table(MutableMapping[K, V]):
         found = self._seen.get(key)
         if found is None:
             record = _ABSENT if raw is None else self._kind.load(raw)
+            self._note()
             found = self._seen[key] = [raw, record]
         return found
 
@@ -108,7 +109,12 @@ class Table(MutableMapping[K, V]):
 
     def drop(self, key: K) -> None:
         """Remove the record of a key, which is there, without a look at it."""
+        self._note()
         self._seen[key] = [b"", _ABSENT]
+
+    def _note(self) -> None:
+        if not self._seen:
+            self._unit.note(self)
 
     def clear(self) -> None:
         self._seen.clear()

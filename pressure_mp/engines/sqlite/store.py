@@ -37,6 +37,12 @@ _LOCKED, _FREE = (
 )
 
 
+_UP, _DOWN = (
+    f"SELECT k,v FROM pressure_mp WHERE k>=? AND k<? ORDER BY k {order} LIMIT ?"
+    for order in ("ASC", "DESC")
+)
+
+
 class _Undone(Exception):
     """Another call of the thread, in the midst of the transaction, has undone it."""
 
@@ -75,9 +81,7 @@ class SqliteTxn:
     def range(
         self, begin: bytes, end: bytes, limit: int, reverse: bool = False
     ) -> list[tuple[bytes, bytes]]:
-        order = "DESC" if reverse else "ASC"
-        text = f"SELECT k,v FROM pressure_mp WHERE k>=? AND k<? ORDER BY k {order} LIMIT ?"
-        found = self._do(text, (begin, end, limit)).fetchall()
+        found = self._do(_DOWN if reverse else _UP, (begin, end, limit)).fetchall()
         if self.is_undone:
             raise _Undone
         return found
