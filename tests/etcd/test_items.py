@@ -57,8 +57,9 @@ def client(url, name, what, me, number):
 
 def done(process):
     """What a client had confirmed."""
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
+    with process.stdout as lines:  # communicate() would lose what readline() had read ahead
+        out = lines.read()
+    assert process.wait(60) == 0
     return [line for line in out.splitlines() if not line.startswith("got")]
 
 

@@ -50,7 +50,10 @@ ROOMS = {
         "engines.contract engines.lines engines.requests engines.wake_sockets exceptions identity "
         "off_loop"
     ),
-    "engines.sqlite": "engines.contract engines.kv engines.own_connections exceptions urls",
+    "engines.sqlite": (
+        "caller_warnings engines.contract engines.kv engines.own_connections exceptions interrupts "
+        "urls"
+    ),
     "engines.foundationdb": "engines.contract engines.kv exceptions lifecycle urls",
     "engines.shared": (
         "encoding engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "

@@ -9,17 +9,18 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 
 import pytest
 import started
 from waiting import HOURS, LIMIT, Background, parks, until
 
-from pressure_mp import AddressError, BrokerError, Empty, Queue, TaskQueue
+from pressure_mp import AddressError, Empty, Queue, TaskQueue
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract import session
 from pressure_mp.engines.kv import bells
-from pressure_mp.engines.sqlite import store
+from pressure_mp.engines.sqlite import files
 
 WRITER = """
 import itertools, sys
@@ -46,7 +47,7 @@ def connect(tmp_path):
 def test_what_killed_processes_had_put_is_there_once_and_the_file_is_whole(url, connect):
     chance = random.Random(1)
     tried, put = set(), set()
-    for turn in range(8):
+    for turn in range(3):
         command = [sys.executable, "-c", WRITER, url]
         writers = [
             subprocess.Popen(
@@ -117,23 +118,43 @@ def test_the_thread_that_wakes_ends_when_no_session_waits(url):
     assert not listening.is_alive()
 
 
-def test_the_file_and_its_log_stay_small_while_items_pass_through(url, tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_LOG", 200_000)
+def test_the_file_and_its_log_stay_small_while_items_pass_through(url, tmp_path):
     queue = Queue(name="queue", url=url)
     batch = [b"x" * 100] * 500
     sizes = []
-    for _ in range(40):
+    for _ in range(100):
         queue.put_many(batch)
         while not queue.empty():
             queue.get_many(500)
-        sizes.append(sum(path.stat().st_size for path in tmp_path.iterdir()))
-    assert max(sizes) < 1_500_000
+        sizes.append((tmp_path / "queues").stat().st_size)
+    assert (tmp_path / "queues-wal").stat().st_size == files.SIZE
+    assert max(sizes) < 500_000
+
+
+def pass_through(queue, number):
+    for _ in range(number):
+        queue.put(b"x" * 5000)
+        queue.get()
+
+
+def test_the_log_grows_while_another_program_reads_and_is_cut_when_it_ends(url, connect, tmp_path):
+    queue, log = Queue(name="queue", url=url), tmp_path / "queues-wal"
+    pass_through(queue, 1)
+    with closing(connect()) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM pressure_mp").fetchall()
+        began = time.monotonic()
+        pass_through(queue, 400)
+        assert time.monotonic() - began < LIMIT  # nothing waited for the reader
+        assert log.stat().st_size > 2 * files.SIZE
+    pass_through(queue, 200)
+    assert log.stat().st_size == files.SIZE
 
 
 def test_no_connection_makes_a_checkpoint_by_itself(url):
     queue = Queue(name="queue", url=url)
     queue.put("item")
-    connection = queue._at.binding.queue.space.store._connection
+    connection = queue._at.binding.queue.space.store._files.connection
     assert connection.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
 
 
@@ -166,24 +187,3 @@ def test_a_url_names_a_file_by_an_absolute_path():
     for url in ("sqlite://relative/path", "sqlite://", "sqlite:///folder/", "sqlite://me@/path"):
         with pytest.raises(AddressError):
             Queue(name="queue", url=url)
-
-
-def test_a_put_of_a_signal_handler_in_the_midst_of_a_put_is_refused_and_the_put_is_done(
-    url, monkeypatch
-):
-    queue = Queue(name="queue", url=url)
-    queue.put("first")
-    errors = []
-    plain = store.SqliteTxn.set
-
-    def interrupted(txn, key, value):
-        monkeypatch.setattr(store.SqliteTxn, "set", plain)
-        with pytest.raises(BrokerError, match="in the midst of a call") as caught:
-            Queue(name="other", url=url).put("never")
-        errors.append(caught)
-        plain(txn, key, value)
-
-    monkeypatch.setattr(store.SqliteTxn, "set", interrupted)
-    queue.put("second")
-    assert len(errors) == 1
-    assert [queue.get(), queue.get()] == ["first", "second"]

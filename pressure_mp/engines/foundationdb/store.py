@@ -100,17 +100,17 @@ class FoundationStore:
         try:
             wait(tr.commit()).wait()
             if fate is not None:
-                fate.is_done()
+                fate.is_done = True
         except fdb_error() as error:
             if error.code not in _UNKNOWN or not self._was_done(note):
                 raise
             if fate is not None:
-                fate.is_done()
+                fate.is_done = True
         except BaseException:
             # A signal handler raised it: before the commit, in the midst of it, or after it.
             with suppress(PressureError):
                 if fate is not None and self._was_done(note):
-                    fate.is_done()
+                    fate.is_done = True
             raise
 
     def _was_done(self, note: _Note) -> bool:

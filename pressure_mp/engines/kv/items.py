@@ -17,7 +17,7 @@ from ..requests.line import Lines
 from ..requests.returning import count_back
 from ..requests.state import QueueState
 from .head import Head
-from .line import Session, StoredLine, Took
+from .line import Session, StoredLine, Took, Waiters
 from .orders import ORDERS, Fifo
 from .packing import pack
 from .records import DELIVERY, JSON, RAW, READER, load_entry
@@ -81,7 +81,8 @@ class StoredSlot:
         self.clock = space.clock
         prefix = space.prefix + pack(("i", name))
         self.prefix, lines = prefix + b"q", prefix + b"w"
-        self.lines = Lines(*(StoredLine(unit, lines + k.encode(), k, self.clock) for k in "ptj"))
+        waiters = Waiters(unit, lines)
+        self.lines = Lines(*(StoredLine(unit, lines, k, self.clock, waiters) for k in "ptj"))
         self.head = unit.head(self.prefix + b"h")
         self.state: StoredState | None = None
         unit.note_head(self._flush)
@@ -147,7 +148,7 @@ class StoredItems:
             state = slot.state
             if state is None:
                 return Outcome.MISSING
-            if took.is_undone:
+            if took.is_done:
                 return Outcome.DONE
             entries = [load_entry(value) for _, value in took.taken]
             if request.if_open and state.closed:

@@ -11,7 +11,7 @@ from ..contract.items import Hold, Put, Take
 from ..contract.queues import Join
 from ..requests import line
 from ..requests.line import Place, Wish
-from .packing import unpack
+from .packing import END, unpack
 from .records import JSON
 from .unit import Table, Unit
 
@@ -31,9 +31,8 @@ class Session(line.Caller, Protocol):
     is_placed: bool
     #: What its last call took for good.
     took: Took | None
-
-    def is_done(self) -> None:
-        """Note that the last call was committed."""
+    #: Whether the last call was committed.
+    is_done: bool
 
 
 class Took:
@@ -41,11 +40,8 @@ class Took:
 
     def __init__(self, taken: list[tuple[bytes, bytes]]) -> None:
         self.taken = taken
-        self.is_undone = False
-
-    def is_done(self) -> None:
-        """Note that the items are back."""
-        self.is_undone = True
+        #: Whether the items are back.
+        self.is_done = False
 
 
 def ticket_of(caller: line.Caller) -> str:
@@ -71,14 +67,35 @@ class Remote:
         raise AssertionError("only a session itself waits")
 
 
+class Waiters:
+    """Whether any caller waits at the queue of one name: mostly none does, and one look at all of
+    its lines shows that."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        self._txn, self._prefix = unit.txn, prefix
+        self._is_empty: bool | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        if self._is_empty is None:
+            self._is_empty = not self._txn.range(self._prefix, self._prefix + END, 1)
+        return self._is_empty
+
+    def add(self) -> None:
+        """Note that a caller comes."""
+        self._is_empty = False
+
+
 class Row(Table[int, list[object]]):
     """Sessions in the order in which they came. A record begins with the ticket, and with the time
     until which the session keeps its place if its process is not seen to live: a process that has
     ended has no place any more."""
 
-    def __init__(self, unit: Unit, prefix: bytes, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, unit: Unit, prefix: bytes, clock: Callable[[], int], waiters: Waiters
+    ) -> None:
         super().__init__(unit, prefix + b"r", JSON)
-        self._clock, self._beginning = clock, prefix
+        self._clock, self._beginning, self._waiters = clock, prefix, waiters
 
     @cached_property
     def _places(self) -> Table[str, int]:
@@ -95,6 +112,7 @@ class Row(Table[int, list[object]]):
         """Write the record of a session, which is made of the earlier one, in its place or at the
         end."""
         caller.will_wait()
+        self._waiters.add()
         place, ticket = self.place_of(caller), ticket_of(caller)
         self._unit.bells.silence(self._txn, ticket)
         until = self._clock() + max(caller.lease, _SHORTEST)
@@ -119,6 +137,8 @@ class Row(Table[int, list[object]]):
         self._unit.bells.silence(self._txn, ticket)
 
     def rows(self) -> Iterator[list[object]]:
+        if self._waiters.is_empty:
+            return
         for place in self:
             row = self[place]
             ticket = str(row[0])
@@ -140,8 +160,10 @@ class Row(Table[int, list[object]]):
 class StoredLine:
     """The callers that wait for the same."""
 
-    def __init__(self, unit: Unit, prefix: bytes, kind: str, clock: Callable[[], int]) -> None:
-        self._row = Row(unit, prefix, clock)
+    def __init__(
+        self, unit: Unit, prefix: bytes, kind: str, clock: Callable[[], int], waiters: Waiters
+    ) -> None:
+        self._row = Row(unit, prefix + kind.encode(), clock, waiters)
         self._kind, self._clock = kind, clock
 
     def __len__(self) -> int:
@@ -232,9 +254,10 @@ class StoredTaskLine:
 
     def __init__(self, unit: Unit, prefix: bytes, clock: Callable[[], int]) -> None:
         self._prefix, self._txn = prefix, unit.txn
-        self._takers = Row(unit, prefix + b"t", clock)
-        self._awaiting = Row(unit, prefix + b"a", clock)
-        self._readers = Row(unit, prefix + b"r", clock)
+        waiters = Waiters(unit, prefix)
+        self._takers = Row(unit, prefix + b"t", clock, waiters)
+        self._awaiting = Row(unit, prefix + b"a", clock, waiters)
+        self._readers = Row(unit, prefix + b"r", clock, waiters)
 
     def __len__(self) -> int:
         return sum(1 for _ in self._takers.rows())

@@ -18,8 +18,7 @@ from ..requests.storage import Entry, Tenant
 
 T = TypeVar("T")
 
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
-_from_json = json.JSONDecoder().decode
+_to_json, _from_json = json.JSONEncoder(separators=(",", ":")).encode, json.JSONDecoder().decode
 
 
 def dump(fields: Any, *blobs: bytes) -> bytes:

@@ -17,6 +17,7 @@ from ..bells import LoopBell, ThreadBell
 from ..blocking_coroutines import finish
 from ..cancelled_calls import UndoneTake, outcome_first, postponed, to_its_end
 from ..closed_loops import OwnLoop, give_back, own_loop
+from ..contract.contents import StoreChunks
 from ..contract.items import Put, TakeBack, Taken
 from ..contract.queues import Close
 from ..contract.replies import Later
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 #: The requests whose effect ``durability`` is for.
 _CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, PutAwaited, CloseTasks)
+#: The requests that put items or tasks.
+_ADDING = (Put, StoreChunks, PutTasks, PutAwaited)
 
 
 class StoredQueue(Protocol):
@@ -57,7 +60,7 @@ class _Session(SessionDefaults):
         self._options = options
         self._queue, self._bells = queue, bells
         self._is_durable = bool(options.durability)
-        self._is_done = False
+        self.is_done = False
 
     @property
     def ticket(self) -> str:
@@ -66,9 +69,10 @@ class _Session(SessionDefaults):
         return self._ticket
 
     def _call(self, request: Any, end: float | None, wait: bool) -> Any:
-        self._is_done, self.took = False, None
+        self.is_done, self.took = False, None
         durable = self._is_durable and isinstance(request, _CONFIRMED)
-        reply = self._queue.call(request, self, How(durable, wait, self._last_try(end)))
+        adds = isinstance(request, _ADDING)
+        reply = self._queue.call(request, self, How(durable, wait, self._last_try(end), adds))
         if self.is_placed and type(request) in MAY_WAIT:
             self.is_placed = isinstance(reply, Later)
         return reply
@@ -81,13 +85,9 @@ class _Session(SessionDefaults):
             last = min(last, max(end, began + SHORTEST_TRY))
         return last if options.until is None else min(last, options.until)
 
-    def is_done(self) -> None:
-        """Note that the last call was committed."""
-        self._is_done = True
-
     @property
     def taken(self) -> TakeBack | None:
-        return TakeBack(self.took) if self._is_done and self.took is not None else None
+        return TakeBack(self.took) if self.is_done and self.took is not None else None
 
     def _note(self, bell: ThreadBell | LoopBell) -> None:
         bell.silence()

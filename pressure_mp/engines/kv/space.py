@@ -23,11 +23,13 @@ class Space:
         self.store, self.bells = store, bells
         self.prefix = pack((prefix,))
         self._epoch: int | None = None
+        self._is_epoch_kept = False
 
     def within(self, store: Store) -> Space:
         """The same queues, in a transaction of the store."""
         found = Space(store, self.bells, "")
         found.prefix, found._epoch = self.prefix, self._epoch
+        found._is_epoch_kept = self._is_epoch_kept
         return found
 
     def names(self, unit: Unit, kind: str) -> Names:
@@ -49,7 +51,7 @@ class Space:
         traits = self.store.traits
 
         def do(txn: Txn) -> tuple[R, list[str]]:
-            if self._epoch is None and traits.one_host:
+            if traits.one_host and not self._is_epoch_kept:
                 self._epoch = _epoch(txn)
             unit = Unit(txn, traits, self.bells)
             reply = body(unit)
@@ -57,6 +59,7 @@ class Space:
             return reply, unit.woken
 
         reply, woken = self.store.write(do, fate, how)
+        self._is_epoch_kept = True
         if woken:
             self.bells.ring(woken)
         return reply

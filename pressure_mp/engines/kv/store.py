@@ -52,9 +52,11 @@ class Traits(NamedTuple):
 
 
 class Fate(Protocol):
-    """Is told when a transaction is committed, also when an exception comes just then."""
+    """What became of a transaction."""
 
-    def is_done(self) -> None: ...
+    #: Set when it is committed, also when an exception comes just then. No method: an exception of
+    #: a signal handler may come where one begins.
+    is_done: bool
 
 
 class How(NamedTuple):
@@ -66,6 +68,8 @@ class How(NamedTuple):
     wait: bool = True
     #: The time, on the monotonic clock, until which a store on other hosts is tried.
     until: float | None = None
+    #: Whether it may need space that is kept: else it may use space which is spared for it.
+    adds: bool = False
 
 
 class Store(Protocol):
@@ -75,8 +79,8 @@ class Store(Protocol):
 
     def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
         """Call ``body`` with a transaction, commit it, and return what it returned. If it raises,
-        nothing was done. An optimistic store may call it several times: what its last call did is
-        done, once. If it must not wait, raises Busy before ``body`` when others are at work."""
+        nothing was done. It may be called several times: what its last call did is done, once. If
+        it must not wait, raises Busy before ``body`` when others are at work."""
 
     def after_fork(self) -> None: ...
 

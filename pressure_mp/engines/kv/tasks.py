@@ -72,7 +72,7 @@ class StoredTaskPlace:
     """The place of one name, in one transaction."""
 
     def __init__(self, space: Space, unit: Unit, name: str) -> None:
-        self._space, self._unit, self._name = space, unit, name
+        self._space, self.unit, self._name = space, unit, name
         prefix = space.prefix + pack(("t", name))
         self._prefix = prefix + b"q"
         self.line = StoredTaskLine(unit, prefix + b"w", space.clock)
@@ -88,7 +88,7 @@ class StoredTaskPlace:
         return self._space.clock()
 
     def _make(self, settings: TaskSettings, head: dict[str, Any]) -> Life:
-        unit, prefix = self._unit, self._prefix
+        unit, prefix = self.unit, self._prefix
 
         def tuples(name: bytes, number: int | None = None) -> StoredSet[Any]:
             return StoredSet(unit, prefix + name, number)
@@ -123,20 +123,20 @@ class StoredTaskPlace:
 
     def create(self, settings: TaskSettings) -> Life:
         self.life = self._make(settings, {"created": self.clock()})
-        self._space.names(self._unit, "t").add(self._name)
+        self._space.names(self.unit, "t").add(self._name)
         return self.life
 
     def delete(self) -> None:
         self.life = self._raw = None
-        self._unit.clear(self._prefix)
-        self._space.names(self._unit, "t").discard(self._name)
+        self.unit.clear(self._prefix)
+        self._space.names(self.unit, "t").discard(self._name)
 
     def _flush(self) -> None:
         if self.life is not None:
             values = [getattr(self.life, name) for name in _HEAD]
             raw = dump([astuple(self.life.settings), *values])
             if raw != self._raw:
-                self._unit.txn.set(self._prefix + b"h", raw)
+                self.unit.txn.set(self._prefix + b"h", raw)
 
 
 class StoredTasks:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..contract.brokers import Finding
 from ..contract.session import AsyncSessionIn, SessionIn
 from ..kv.engine import KvBinding, KvEngine
@@ -12,15 +14,22 @@ from .address import SqliteAddress
 from .callers import SqliteTransaction
 from .store import SqliteStore
 
+#: The stores of this process, by the real paths of their files. A file has one, whatever the
+#: addresses: a call in the midst of another one must not wait for its lock.
+_stores: dict[str, SqliteStore] = {}
+
 
 class SqliteEngine(KvEngine):
     """The queues in one file."""
 
     def __init__(self, address: SqliteAddress) -> None:
-        super().__init__(address, SqliteStore(address.path), self._find, SqliteBinding)
+        path = os.path.realpath(address.path)
+        store = _stores.setdefault(path, SqliteStore(path))
+        super().__init__(address, store, self._find, SqliteBinding)
 
     def _find(self) -> list[Finding]:
-        return []
+        assert isinstance(self.store, SqliteStore)
+        return self.store.examine()
 
 
 class SqliteBinding(KvBinding):

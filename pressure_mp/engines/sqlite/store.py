@@ -8,28 +8,26 @@ come.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import os
 import sqlite3
-import stat
 import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TypeVar
 
-from ...exceptions import AddressError, BrokerError, BrokerFull
+from ... import interrupts
+from ...exceptions import BrokerError, BrokerFull
+from ..contract.brokers import Finding
 from ..kv.store import Busy, Fate, How, Traits, Txn
+from . import findings
+from .files import Files, is_full
 from .own_transactions import OwnTransactions
 
 R = TypeVar("R")
 
-#: Pages of 8 KB: an item of 1 KB is then kept in the page of its key.
-_PAGE = 8192
-#: The size of the log, in bytes, from which on it is moved into the file.
-_LOG = 4 << 20
 #: How long, in seconds, a call waits for the end of another program's transaction.
 _PATIENCE = 30
 #: The locks of open files, which threads of a process do not share (Linux); ``struct flock``.
@@ -37,36 +35,55 @@ _TRY, _WAIT = 37, 38
 _LOCKED, _FREE = (
     struct.pack("hhqqi4x", kind, os.SEEK_SET, 0, 0, 0) for kind in (fcntl.F_WRLCK, fcntl.F_UNLCK)
 )
-_OPEN = os.O_RDWR | os.O_CLOEXEC
-#: File systems on which the memory of the log is not shared, or locks are not.
-_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "fuse.sshfs", "afs", "glusterfs"}
+
+
+_UP, _DOWN = (
+    f"SELECT k,v FROM pressure_mp WHERE k>=? AND k<? ORDER BY k {order} LIMIT ?"
+    for order in ("ASC", "DESC")
+)
+
+
+class _Undone(Exception):
+    """Another call of the thread, in the midst of the transaction, has undone it."""
 
 
 class SqliteTxn:
     """A transaction of a connection."""
+
+    #: Whether another call of the thread has undone it. What is still done belongs to a transaction
+    #: that is rolled back.
+    is_undone = False
 
     def __init__(self, connection: sqlite3.Connection | sqlite3.Cursor) -> None:
         self._do = connection.execute
 
     def get(self, key: bytes, *, snapshot: bool = False) -> bytes | None:
         found = self._do("SELECT v FROM pressure_mp WHERE k=?", (key,)).fetchone()
+        if self.is_undone:
+            raise _Undone
         return None if found is None else found[0]
 
     def range(
         self, begin: bytes, end: bytes, limit: int, reverse: bool = False
     ) -> list[tuple[bytes, bytes]]:
-        order = "DESC" if reverse else "ASC"
-        text = f"SELECT k,v FROM pressure_mp WHERE k>=? AND k<? ORDER BY k {order} LIMIT ?"
-        return self._do(text, (begin, end, limit)).fetchall()
+        found = self._do(_DOWN if reverse else _UP, (begin, end, limit)).fetchall()
+        if self.is_undone:
+            raise _Undone
+        return found
 
     def set(self, key: bytes, value: bytes) -> None:
-        self._do("INSERT OR REPLACE INTO pressure_mp VALUES(?,?)", (key, value))
+        self._change("INSERT OR REPLACE INTO pressure_mp VALUES(?,?)", (key, value))
 
     def clear(self, key: bytes) -> None:
-        self._do("DELETE FROM pressure_mp WHERE k=?", (key,))
+        self._change("DELETE FROM pressure_mp WHERE k=?", (key,))
 
     def clear_range(self, begin: bytes, end: bytes) -> None:
-        self._do("DELETE FROM pressure_mp WHERE k>=? AND k<?", (begin, end))
+        self._change("DELETE FROM pressure_mp WHERE k>=? AND k<?", (begin, end))
+
+    def _change(self, text: str, values: tuple[bytes, ...]) -> None:
+        if self.is_undone:
+            raise _Undone
+        self._do(text, values)
 
 
 class SqliteStore:
@@ -80,73 +97,145 @@ class SqliteStore:
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
-        self._lock_file = self._log_file = -1
-        self._is_writing = False
+        self._lock_file = -1
+        self._files: Files | None = None
+        #: Whether this process has the lock of the file, and how often it gave it back.
+        self._is_held = False
+        self._releases = 0
+        #: The transaction that the thread with the lock is in the midst of.
+        self._txn: SqliteTxn | None = None
         self.own_transactions = OwnTransactions()
 
     def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
-        durable, wait, _ = how
-        if self._is_writing and not wait:
-            raise Busy
         log = -1
         try:
-            with self._lock:
-                self._check_no_call()
-                reply = self._write(body, fate, wait)
-                log = os.dup(self._log_file) if durable else -1
-            if durable:
+            for held in interrupts.attempts(self._lock, -1 if how.wait else 0):
+                if not held:
+                    raise Busy
+                try:
+                    files, reply = self._in_turn(
+                        lambda files: self._write(files, body, fate, how), how.wait
+                    )
+                    log = os.dup(files.log) if how.durable else -1
+                finally:
+                    self._lock.release()
+            if how.durable:
                 os.fdatasync(log)
             return reply
         except sqlite3.Error as error:
-            is_full = "full" in str(error)
-            raise (BrokerFull if is_full else BrokerError)(f"{self.path}: {error}") from error
+            raised = BrokerFull if is_full(error, self.path) else BrokerError
+            raise raised(f"{self.path}: {error}") from error
+        except OSError as error:
+            if interrupts.is_from_outside(error):
+                raise
+            raise BrokerError(f"{self.path}: {error}") from error
         finally:
             if log >= 0:
                 os.close(log)
 
-    def _check_no_call(self) -> None:
-        if self._is_writing:
-            raise BrokerError(
-                f"{self.path}: a signal handler or a finalizer came in the midst of a call of the "
-                "same thread, and can make none"
-            )
-
-    def _write(self, body: Callable[[Txn], R], fate: Fate | None, wait: bool) -> R:
+    def _in_turn(self, act: Callable[[Files], R], wait: bool) -> tuple[Files, R]:
+        """Call ``act`` with the file's lock, which this thread may have already."""
+        if self._is_held:
+            return self._act(act)
         # Each step may be the last one before an exception of a signal handler: so the lock is
         # given back even if it is not sure that it was got.
         try:
-            self._is_writing = True
-            if self._lock_file < 0:
-                self._lock_file = os.open(f"{self.path}-lock", _OPEN | os.O_CREAT, 0o600)
-            fcntl.fcntl(self._lock_file, _WAIT if wait else _TRY, _LOCKED)
-            if self._connection is None:
-                self._connection = self._connect()
-            return self._commit(self._connection, body, fate, wait)
-        except BlockingIOError:
-            raise Busy from None
+            self._acquire(wait)
+            return self._act(act)
         finally:
-            self._is_writing = False
-            if self._lock_file >= 0:
-                fcntl.fcntl(self._lock_file, _TRY, _FREE)
+            self._release()
 
-    def _connect(self) -> sqlite3.Connection:
-        _check_folder(os.path.dirname(self.path))
-        os.close(os.open(self.path, _OPEN | os.O_CREAT, 0o600))
-        connection = sqlite3.connect(
-            self.path, isolation_level=None, timeout=0, check_same_thread=False
-        )
+    def _release(self) -> None:
+        self._is_held = False
+        self._releases += 1
+        if self._lock_file >= 0:
+            fcntl.fcntl(self._lock_file, _TRY, _FREE)
+
+    def _acquire(self, wait: bool) -> None:
+        if self._lock_file < 0:
+            self._lock_file = os.open(
+                f"{self.path}-lock", os.O_RDWR | os.O_CLOEXEC | os.O_CREAT, 0o600
+            )
+        while not self._is_held:
+            releases = self._releases
+            try:
+                fcntl.fcntl(self._lock_file, _WAIT if wait else _TRY, _LOCKED)
+            except BlockingIOError:
+                raise Busy from None
+            self._is_held = True
+            if self._releases != releases:  # a signal handler has used the lock, and released it
+                self._is_held = False
+
+    def _act(self, act: Callable[[Files], R]) -> tuple[Files, R]:
+        if self._files is None:
+            opened = Files(self.path)
+            if self._files is None:
+                self._files = opened
+            else:  # a signal handler was faster
+                opened.close()
+        files = self._files
+        return files, act(files)
+
+    def _write(self, files: Files, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
+        while True:
+            txn = SqliteTxn(files.connection)
+            try:
+                reply = self._commit(files, txn, body, fate, how)
+            except _Undone:
+                continue
+            except sqlite3.OperationalError as error:
+                if txn.is_undone:  # what it did then was refused
+                    continue
+                if how.adds or not (is_full(error, self.path) and files.ballast.give_up()):
+                    raise
+            else:
+                files.move_log()
+                return reply
+
+    def _commit(
+        self,
+        files: Files,
+        txn: SqliteTxn,
+        body: Callable[[Txn], R],
+        fate: Fate | None,
+        how: How,
+    ) -> R:
+        connection, outer = files.connection, self._txn
         do = connection.execute
-        do(f"PRAGMA page_size={_PAGE}")
-        do("PRAGMA journal_mode=WAL")
-        do("PRAGMA wal_autocheckpoint=0")
-        do("PRAGMA synchronous=NORMAL")
-        do("CREATE TABLE IF NOT EXISTS pressure_mp(k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID")
-        self._log_file = os.open(f"{self.path}-wal", _OPEN)
-        # The interpreter's end, and that of a forked child, must not close it: the last connection
-        # makes a checkpoint then, without our lock.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-        return connection
+        self._undo(connection)
+        is_ending = False
+        try:
+            self._txn = txn
+            self._begin_transaction(connection, how.wait)
+            if how.adds:
+                files.admit()
+            reply = body(txn)
+            if txn.is_undone:
+                raise _Undone
+            is_ending = True
+            do("COMMIT")
+            if txn.is_undone:  # by a finalizer, before SQLite began with the commit
+                raise _Undone
+            if fate:
+                fate.is_done = True
+        except BaseException as error:
+            if connection.in_transaction:
+                do("ROLLBACK")
+            elif fate and is_ending and not (txn.is_undone or isinstance(error, sqlite3.Error)):
+                fate.is_done = True
+            raise
+        finally:
+            self._txn = outer
+            if outer is not None and outer.is_undone and not connection.in_transaction:
+                do("BEGIN")  # for the step that the other call is in the midst of
+        return reply
+
+    def _undo(self, connection: sqlite3.Connection) -> None:
+        """Undo the transaction that the thread is in the midst of. It is done once more."""
+        if connection.in_transaction:  # perhaps an exception came in the midst of a rollback
+            if self._txn is not None:
+                self._txn.is_undone = True
+            connection.execute("ROLLBACK")
 
     def _begin_transaction(self, connection: sqlite3.Connection, wait: bool) -> None:
         """Take the lock to write. Waits while a program has a transaction of its own in the
@@ -174,73 +263,41 @@ class SqliteStore:
     def turn(self) -> Iterator[None]:
         """Have the lock, so that no call on a queue has a transaction."""
         with self._lock:
-            self._check_no_call()
-            file = os.open(f"{self.path}-lock", _OPEN | os.O_CREAT, 0o600)
+            if self._is_held:
+                assert self._files is not None
+                self._undo(self._files.connection)
+                yield
+                return
             try:
-                fcntl.fcntl(file, _WAIT, _LOCKED)
+                self._acquire(True)
                 yield
             finally:
-                os.close(file)
+                self._release()
 
-    def _commit(
-        self,
-        connection: sqlite3.Connection,
-        body: Callable[[Txn], R],
-        fate: Fate | None,
-        wait: bool,
-    ) -> R:
-        if connection.in_transaction:  # an exception came in the midst of a rollback
-            connection.execute("ROLLBACK")
-        try:
-            self._begin_transaction(connection, wait)
-            reply = body(SqliteTxn(connection))
-            connection.execute("COMMIT")
-        except BaseException as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            elif fate is not None and not isinstance(error, sqlite3.Error):
-                fate.is_done()
-            raise
-        if fate is not None:
-            fate.is_done()
-        if os.fstat(self._log_file).st_size > _LOG:
-            with suppress(sqlite3.OperationalError):  # another program reads: later
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return reply
+    def examine(self) -> list[Finding]:
+        """Find what is wrong with the file. The caller is in the midst of a transaction."""
+        assert self._files is not None
+        return list(findings.find(self._files))
 
     def after_fork(self) -> None:
-        for file in (self._lock_file, self._log_file):
-            if file >= 0:
-                os.close(file)
+        if self._lock_file >= 0:
+            os.close(self._lock_file)
+        if self._files is not None:
+            self._files.after_fork()
         self._begin()
 
     def close(self) -> None:
         """Close the connection; the store may be used again."""
         with self._lock:
-            connection, self._connection = self._connection, None
-            if connection is None:
+            if self._files is None:
                 return
+            files = self._files
             try:
-                fcntl.fcntl(self._lock_file, _WAIT, _LOCKED)
-                connection.close()
+                self._acquire(True)
+                self._files = None
+                files.close()
             finally:
-                fcntl.fcntl(self._lock_file, _TRY, _FREE)
-                os.close(self._log_file)
+                self._is_held = False
+                self._releases += 1
                 os.close(self._lock_file)
-                self._lock_file = self._log_file = -1
-
-
-def _check_folder(folder: str) -> None:
-    """Raise AddressError for a folder in which a file cannot be a queue."""
-    found = os.stat(folder)
-    if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
-        raise AddressError(f"other users can write to {folder}, and so replace the file")
-    with suppress(OSError), open("/proc/self/mountinfo") as mounts:
-        device = f"{os.major(found.st_dev)}:{os.minor(found.st_dev)}"
-        for line in mounts:
-            about, _, kind = line.partition(" - ")
-            if about.split()[2] == device and kind.split()[0] in _NETWORK:
-                raise AddressError(
-                    f"{folder} is on a network file system ({kind.split()[0]}), which cannot share "
-                    "the log of SQLite: name a file on a disk of this machine"
-                )
+                self._lock_file = -1

@@ -161,7 +161,7 @@ class EtcdStore:
             reply = body(txn)
             if not txn.writes or self._is_committed(txn):
                 if fate is not None:
-                    fate.is_done()
+                    fate.is_done = True
                 return reply
 
     def _is_committed(self, txn: EtcdTxn) -> bool:

@@ -1,0 +1,151 @@
+"""A full disk: puts are refused, all that is queued can be got, and then puts work again."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+import pytest
+import started
+from disks import small_disk
+
+from pressure_mp import BrokerFull, JoinableQueue, Queue, TaskQueue
+from pressure_mp.engines.sqlite import files
+
+ITEM = b"x" * 1000
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A folder on a disk of 8 MB, and what makes it larger."""
+    place = tmp_path / "disk"
+    with small_disk(place, 8, "700", 0) as enlarge:
+        yield place, enlarge
+
+
+@pytest.fixture
+def url(disk):
+    return f"sqlite://{disk[0]}/queues"
+
+
+def fill(put):
+    """Put until the disk is full; return how many were put."""
+    for number in range(100_000):
+        try:
+            put(number)
+        except BrokerFull as error:
+            assert "disk is full" in str(error)  # noqa: PT017
+            return number
+    raise AssertionError("the disk is never full")
+
+
+def get_all(queue):
+    got = []
+    while not queue.empty():
+        got += queue.get_many(500)
+    return got
+
+
+@pytest.mark.parametrize("size", [1, 50], ids=["singly", "in batches"])
+def test_all_can_be_got_and_then_put_again(url, size):
+    queue = Queue(name="queue", url=url)
+    for _ in range(3):
+        put = fill(lambda number: queue.put_many([(number, ITEM)] * size))
+        assert put * size > 300
+        with pytest.raises(BrokerFull):
+            queue.put(ITEM)
+        assert get_all(queue) == [(number, ITEM) for number in range(put) for _ in range(size)]
+        queue.put("again")
+        assert queue.get() == "again"
+
+
+def test_items_that_are_acknowledged_one_by_one_can_be_got(url):
+    queue = JoinableQueue(name="queue", url=url)
+    put = fill(lambda number: queue.put((number, ITEM)))
+    for number in range(put):
+        assert queue.get()[0] == number
+        queue.task_done()
+    queue.put("again")
+
+
+def test_tasks_can_be_done_buried_and_removed(url):
+    tasks = TaskQueue("tasks", url=url)
+    put = fill(lambda number: tasks.put((number, ITEM)))
+    for number in range(put // 2):
+        task = tasks.take()
+        assert task.data[0] == number
+        task.ack()
+    tasks.take().bury()
+    tasks.delete()
+    TaskQueue("tasks", url=url).put("again")
+
+
+GET = """
+import sys
+from pressure_mp import Queue
+queue = Queue(name="queue", url=sys.argv[1])
+print(sum(len(queue.get_many(500)) for _ in iter(queue.empty, True)))
+"""
+
+
+def test_a_process_that_starts_then_can_get_all(url):
+    put = fill(lambda number: Queue(name="queue", url=url).put((number, ITEM)))
+    command = [sys.executable, "-c", GET, url]
+    got = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=started.environment()
+    )
+    assert int(got.stdout) == put
+
+
+def test_all_can_be_got_if_no_process_had_the_file_and_another_program_filled_the_disk(url, disk):
+    command = [sys.executable, "-c", PUT, url]
+    subprocess.run(command, check=True, env=started.environment())
+    other = disk[0] / "other"
+    with pytest.raises(OSError, match="space"):
+        other.write_bytes(b"x" * (8 << 20))
+    queue = Queue(name="queue", url=url)
+    with pytest.raises(BrokerFull):
+        queue.put("item")
+    assert get_all(queue) == [ITEM] * 100
+    other.unlink()
+    queue.put("item")
+
+
+PUT = """
+import sys
+from pressure_mp import Queue
+from pressure_mp.engines import registry
+queue = Queue(name="queue", url=sys.argv[1])
+queue.put_many([b"x" * 1000] * 100)
+(engine,) = registry._open.values()
+engine.close()  # so there is no log
+"""
+
+
+def test_puts_go_on_when_the_disk_has_space_again(url, disk):
+    queue = Queue(name="queue", url=url)
+    fill(lambda number: queue.put_many([ITEM] * 50))
+    disk[1](32)
+    queue.put(ITEM)
+    assert (disk[0] / "queues-ballast").stat().st_size > 0
+
+
+def test_a_disk_too_small_for_the_ballast_has_queues_and_the_log_says_so(url, disk, caplog):
+    (disk[0] / "other").write_bytes(b"x" * (3 << 20))
+    with caplog.at_level(logging.WARNING, "pressure_mp"):
+        queue = Queue(name="queue", url=url)
+        queue.put(ITEM)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "has no space for" in caplog.text
+    assert not (disk[0] / "queues-ballast").exists()
+    assert not (disk[0] / "queues-ballast-new").exists()
+    assert get_all(queue) == [ITEM]
+
+
+def test_what_a_killed_process_left_of_the_ballast_is_used(url, disk):
+    new = disk[0] / "queues-ballast-new"
+    new.write_bytes(b"x" * 1000)
+    Queue(name="queue", url=url).put(ITEM)
+    assert (disk[0] / "queues-ballast").stat().st_size == files.SIZE
+    assert not new.exists()
