@@ -55,12 +55,18 @@ def client(url, name, what, me, number):
     return process
 
 
+def rest(process):
+    """The lines that a client still writes. ``communicate()`` would lose those that ``readline()``
+    had read ahead."""
+    with process.stdout as lines:
+        return lines.read().splitlines()
+
+
 def done(process):
     """What a client had confirmed."""
-    with process.stdout as lines:  # communicate() would lose what readline() had read ahead
-        out = lines.read()
+    lines = rest(process)
     assert process.wait(60) == 0
-    return [line for line in out.splitlines() if not line.startswith("got")]
+    return [line for line in lines if not line.startswith("got")]
 
 
 def test_each_item_is_got_once_by_processes_whose_transactions_conflict(server, name):
@@ -94,8 +100,8 @@ def test_what_a_client_that_was_killed_had_confirmed_is_there_once(server, name)
     taken = [holder.stdout.readline().strip() for _ in range(11)]
     for process in (putter, holder):
         process.kill()
-    put += [line.strip() for line in putter.communicate()[0].splitlines()]
-    taken += [line.strip() for line in holder.communicate()[0].splitlines()]
+    put += rest(putter)
+    taken += rest(holder)
     acknowledged = {line for line in taken if not line.startswith("got")}
     left = []
     while unfinished := queue.stats().unfinished:
