@@ -125,7 +125,7 @@ def test_every_command_is_one_that_is_run_somewhere(document):
         ".venv/bin/pytest -n 4 tests/contract",  # test_commands.py
         ".venv/bin/tox",  # .ci/run
         "export PRESSURE_URL=redis://broker.example:6379",  # a setting, not a program
-        "export PRESSURE_URL=embedded://$HOME/pressure",  # below, in two terminals
+        "export PRESSURE_URL=sqlite://$HOME/pressure-queues",  # below, in two terminals
         # tests/executor/test_program.py
         "pressure-mp worker reports -c 8 --url redis://broker.example:6379",
         "python -m pressure_mp.worker reports -c 8 --url redis://broker.example:6379",
@@ -173,7 +173,7 @@ class Terminal:
 
 def test_what_the_readme_shows_in_two_terminals_is_what_happens(tmp_path):
     readme = (ROOT / "README.md").read_text()
-    (setting,) = re.findall(r"^export PRESSURE_URL=(embedded:.*)$", readme, re.MULTILINE)
+    (setting,) = re.findall(r"^export PRESSURE_URL=(sqlite:.*)$", readme, re.MULTILINE)
     environ = {**os.environ, "PRESSURE_URL": setting.replace("$HOME", str(tmp_path))}
     put, get, again = (text for language, text in BLOCK.findall(readme) if language == "pycon")
     first, second = Terminal(environ), Terminal(environ)
