@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 import fdb
 from simulated_fdb.cluster import Faults
-from simulated_fdb.scheduling import Client
+from simulated_fdb.scheduling import Client, Interrupted
 from simulated_fdb.simulation import Simulation
 
 from foundation.surroundings import Surroundings
@@ -21,16 +22,17 @@ from pressure_mp.engines.foundationdb.address import FoundationAddress
 from pressure_mp.engines.foundationdb.engine import FoundationEngine
 from pressure_mp.engines.kv import store as stores
 from pressure_mp.engines.kv.items import StoredSlot
+from pressure_mp.engines.kv.records import load_entry
 from pressure_mp.engines.kv.unit import Unit
 from pressure_mp.operations.deliveries import DeliveryOperations
 
-#: Milliseconds.
-_LEASE = 3000
+#: Milliseconds: where a session looks again by itself, and where it is only woken.
+_LEASE, _LONG_LEASE = 3000, 3_600_000
 _MOST_STEPS = 50_000
 #: Seconds for which a call is tried.
 _PATIENCE = 100.0
 #: The faults of which a history has some, and how probable each is at most, for each call.
-_FAULTS = {"refused": 0.3, "never": 0.3, "done": 0.3, "late": 0.3}
+_FAULTS = {"refused": 0.2, "never": 0.2, "done": 0.2, "late": 0.2}
 #: And those for which a watch is not set.
 _HARD_FAULTS = {"too_old": 0.03, "lagging": 0.03, "watch": 0.5}
 
@@ -78,6 +80,8 @@ class History:
         self.consumers: list[Client] = []
         #: How probable it is that an item goes back that was taken.
         self.returns = self.rng.choice((0.0, 0.2, 0.5))
+        #: How probable it is that a call is interrupted, if it lasts.
+        self.interrupts = self.rng.choice((0.0, 0.0, 0.3))
         self.is_joinable = self.rng.random() < 0.4
         self._owners = itertools.count()
 
@@ -128,13 +132,20 @@ class History:
     def run_one(self, operation: Any, binding: Any = None) -> Any:
         return drivers.drive(operation, (binding or self._binding()).session())
 
+    def _interrupting(self) -> AbstractContextManager[None]:
+        interrupted = self.rng.random() < self.interrupts
+        return self.scheduler.interrupting(self.rng.randrange(1, 25) if interrupted else None)
+
     def _produce(self, items: list[bytes]) -> None:
         binding, seen = self._binding(), self.seen
         for item in items:
             began = self.scheduler.moment
             seen.doubtful.add(item)
             try:
-                self.run_one(self.operations.put(item, True, None), binding)
+                with self._interrupting():
+                    self.run_one(self.operations.put(item, True, None), binding)
+            except Interrupted:
+                continue
             except ShutDown:
                 seen.doubtful.discard(item)
                 return
@@ -146,15 +157,26 @@ class History:
         while True:
             began, session = self.scheduler.moment, binding.session()
             try:
-                item = drivers.drive(self.operations.get(True, None), session)
+                with self._interrupting():
+                    item = drivers.drive(self.operations.get(True, None), session)
+            except Interrupted:
+                self._take_back(session, binding)
+                continue
             except ShutDown:
                 return
             if self.rng.random() < self.returns:
                 assert session.taken is not None, "a take cannot be undone"
-                self.run_one(self.operations.take_back(session.taken), binding)
-                self.seen.returned[item] = self.scheduler.moment
+                self._take_back(session, binding)
             else:
                 self.seen.got.append(Event(item, began, self.scheduler.moment))
+
+    def _take_back(self, session: Any, binding: Any) -> None:
+        """Undo the session's take, if it took anything."""
+        taken = session.taken
+        if taken is not None:
+            self.run_one(self.operations.take_back(taken), binding)
+            for _, raw in taken.call.taken:
+                self.seen.returned[load_entry(raw).item] = self.scheduler.moment
 
     def _consume_and_acknowledge(self) -> None:
         binding, owner = self._binding(), f"owner-{next(self._owners)}"

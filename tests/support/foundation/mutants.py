@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest import mock
 
-from pressure_mp.engines.foundationdb.store import FoundationStore
+from pressure_mp.engines.foundationdb.client import fdb_error
+from pressure_mp.engines.foundationdb.store import _UNKNOWN, FoundationStore
 from pressure_mp.engines.foundationdb.txn import FoundationTxn
 from pressure_mp.engines.foundationdb.watch import Watch
 from pressure_mp.engines.kv.bells import WatchedBells
@@ -111,6 +112,20 @@ def _look_alone() -> Iterator[None]:
                 self._go_on(tr, error)
 
     yield from _in_place(FoundationStore, "_was_done", mutated)
+
+
+@mutant("an interrupted call does not look whether its commit was done")
+def _no_outcome() -> Iterator[None]:
+    def mutated(self: Any, tr: Any, note: Any, fate: Any) -> None:
+        try:
+            tr.commit().wait()
+        except fdb_error() as error:
+            if error.code not in _UNKNOWN or not self._was_done(note):
+                raise
+        if fate is not None:
+            fate.is_done()
+
+    yield from _in_place(FoundationStore, "_commit", mutated)
 
 
 @mutant("nobody is woken")
