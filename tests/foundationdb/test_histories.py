@@ -19,8 +19,8 @@ pytestmark = pytest.mark.timeout(0)
 FEW, MANY = 60, 2000
 
 
-def run(seed, here, hard):
-    history = History(seed, here, hard)
+def run(seed, here, hard, **likely):
+    history = History(seed, here, hard, **likely)
     try:
         history.run()
         check(history)
@@ -41,10 +41,11 @@ def test_histories_are_clean(hard):
 
 @pytest.mark.parametrize("text", MUTANTS)
 def test_histories_find_the_mutant(text):
-    with MUTANTS[text](), simulated() as here:
+    change, likely = MUTANTS[text]
+    with change(), simulated() as here:
         for seed in range(MANY):
             try:
-                run(seed, here, False)
+                run(seed, here, False, **likely)
             except Exception:
                 return
     raise AssertionError(f"not found in {MANY} histories: {text}")

@@ -35,6 +35,17 @@ _PATIENCE = 100.0
 _FAULTS = {"refused": 0.2, "never": 0.2, "done": 0.2, "late": 0.2}
 #: And those for which a watch is not set.
 _HARD_FAULTS = {"too_old": 0.03, "lagging": 0.03, "watch": 0.5}
+#: What is drawn for a history: how probable it is that the one drawn stands still, that an item
+#: goes back that was taken, and that a call is interrupted, if it lasts; whether items are in
+#: flight until they are acknowledged, and then whether others give them back; the bound.
+_TRAITS: dict[str, tuple[Any, ...]] = {
+    "stalls": (0.0, 0.02, 0.1),
+    "returns": (0.0, 0.2, 0.5),
+    "interrupts": (0.0, 0.0, 0.3),
+    "is_joinable": (False, False, True),
+    "loses": (False, True),
+    "bound": (0, 0, 0, 1, 2),
+}
 
 
 @dataclass(frozen=True)
@@ -64,31 +75,30 @@ class Seen:
 
 class History:
     """One history. With ``hard``, clients die, watches fail, the cluster recovers, and clocks
-    differ; a session then looks again by itself."""
+    differ; a session then looks again by itself. ``likely`` states traits that are else drawn."""
 
-    def __init__(self, seed: int, here: Surroundings, hard: bool) -> None:
+    def __init__(self, seed: int, here: Surroundings, hard: bool, **likely: Any) -> None:
         self.simulation = simulation = Simulation(seed, most_steps=_MOST_STEPS)
         self.rng, self.scheduler = simulation.rng, simulation.scheduler
         here.scheduler, here.has_ticks = self.scheduler, hard
-        self.scheduler.stalls = self.rng.choice((0.0, 0.02, 0.1))
         self.hard = hard
+        traits = {name: self.rng.choice(choices) for name, choices in _TRAITS.items()} | likely
+        self.scheduler.stalls = traits["stalls"]
+        self.returns, self.interrupts = traits["returns"], traits["interrupts"]
+        self.is_joinable, self.bound = traits["is_joinable"], traits["bound"]
+        self.loses = self.is_joinable and traits["loses"]
         self.seen = Seen()
         #: When the last client ended, in microseconds.
         self.ended = 0
         self.operations = DeliveryOperations("queue", "fifo")
         self.producers: list[Client] = []
         self.consumers: list[Client] = []
-        #: How probable it is that an item goes back that was taken.
-        self.returns = self.rng.choice((0.0, 0.2, 0.5))
-        #: How probable it is that a call is interrupted, if it lasts.
-        self.interrupts = self.rng.choice((0.0, 0.0, 0.3))
-        self.is_joinable = self.rng.random() < 0.4
         self._owners = itertools.count()
 
     def run(self) -> None:
         """Run it to its end. Raises Stuck if a client waits for ever."""
         rng = self.rng
-        self.run_one(self.operations.open(How.OPEN, rng.choice((0, 0, 0, 1, 2))))
+        self.run_one(self.operations.open(How.OPEN, self.bound))
         if rng.random() < 0.6:
             most = {**_FAULTS, **_HARD_FAULTS} if self.hard else _FAULTS
             for fault in rng.sample([*most], rng.randrange(1, 4)):
@@ -99,8 +109,6 @@ class History:
         consume = self._consume_and_acknowledge if self.is_joinable else self._consume
         for consumer in range(rng.randrange(1, 4)):
             self.consumers.append(self._add(consume, may_die=consumer > 0))
-        #: Whether items may be given back of which their consumers do not know.
-        self.loses = self.is_joinable and rng.random() < 0.5
         if self.loses:
             self._add(self._requeue)
         self._add(self._close, may_die=False)
@@ -125,9 +133,8 @@ class History:
 
     def _binding(self) -> Any:
         address = FoundationAddress(path=self.simulation.path)
-        return FoundationEngine(address).bind(
-            "queue", "fifo", Options(lease=_LEASE, reconnect=_PATIENCE)
-        )
+        options = Options(lease=_LEASE if self.hard else _LONG_LEASE, reconnect=_PATIENCE)
+        return FoundationEngine(address).bind("queue", "fifo", options)
 
     def run_one(self, operation: Any, binding: Any = None) -> Any:
         return drivers.drive(operation, (binding or self._binding()).session())

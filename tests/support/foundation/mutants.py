@@ -19,14 +19,13 @@ from pressure_mp.engines.requests import queue
 
 Mutant = Callable[[], AbstractContextManager[None]]
 
-#: By what is changed.
-MUTANTS: dict[str, Mutant] = {}
+#: By what is changed; and the traits of the histories in which that shows soon.
+MUTANTS: dict[str, tuple[Mutant, dict[str, Any]]] = {}
 
 
-def mutant(text: str) -> Callable[[Callable[[], Iterator[None]]], Mutant]:
-    def note(change: Callable[[], Iterator[None]]) -> Mutant:
-        MUTANTS[text] = contextmanager(change)
-        return MUTANTS[text]
+def mutant(text: str, **likely: Any) -> Callable[[Callable[[], Iterator[None]]], None]:
+    def note(change: Callable[[], Iterator[None]]) -> None:
+        MUTANTS[text] = (contextmanager(change), likely)
 
     return note
 
@@ -70,12 +69,12 @@ def _items() -> Iterator[None]:
     yield from _reading_by_snapshot(_NAME + b"qi")
 
 
-@mutant("what is in flight is read by snapshot")
+@mutant("what is in flight is read by snapshot", is_joinable=True, loses=True)
 def _in_flight() -> Iterator[None]:
     yield from _reading_by_snapshot(_NAME + b"qf")
 
 
-@mutant("whether the queue is closed is read by snapshot")
+@mutant("whether the queue is closed is read by snapshot", is_joinable=False, stalls=0.1)
 def _about() -> Iterator[None]:
     yield from _reading_by_snapshot(_NAME + b"qh")
 
@@ -90,7 +89,7 @@ def _taken_for_done() -> Iterator[None]:
     yield from _in_place(FoundationStore, "_was_done", lambda self, note: True)
 
 
-@mutant("a transaction does not depend on its lane")
+@mutant("a transaction does not depend on its lane", stalls=0.1)
 def _lane() -> Iterator[None]:
     depend = FoundationTxn.depend
 
@@ -114,7 +113,11 @@ def _look_alone() -> Iterator[None]:
     yield from _in_place(FoundationStore, "_was_done", mutated)
 
 
-@mutant("an interrupted call does not look whether its commit was done")
+@mutant(
+    "an interrupted call does not look whether its commit was done",
+    is_joinable=False,
+    interrupts=0.5,
+)
 def _no_outcome() -> Iterator[None]:
     def mutated(self: Any, tr: Any, note: Any, fate: Any) -> None:
         try:
@@ -184,7 +187,7 @@ def _keeps_place() -> Iterator[None]:
     yield from _in_place(Row, "leave", lambda self, caller: None)
 
 
-@mutant("an item that is given back goes behind the others")
+@mutant("an item that is given back goes behind the others", is_joinable=False, returns=0.5)
 def _behind() -> Iterator[None]:
     def mutated(self: Any, taken: Any) -> None:
         for _, raw in taken:

@@ -51,7 +51,8 @@ class Client:
         self.interrupted_at: int | None = None
         self.dies_at = dies_at
         self.is_over = False
-        self.turn = threading.Semaphore(0)
+        self.turn = threading.Lock()  # which another thread releases
+        self.turn.acquire()
         #: What it waits for, and until when by the scheduler's clock.
         self.until: Callable[[], bool] | None = None
         self.end: int | None = None
