@@ -1,4 +1,4 @@
-"""A simulated cluster of FoundationDB."""
+"""A simulated cluster of FoundationDB, or the one whose file ``PRESSURE_TEST_FDB`` names."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from simulated_fdb.serving import served
 
 from brokers.kv import StoredBroker
 
+_REAL = os.environ.get("PRESSURE_TEST_FDB")
+
 
 class Foundation(StoredBroker):
-    """A cluster in this process, which others reach by a socket."""
+    """A simulated cluster is in this process, and others reach it by a socket."""
 
     scheme = "foundationdb"
     pace = 0.1
@@ -28,6 +30,8 @@ class Foundation(StoredBroker):
 
     def start(self) -> Foundation:
         self._open = ExitStack()
+        if _REAL:
+            return self
         self.directory = tempfile.mkdtemp(prefix="pressure-fdb-")
         self._open.callback(shutil.rmtree, self.directory)
         self.cluster = Cluster(Free())
@@ -42,9 +46,12 @@ class Foundation(StoredBroker):
 
     @property
     def url(self) -> str:
-        return f"foundationdb://{self.path('cluster')}"
+        return f"foundationdb://{_REAL or self.path('cluster')}"
 
     @contextmanager
     def alone(self, name: str) -> Iterator[str]:
+        if _REAL:
+            yield self.url
+            return
         with served(self.cluster, self.path(name)):
             yield f"foundationdb://{self.path(name)}"
