@@ -16,7 +16,7 @@ ONE = struct.pack("<q", 1)
 #: A program that waits at a cluster until a key has a value, and shows that.
 WAITS = """
 import sys, fdb
-fdb.api_version(730)
+fdb.api_version(710)
 database, key = fdb.open(sys.argv[1]), sys.argv[2].encode()
 transaction = database.create_transaction()
 watch = transaction.watch(key)

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import pytest
 import random_histories
+from brokers import foundationdb
 from foundation.checking import check
 from foundation.histories import History
 from foundation.mutants import MUTANTS
 from foundation.surroundings import simulated
 
-pytestmark = pytest.mark.timeout(0)
+pytestmark = [
+    pytest.mark.timeout(0),
+    pytest.mark.skipif(foundationdb.REAL is not None, reason="is simulated"),
+]
 
 #: Histories of an ordinary run; and within how many each mutant is found.
 FEW, MANY = 60, 2000
