@@ -96,6 +96,9 @@ class Scheduler:
         begin = self._now + int(seconds * 1_000_000)
         heapq.heappush(self._timers, _Job(begin, next(self._numbers), job))
 
+    def fraction(self) -> float:
+        return self.rng.random()
+
     def call_back(self, callback: Callable[[], None]) -> None:
         self.post(callback)
 
