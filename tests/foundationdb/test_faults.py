@@ -9,14 +9,14 @@ import sys
 import fdb
 import pytest
 import started
-from simulated_fdb.cluster import JUMP, WINDOW
+from simulated_fdb.cluster import JUMP, WATCH_ERRORS, WINDOW
 from simulated_fdb.scheduling import Stuck
 
 ONE = struct.pack("<q", 1)
 #: A program that waits at a cluster until a key has a value, and shows that.
 WAITS = """
 import sys, fdb
-fdb.api_version(730)
+fdb.api_version(710)
 database, key = fdb.open(sys.argv[1]), sys.argv[2].encode()
 transaction = database.create_transaction()
 watch = transaction.watch(key)
@@ -127,7 +127,7 @@ class TestRecovery:
         watch = watching.watch(b"a")
         watching.commit().wait()
         simulation.cluster.recover()
-        assert outcome(watch) in (1021, 1037)
+        assert outcome(watch) in WATCH_ERRORS
         assert outcome(transaction[b"a"]) == 1007
         assert database.create_transaction().get_read_version().wait() >= before + JUMP
 
@@ -168,7 +168,7 @@ def test_watches_fail_as_often_as_they_are_to(simulate):
     transaction = database.create_transaction()
     watch = transaction.watch(b"a")
     transaction.commit().wait()
-    assert outcome(watch) in (1021, 1037)
+    assert outcome(watch) in WATCH_ERRORS
 
 
 def test_a_watch_may_miss_a_value_that_comes_and_goes(simulate):

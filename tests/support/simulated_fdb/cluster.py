@@ -18,6 +18,8 @@ from simulated_fdb.mutations import Op, applied, stamp_of, stamped
 WINDOW = 5_000_000
 #: By so many versions a recovery goes on.
 JUMP = 100_000_000
+#: The errors with which a watch may end.
+WATCH_ERRORS = (1009, 1101)
 
 Range = tuple[bytes, bytes]
 Mutation = tuple[Op, bytes, bytes]
@@ -37,6 +39,9 @@ class Driver(Protocol):
 
     def after(self, seconds: float, job: Callable[[], None]) -> None:
         """Have a job done after a time."""
+
+    def fraction(self) -> float:
+        """A number between 0 and 1."""
 
     def call_back(self, callback: Callable[[], None]) -> None:
         """Call a callback of a future that was ready before it was set."""
@@ -177,7 +182,7 @@ class Cluster:
         with self._lock:
             self.counts.watches += 1
             if self.rng.random() < self.faults.watch:
-                self._end(watch, self.rng.choice((1021, 1037)))
+                self._end(watch, self.rng.choice(WATCH_ERRORS))
             else:
                 self._watches.setdefault(key, []).append(watch)
                 self._look_at([key])
@@ -227,7 +232,7 @@ class Cluster:
             self._in_flight.clear()
             self._ahead += JUMP
             for watch in [one for some in self._watches.values() for one in some]:
-                self._end(watch, self.rng.choice((1021, 1037)))
+                self._end(watch, self.rng.choice(WATCH_ERRORS))
 
     def _now(self) -> int:
         return self.driver.clock() + self._ahead

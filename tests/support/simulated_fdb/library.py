@@ -19,9 +19,9 @@ from simulated_fdb.transaction import Database, Transaction
 #: The newest version of the functions that it has.
 API = 800
 #: Bytes of one answer to a range read, for each streaming mode (small, medium, large, serial).
-_MODES = {1: 256, 2: 1000, 3: 4096, 4: 80_000}
+_MODES = {1: 256, 2: 1000, 3: 4096, 4: 120_000}
 _EXACT, _ITERATOR, _WANT_ALL = 0, -1, -2
-_GROWING = (4096, 80_000, 120_000, 180_000, 270_000, 405_000, 607_500)
+_GROWING = (4096, 6144, 9216, 13824, 20736, 31104, 46656, 69984, 80_000, 120_000)
 _Bytes = ctypes.POINTER(ctypes.c_byte)
 
 _functions: dict[str, Callable[..., Any]] = {}
