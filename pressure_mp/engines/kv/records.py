@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from ..contract.task_results import Notice, Result
@@ -51,13 +52,24 @@ def _fields(make: Callable[..., T]) -> Kind[T]:
 
 
 def dump_entry(entry: Entry) -> bytes:
-    item, number, deliveries = entry
-    return b"[[%d,%d],%d]\n%b" % (number, deliveries, len(item), item)  # what dump() makes
+    item, *fields = entry
+    return _entry_line(*fields, len(item)) + item
 
 
 def load_entry(raw: bytes) -> Entry:
-    fields, (item,) = load(raw)
-    return Entry(item, *fields)
+    start = raw.index(b"\n") + 1
+    return Entry(raw[start:], *_entry_fields(raw[:start]))
+
+
+@lru_cache(256)  # most items of a queue have the same fields
+def _entry_line(number: int, deliveries: int, size: int) -> bytes:
+    return b"%b\n" % _to_json([[number, deliveries], size]).encode()
+
+
+@lru_cache(256)
+def _entry_fields(line: bytes) -> tuple[Any, ...]:
+    fields, _ = _from_json(line.decode())
+    return tuple(fields)
 
 
 def _dump_delivery(one: Delivery) -> bytes:

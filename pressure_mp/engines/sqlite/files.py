@@ -113,9 +113,6 @@ class Files:
         # Where the log has passed its limit: then this frame is of the same salts as the log.
         self._salts, self._passed = b"", self._frame_at(_LIMIT)
         self._lay()
-        # The interpreter's end, and that of a forked child, must not close it: the last connection
-        # moves the log then, without our lock.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.connection))
 
     def _lay(self) -> None:
         """Lay out the log and the ballast, if the disk has the space."""
@@ -219,6 +216,9 @@ def _connect(path: str) -> sqlite3.Connection:
     except BaseException:
         connection.close()
         raise
+    # The interpreter's end, and that of a forked child, must not close it: the last connection
+    # moves the log then, without our lock.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
     return connection
 
 
