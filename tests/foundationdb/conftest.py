@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import fdb
 import pytest
-from simulated_fdb.cluster import Cluster, Faults
-from simulated_fdb.free import Free
-from simulated_fdb.serving import served
+from brokers import foundationdb
+from simulated_fdb.cluster import Faults
 from simulated_fdb.simulation import Simulation
 
-fdb.api_version(730)
+from pressure_mp.engines.foundationdb import client
 
-REAL = os.environ.get("PRESSURE_TEST_FDB")
+fdb.api_version(client._VERSION)
 
 
 @pytest.fixture(scope="session")
-def cluster_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if REAL:
-        yield REAL
-        return
-    path = str(tmp_path_factory.mktemp("cluster") / "fdb.cluster")
-    with served(Cluster(Free()), path):
-        yield path
+def cluster_file() -> Iterator[str]:
+    with foundationdb.Foundation().serving() as broker:
+        yield urlsplit(broker.url).path
 
 
 @pytest.fixture
@@ -45,6 +40,8 @@ def key(database: Any) -> Iterator[Callable[[bytes], bytes]]:
 @pytest.fixture
 def simulate() -> Iterator[Callable[..., Simulation]]:
     """Makes a simulation of a seed and the faults of its cluster."""
+    if foundationdb.REAL:
+        pytest.skip("is simulated")
     made: list[Simulation] = []
 
     def make(seed: int = 0, **faults: float) -> Simulation:

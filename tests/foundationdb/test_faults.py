@@ -9,14 +9,15 @@ import sys
 import fdb
 import pytest
 import started
-from simulated_fdb.cluster import JUMP, WINDOW
+from simulated_fdb import scheduling
+from simulated_fdb.cluster import JUMP, WATCH_ERRORS, WINDOW
 from simulated_fdb.scheduling import Stuck
 
 ONE = struct.pack("<q", 1)
 #: A program that waits at a cluster until a key has a value, and shows that.
 WAITS = """
 import sys, fdb
-fdb.api_version(730)
+fdb.api_version(710)
 database, key = fdb.open(sys.argv[1]), sys.argv[2].encode()
 transaction = database.create_transaction()
 watch = transaction.watch(key)
@@ -127,7 +128,7 @@ class TestRecovery:
         watch = watching.watch(b"a")
         watching.commit().wait()
         simulation.cluster.recover()
-        assert outcome(watch) in (1021, 1037)
+        assert outcome(watch) in WATCH_ERRORS
         assert outcome(transaction[b"a"]) == 1007
         assert database.create_transaction().get_read_version().wait() >= before + JUMP
 
@@ -168,7 +169,7 @@ def test_watches_fail_as_often_as_they_are_to(simulate):
     transaction = database.create_transaction()
     watch = transaction.watch(b"a")
     transaction.commit().wait()
-    assert outcome(watch) in (1021, 1037)
+    assert outcome(watch) in WATCH_ERRORS
 
 
 def test_a_watch_may_miss_a_value_that_comes_and_goes(simulate):
@@ -184,6 +185,28 @@ def test_a_watch_may_miss_a_value_that_comes_and_goes(simulate):
         simulation.scheduler.settle()
         fired.add(watch.is_ready())
     assert fired == {False, True}
+
+
+def test_a_cancelled_watch_is_not_kept(simulate):
+    simulation = simulate()
+    transaction = simulation.database().create_transaction()
+    watch = transaction.watch(b"a")
+    transaction.commit().wait()
+    assert simulation.cluster.watching() == 1
+    watch.cancel()
+    assert simulation.cluster.watching() == 0
+
+
+def test_what_was_read_with_the_last_commit_does_not_conflict_with_it(simulate, monkeypatch):
+    monkeypatch.setattr(scheduling, "_PACE", 1)  # time stands still: versions come from commits
+    database = simulate().database()
+    for _ in range(5):
+        assert added(database) == 0
+        transaction = database.create_transaction()
+        before = transaction.get_read_version().wait()
+        transaction[b"n"] = transaction[b"n"]
+        assert outcome(transaction.commit()) == 0
+        assert transaction.get_committed_version() == before + 1
 
 
 def test_commits_of_one_version_have_stamps_in_their_order(simulate):

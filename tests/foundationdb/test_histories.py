@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import pytest
 import random_histories
+from brokers import foundationdb
 from foundation.checking import check
 from foundation.histories import History
 from foundation.mutants import MUTANTS
 from foundation.surroundings import simulated
 
-pytestmark = pytest.mark.timeout(0)
+pytestmark = [
+    pytest.mark.timeout(0),
+    pytest.mark.skipif(foundationdb.REAL is not None, reason="is simulated"),
+]
 
 #: Histories of an ordinary run; and within how many each mutant is found.
 FEW, MANY = 60, 2000
 
 
-def run(seed, here, hard):
-    history = History(seed, here, hard)
+def run(seed, here, hard, **likely):
+    history = History(seed, here, hard, **likely)
     try:
         history.run()
         check(history)
@@ -41,10 +45,11 @@ def test_histories_are_clean(hard):
 
 @pytest.mark.parametrize("text", MUTANTS)
 def test_histories_find_the_mutant(text):
-    with MUTANTS[text](), simulated() as here:
+    change, likely = MUTANTS[text]
+    with change(), simulated() as here:
         for seed in range(MANY):
             try:
-                run(seed, here, False)
+                run(seed, here, False, **likely)
             except Exception:
                 return
     raise AssertionError(f"not found in {MANY} histories: {text}")

@@ -327,6 +327,26 @@ class TestStamps:
             assert code(reads[key(b"a")].wait) == 1036
             assert not reads.get_range(key(b"j"), key(b"k")).to_list()
 
+    def test_leave_readable_what_was_cleared_since(self, database, begin, key):
+        transaction = begin()
+        transaction.set_versionstamped_key(stamped(key(b"i")), b"1")
+        transaction.clear_range(key(b"i"), key(b"j"))
+        assert not transaction.get_range(key(b"i"), key(b"j")).to_list()
+        commit(transaction)
+        assert not database.get_range_startswith(key(b"i"))
+
+    def test_cannot_come_below_what_was_read(self, database, begin, key):
+        transaction = begin()
+        transaction.set_versionstamped_key(stamped(key(b"i")), b"1")
+        commit(transaction)
+        transaction.reset()
+        transaction.get_read_version().wait()
+        transaction.set_versionstamped_key(stamped(key(b"i")), b"2")
+        first = transaction.get_range(key(b"i"), key(b"j"), limit=1).to_list()
+        assert [one.value for one in first] == [b"1"]
+        commit(transaction)
+        assert [one.value for one in database.get_range_startswith(key(b"i"))] == [b"1", b"2"]
+
     def test_of_a_transaction_that_wrote_nothing_are_an_error(self, begin, key):
         transaction = begin()
         stamp = transaction.get_versionstamp()

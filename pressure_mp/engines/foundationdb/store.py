@@ -98,16 +98,18 @@ class FoundationStore:
 
     def _commit(self, tr: Any, note: _Note, fate: Fate | None) -> None:
         try:
-            wait(tr.commit()).wait()
+            try:
+                wait(tr.commit()).wait()
+            except fdb_error() as error:
+                if error.code not in _UNKNOWN or not self._was_done(note):
+                    raise
             if fate is not None:
                 fate.is_done()
-        except fdb_error() as error:
-            if error.code not in _UNKNOWN or not self._was_done(note):
-                raise
-            if fate is not None:
-                fate.is_done()
+        except (fdb_error(), PressureError):
+            raise
         except BaseException:
-            # A signal handler raised it: before the commit, in the midst of it, or after it.
+            # A signal handler raised it: before the commit, in the midst of it, while its outcome
+            # was looked for, or after it.
             with suppress(PressureError):
                 if fate is not None and self._was_done(note):
                     fate.is_done()

@@ -15,7 +15,8 @@ from simulated_fdb.serving import served
 
 from brokers.kv import StoredBroker
 
-_REAL = os.environ.get("PRESSURE_TEST_FDB")
+#: The cluster file of a real cluster, if there is one.
+REAL = os.environ.get("PRESSURE_TEST_FDB")
 
 
 class Foundation(StoredBroker):
@@ -30,7 +31,7 @@ class Foundation(StoredBroker):
 
     def start(self) -> Foundation:
         self._open = ExitStack()
-        if _REAL:
+        if REAL:
             return self
         self.directory = tempfile.mkdtemp(prefix="pressure-fdb-")
         self._open.callback(shutil.rmtree, self.directory)
@@ -46,11 +47,11 @@ class Foundation(StoredBroker):
 
     @property
     def url(self) -> str:
-        return f"foundationdb://{_REAL or self.path('cluster')}"
+        return f"foundationdb://{REAL or self.path('cluster')}"
 
     @contextmanager
     def alone(self, name: str) -> Iterator[str]:
-        if _REAL:
+        if REAL:
             yield self.url
             return
         with served(self.cluster, self.path(name)):

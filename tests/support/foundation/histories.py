@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 import fdb
 from simulated_fdb.cluster import Faults
-from simulated_fdb.scheduling import Client
+from simulated_fdb.scheduling import Client, Interrupted
 from simulated_fdb.simulation import Simulation
 
 from foundation.surroundings import Surroundings
@@ -21,18 +22,30 @@ from pressure_mp.engines.foundationdb.address import FoundationAddress
 from pressure_mp.engines.foundationdb.engine import FoundationEngine
 from pressure_mp.engines.kv import store as stores
 from pressure_mp.engines.kv.items import StoredSlot
+from pressure_mp.engines.kv.records import load_entry
 from pressure_mp.engines.kv.unit import Unit
 from pressure_mp.operations.deliveries import DeliveryOperations
 
-#: Milliseconds.
-_LEASE = 3000
+#: Milliseconds: where a session looks again by itself, and where it is only woken.
+_LEASE, _LONG_LEASE = 3000, 3_600_000
 _MOST_STEPS = 50_000
 #: Seconds for which a call is tried.
 _PATIENCE = 100.0
 #: The faults of which a history has some, and how probable each is at most, for each call.
-_FAULTS = {"refused": 0.3, "never": 0.3, "done": 0.3, "late": 0.3}
+_FAULTS = {"refused": 0.2, "never": 0.2, "done": 0.2, "late": 0.2}
 #: And those for which a watch is not set.
 _HARD_FAULTS = {"too_old": 0.03, "lagging": 0.03, "watch": 0.5}
+#: What is drawn for a history: how probable it is that the one drawn stands still, that an item
+#: goes back that was taken, and that a call is interrupted, if it lasts; whether items are in
+#: flight until they are acknowledged, and then whether others give them back; the bound.
+_TRAITS: dict[str, tuple[Any, ...]] = {
+    "stalls": (0.0, 0.02, 0.1),
+    "returns": (0.0, 0.2, 0.5),
+    "interrupts": (0.0, 0.0, 0.3),
+    "is_joinable": (False, False, True),
+    "loses": (False, True),
+    "bound": (0, 0, 0, 1, 2),
+}
 
 
 @dataclass(frozen=True)
@@ -62,29 +75,30 @@ class Seen:
 
 class History:
     """One history. With ``hard``, clients die, watches fail, the cluster recovers, and clocks
-    differ; a session then looks again by itself."""
+    differ; a session then looks again by itself. ``likely`` states traits that are else drawn."""
 
-    def __init__(self, seed: int, here: Surroundings, hard: bool) -> None:
+    def __init__(self, seed: int, here: Surroundings, hard: bool, **likely: Any) -> None:
         self.simulation = simulation = Simulation(seed, most_steps=_MOST_STEPS)
         self.rng, self.scheduler = simulation.rng, simulation.scheduler
         here.scheduler, here.has_ticks = self.scheduler, hard
-        self.scheduler.stalls = self.rng.choice((0.0, 0.02, 0.1))
         self.hard = hard
+        traits = {name: self.rng.choice(choices) for name, choices in _TRAITS.items()} | likely
+        self.scheduler.stalls = traits["stalls"]
+        self.returns, self.interrupts = traits["returns"], traits["interrupts"]
+        self.is_joinable, self.bound = traits["is_joinable"], traits["bound"]
+        self.loses = self.is_joinable and traits["loses"]
         self.seen = Seen()
         #: When the last client ended, in microseconds.
         self.ended = 0
         self.operations = DeliveryOperations("queue", "fifo")
         self.producers: list[Client] = []
         self.consumers: list[Client] = []
-        #: How probable it is that an item goes back that was taken.
-        self.returns = self.rng.choice((0.0, 0.2, 0.5))
-        self.is_joinable = self.rng.random() < 0.4
         self._owners = itertools.count()
 
     def run(self) -> None:
         """Run it to its end. Raises Stuck if a client waits for ever."""
         rng = self.rng
-        self.run_one(self.operations.open(How.OPEN, rng.choice((0, 0, 0, 1, 2))))
+        self.run_one(self.operations.open(How.OPEN, self.bound))
         if rng.random() < 0.6:
             most = {**_FAULTS, **_HARD_FAULTS} if self.hard else _FAULTS
             for fault in rng.sample([*most], rng.randrange(1, 4)):
@@ -95,8 +109,6 @@ class History:
         consume = self._consume_and_acknowledge if self.is_joinable else self._consume
         for consumer in range(rng.randrange(1, 4)):
             self.consumers.append(self._add(consume, may_die=consumer > 0))
-        #: Whether items may be given back of which their consumers do not know.
-        self.loses = self.is_joinable and rng.random() < 0.5
         if self.loses:
             self._add(self._requeue)
         self._add(self._close, may_die=False)
@@ -121,12 +133,15 @@ class History:
 
     def _binding(self) -> Any:
         address = FoundationAddress(path=self.simulation.path)
-        return FoundationEngine(address).bind(
-            "queue", "fifo", Options(lease=_LEASE, reconnect=_PATIENCE)
-        )
+        options = Options(lease=_LEASE if self.hard else _LONG_LEASE, reconnect=_PATIENCE)
+        return FoundationEngine(address).bind("queue", "fifo", options)
 
     def run_one(self, operation: Any, binding: Any = None) -> Any:
         return drivers.drive(operation, (binding or self._binding()).session())
+
+    def _interrupting(self) -> AbstractContextManager[None]:
+        interrupted = self.rng.random() < self.interrupts
+        return self.scheduler.interrupting(self.rng.randrange(1, 25) if interrupted else None)
 
     def _produce(self, items: list[bytes]) -> None:
         binding, seen = self._binding(), self.seen
@@ -134,7 +149,10 @@ class History:
             began = self.scheduler.moment
             seen.doubtful.add(item)
             try:
-                self.run_one(self.operations.put(item, True, None), binding)
+                with self._interrupting():
+                    self.run_one(self.operations.put(item, True, None), binding)
+            except Interrupted:
+                continue
             except ShutDown:
                 seen.doubtful.discard(item)
                 return
@@ -146,15 +164,26 @@ class History:
         while True:
             began, session = self.scheduler.moment, binding.session()
             try:
-                item = drivers.drive(self.operations.get(True, None), session)
+                with self._interrupting():
+                    item = drivers.drive(self.operations.get(True, None), session)
+            except Interrupted:
+                self._take_back(session, binding)
+                continue
             except ShutDown:
                 return
             if self.rng.random() < self.returns:
                 assert session.taken is not None, "a take cannot be undone"
-                self.run_one(self.operations.take_back(session.taken), binding)
-                self.seen.returned[item] = self.scheduler.moment
+                self._take_back(session, binding)
             else:
                 self.seen.got.append(Event(item, began, self.scheduler.moment))
+
+    def _take_back(self, session: Any, binding: Any) -> None:
+        """Undo the session's take, if it took anything."""
+        taken = session.taken
+        if taken is not None:
+            self.run_one(self.operations.take_back(taken), binding)
+            for _, raw in taken.call.taken:
+                self.seen.returned[load_entry(raw).item] = self.scheduler.moment
 
     def _consume_and_acknowledge(self) -> None:
         binding, owner = self._binding(), f"owner-{next(self._owners)}"

@@ -7,7 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest import mock
 
-from pressure_mp.engines.foundationdb.store import FoundationStore
+from pressure_mp.engines.foundationdb.client import fdb_error
+from pressure_mp.engines.foundationdb.store import _UNKNOWN, FoundationStore
 from pressure_mp.engines.foundationdb.txn import FoundationTxn
 from pressure_mp.engines.foundationdb.watch import Watch
 from pressure_mp.engines.kv.bells import WatchedBells
@@ -18,14 +19,13 @@ from pressure_mp.engines.requests import queue
 
 Mutant = Callable[[], AbstractContextManager[None]]
 
-#: By what is changed.
-MUTANTS: dict[str, Mutant] = {}
+#: By what is changed; and the traits of the histories in which that shows soon.
+MUTANTS: dict[str, tuple[Mutant, dict[str, Any]]] = {}
 
 
-def mutant(text: str) -> Callable[[Callable[[], Iterator[None]]], Mutant]:
-    def note(change: Callable[[], Iterator[None]]) -> Mutant:
-        MUTANTS[text] = contextmanager(change)
-        return MUTANTS[text]
+def mutant(text: str, **likely: Any) -> Callable[[Callable[[], Iterator[None]]], None]:
+    def note(change: Callable[[], Iterator[None]]) -> None:
+        MUTANTS[text] = (contextmanager(change), likely)
 
     return note
 
@@ -69,12 +69,12 @@ def _items() -> Iterator[None]:
     yield from _reading_by_snapshot(_NAME + b"qi")
 
 
-@mutant("what is in flight is read by snapshot")
+@mutant("what is in flight is read by snapshot", is_joinable=True, loses=True)
 def _in_flight() -> Iterator[None]:
     yield from _reading_by_snapshot(_NAME + b"qf")
 
 
-@mutant("whether the queue is closed is read by snapshot")
+@mutant("whether the queue is closed is read by snapshot", is_joinable=False, stalls=0.1)
 def _about() -> Iterator[None]:
     yield from _reading_by_snapshot(_NAME + b"qh")
 
@@ -89,7 +89,7 @@ def _taken_for_done() -> Iterator[None]:
     yield from _in_place(FoundationStore, "_was_done", lambda self, note: True)
 
 
-@mutant("a transaction does not depend on its lane")
+@mutant("a transaction does not depend on its lane", stalls=0.1)
 def _lane() -> Iterator[None]:
     depend = FoundationTxn.depend
 
@@ -111,6 +111,24 @@ def _look_alone() -> Iterator[None]:
                 self._go_on(tr, error)
 
     yield from _in_place(FoundationStore, "_was_done", mutated)
+
+
+@mutant(
+    "an interrupted call does not look whether its commit was done",
+    is_joinable=False,
+    interrupts=0.5,
+)
+def _no_outcome() -> Iterator[None]:
+    def mutated(self: Any, tr: Any, note: Any, fate: Any) -> None:
+        try:
+            tr.commit().wait()
+        except fdb_error() as error:
+            if error.code not in _UNKNOWN or not self._was_done(note):
+                raise
+        if fate is not None:
+            fate.is_done()
+
+    yield from _in_place(FoundationStore, "_commit", mutated)
 
 
 @mutant("nobody is woken")
@@ -169,7 +187,7 @@ def _keeps_place() -> Iterator[None]:
     yield from _in_place(Row, "leave", lambda self, caller: None)
 
 
-@mutant("an item that is given back goes behind the others")
+@mutant("an item that is given back goes behind the others", is_joinable=False, returns=0.5)
 def _behind() -> Iterator[None]:
     def mutated(self: Any, taken: Any) -> None:
         for _, raw in taken:

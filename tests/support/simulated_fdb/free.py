@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import random
 import threading
 import time
 from collections.abc import Callable
@@ -31,6 +32,9 @@ class Free:
         with self._changed:
             heapq.heappush(self._jobs, (time.monotonic() + seconds, next(self._numbers), job))
             self._changed.notify()
+
+    def fraction(self) -> float:
+        return random.random()
 
     def call_back(self, callback: Callable[[], None]) -> None:
         callback()

@@ -10,7 +10,8 @@ import heapq
 import itertools
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 #: Microseconds that pass at most between two steps, and for which a client or a job stands still.
@@ -20,6 +21,10 @@ _LONGEST_STALL = 30_000
 
 class Died(BaseException):
     """Comes in a client that was killed, at each call to the cluster."""
+
+
+class Interrupted(BaseException):
+    """Comes in a client at one call to the cluster, as an exception of a signal handler does."""
 
 
 class Stuck(AssertionError):
@@ -42,9 +47,12 @@ class Client:
         #: Its clock is so many seconds before the others'.
         self.ahead = 0.0
         self.steps = 0
+        #: It is interrupted at that step.
+        self.interrupted_at: int | None = None
         self.dies_at = dies_at
         self.is_over = False
-        self.turn = threading.Semaphore(0)
+        self.turn = threading.Lock()  # which another thread releases
+        self.turn.acquire()
         #: What it waits for, and until when by the scheduler's clock.
         self.until: Callable[[], bool] | None = None
         self.end: int | None = None
@@ -88,6 +96,9 @@ class Scheduler:
         begin = self._now + int(seconds * 1_000_000)
         heapq.heappush(self._timers, _Job(begin, next(self._numbers), job))
 
+    def fraction(self) -> float:
+        return self.rng.random()
+
     def call_back(self, callback: Callable[[], None]) -> None:
         self.post(callback)
 
@@ -119,12 +130,26 @@ class Scheduler:
     def _check(self, client: Client) -> None:
         if client.is_dead or self._failure is not None:
             raise Died
+        if client.interrupted_at is not None and client.steps >= client.interrupted_at:
+            client.interrupted_at = None
+            raise Interrupted
 
     def add(self, program: Callable[[], Any], dies_at: int | None = None) -> Client:
         """Have a program run, which dies at that step."""
         client = Client(program, dies_at)
         self.clients.append(client)
         return client
+
+    @contextmanager
+    def interrupting(self, steps: int | None) -> Iterator[None]:
+        """Interrupt the client that runs after so many steps, if the block lasts as long."""
+        client = self.current
+        assert client is not None
+        client.interrupted_at = None if steps is None else client.steps + steps
+        try:
+            yield
+        finally:
+            client.interrupted_at = None
 
     def run(self) -> None:
         """Run the programs to their ends. Raises what one of them raised; and Stuck, if clients

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-from simulated_fdb.cluster import Commit, Driver, Range, Reply, Stamp, point
+from simulated_fdb.cluster import Commit, Range, Reply, Stamp, point
+from simulated_fdb.drivers import Driver
 from simulated_fdb.errors import RETRYABLE, Failed, Unreachable
 from simulated_fdb.futures import Future
 from simulated_fdb.mutations import Op
@@ -67,7 +68,8 @@ class _Try:
         #: What is to be read before the commit.
         self.pending: list[Future] = []
         self.deferred = 0  # the error of a write, which the next call has
-        self.is_sent = self.is_cancelled = False
+        self.committing: Future | None = None
+        self.is_cancelled = False
         self.stamp: Stamp | None = None
         self.stamped = stamp
         self.size = 0
@@ -101,7 +103,7 @@ class Transaction:
         self._begin()
 
     def _begin(self) -> None:
-        if not self._now.is_sent:
+        if self._now.committing is None:
             self._now.end(1025)
         self._now = _Try(self._future())
 
@@ -189,7 +191,8 @@ class Transaction:
             raise Failed(1025)
         if self._is_over():
             raise Failed(1031)
-        if self._now.is_sent:
+        if self._now.committing is not None:
+            self._now.committing.complete(error=2017)  # it may be done all the same
             raise Failed(2017)
         if self._now.deferred:
             raise Failed(self._now.deferred)
@@ -258,7 +261,7 @@ class Transaction:
 
     def mutate(self, op: Op, key: bytes, operand: bytes) -> None:
         """Set a key, or change it in another way; an error is the next call's."""
-        self._write(lambda now: now.writes.mutate(op, key, operand, now.version or 0))
+        self._write(lambda now: now.writes.mutate(op, key, operand, now.version))
         self._now.size += len(key) + len(operand)
 
     def clear_range(self, begin: bytes, end: bytes) -> None:
@@ -277,11 +280,12 @@ class Transaction:
                 now.note(now.conflicts, written)
 
     def add_conflict(self, begin: bytes, end: bytes, write: bool) -> None:
-        self._check()
         if begin > end:
             raise Failed(2005)
-        now = self._now
-        now.note(now.conflicts if write else now.reads, (begin, end))
+        if write:
+            self._write(lambda now: (begin, end))
+        else:
+            self._write(lambda now: now.note(now.reads, (begin, end)))
 
     def watch(self, key: bytes) -> Future:
         """A future that is ready after the commit, when the key has another value than now. The
@@ -313,8 +317,7 @@ class Transaction:
                 raise Failed(2101)
         except Failed as error:
             return self.failed(error.code)
-        future = self._future()
-        now.is_sent = True
+        now.committing = future = self._future()
         self._when_read(now, lambda: self._send(now, future))
         if not future.is_ready:
             self._limit_time(future)
@@ -379,11 +382,11 @@ class Transaction:
             self._begin()
             future.complete()
 
-        self._driver.after(min(delay, self._most_delay), go_on)
+        self._driver.after(min(delay, self._most_delay) * self._driver.fraction(), go_on)
         return future
 
     def cancel(self) -> None:
         """All calls raise until it is reset; a commit that is in flight may be done."""
         self._now.is_cancelled = True
-        if not self._now.is_sent:
+        if self._now.committing is None:
             self._now.end(1025)

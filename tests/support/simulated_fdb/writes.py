@@ -20,12 +20,12 @@ class Writes:
         self._keys: dict[bytes, list[tuple[Op, bytes]]] = {}
         self._cleared: list[Range] = []
 
-    def mutate(self, op: Op, key: bytes, operand: bytes, version: int) -> Range | None:
+    def mutate(self, op: Op, key: bytes, operand: bytes, version: int | None) -> Range | None:
         """Set a key, or change it in another way; return the range that is written, if that is
         known before the commit. Raises Failed."""
-        if len(key) > MOST_KEY + (4 if op is Op.STAMPED_KEY else 0):
+        if len(key) > MOST_KEY:
             raise Failed(2102)
-        if len(operand) > MOST_VALUE + (4 if op is Op.STAMPED_VALUE else 0):
+        if len(operand) > MOST_VALUE:
             raise Failed(2103)
         if key >= b"\xff":
             raise Failed(2004)
@@ -56,6 +56,7 @@ class Writes:
         for key in self.keys(begin, end):
             del self._keys[key]
         self._cleared.append((begin, end))
+        self.unreadable = [part for one in self.unreadable for part in _without(one, (begin, end))]
         self.mutations.append((Op.CLEAR_RANGE, begin, end))
         return begin, end
 
@@ -85,17 +86,19 @@ class Writes:
         """The parts of a range that depend on something else."""
         known = [point(key) for key, done in self._keys.items() if done[0][0] is Op.SET]
         left = [one]
-        for begin, end in known + self._cleared:
-            left = [
-                part
-                for its_begin, its_end in left
-                for part in ((its_begin, min(begin, its_end)), (max(end, its_begin), its_end))
-                if part[0] < part[1]
-            ]
+        for decided in known + self._cleared:
+            left = [part for some in left for part in _without(some, decided)]
         return left
 
 
-def _possible(key: bytes, version: int) -> Range:
-    """From the lowest key to the highest that a key with a stamp can become."""
-    lowest = version.to_bytes(8, "big") + b"\0\0"
+def _without(one: Range, other: Range) -> list[Range]:
+    """The parts of a range that are not in another one."""
+    parts = (one[0], min(other[0], one[1])), (max(other[1], one[0]), one[1])
+    return [(begin, end) for begin, end in parts if begin < end]
+
+
+def _possible(key: bytes, version: int | None) -> Range:
+    """From the lowest key to the highest that a key with a stamp can become: the version of the
+    commit is after that of the reads."""
+    lowest = (0 if version is None else version + 1).to_bytes(8, "big") + b"\0\0"
     return stamped(key, lowest), stamped(key, b"\xff" * STAMP) + b"\0"
