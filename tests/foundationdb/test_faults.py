@@ -9,6 +9,7 @@ import sys
 import fdb
 import pytest
 import started
+from simulated_fdb import scheduling
 from simulated_fdb.cluster import JUMP, WATCH_ERRORS, WINDOW
 from simulated_fdb.scheduling import Stuck
 
@@ -184,6 +185,28 @@ def test_a_watch_may_miss_a_value_that_comes_and_goes(simulate):
         simulation.scheduler.settle()
         fired.add(watch.is_ready())
     assert fired == {False, True}
+
+
+def test_a_cancelled_watch_is_not_kept(simulate):
+    simulation = simulate()
+    transaction = simulation.database().create_transaction()
+    watch = transaction.watch(b"a")
+    transaction.commit().wait()
+    assert simulation.cluster.watching() == 1
+    watch.cancel()
+    assert simulation.cluster.watching() == 0
+
+
+def test_what_was_read_with_the_last_commit_does_not_conflict_with_it(simulate, monkeypatch):
+    monkeypatch.setattr(scheduling, "_PACE", 1)  # time stands still: versions come from commits
+    database = simulate().database()
+    for _ in range(5):
+        assert added(database) == 0
+        transaction = database.create_transaction()
+        before = transaction.get_read_version().wait()
+        transaction[b"n"] = transaction[b"n"]
+        assert outcome(transaction.commit()) == 0
+        assert transaction.get_committed_version() == before + 1
 
 
 def test_commits_of_one_version_have_stamps_in_their_order(simulate):

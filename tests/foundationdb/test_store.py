@@ -30,10 +30,11 @@ from pressure_mp import (
 )
 from pressure_mp.engines import cancelled_calls, registry
 from pressure_mp.engines.contract import session
-from pressure_mp.engines.contract.items import Take
+from pressure_mp.engines.contract.items import Renew, Take
 from pressure_mp.engines.contract.replies import NoItem
 from pressure_mp.engines.foundationdb import store
 from pressure_mp.engines.foundationdb.store import FoundationStore
+from pressure_mp.engines.foundationdb.txn import FoundationTxn
 from pressure_mp.engines.kv import line
 from pressure_mp.engines.kv.packing import END
 from pressure_mp.engines.kv.store import How
@@ -74,6 +75,29 @@ def test_puts_of_several_producers_do_not_conflict(broker, cluster):
     together(*[lambda queue=queue: [queue.put(number) for number in range(25)] for queue in queues])
     assert cluster.counts.conflicts == before
     assert queues[0].qsize() == 104
+
+
+def test_a_get_does_not_conflict_with_the_renewal_of_the_lease_of_its_process(
+    broker, cluster, monkeypatch
+):
+    queue = JoinableQueue(name="queue", url=broker.url)
+    queue.put_many(["first", "second"])
+    queue.get()
+    set_key = FoundationTxn.set
+
+    def renew_meanwhile(txn, key, value):
+        monkeypatch.setattr(FoundationTxn, "set", set_key)
+        renewal = Renew(processes.incarnation(), True, False)
+        Background(lambda: queue._at.binding.session().call(renewal)).result()
+        set_key(txn, key, value)
+
+    monkeypatch.setattr(FoundationTxn, "set", renew_meanwhile)
+    before = cluster.counts.conflicts
+    assert queue.get() == "second"
+    assert FoundationTxn.set is set_key
+    assert cluster.counts.conflicts == before
+    queue.task_done()
+    queue.task_done()
 
 
 def test_items_of_one_producer_come_in_the_order_of_their_puts(broker):

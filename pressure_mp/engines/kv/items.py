@@ -24,7 +24,7 @@ from .records import DELIVERY, JSON, RAW, READER, load_entry
 from .rejected import StoredRejected
 from .space import Space
 from .store import How, Store
-from .unit import Names, StoredSet, Table, Unit
+from .unit import Names, StoredLeases, StoredSet, Table, Unit
 
 
 class StoredState(QueueState):
@@ -68,7 +68,7 @@ _PARTS: dict[str, Callable[[StoredState, Unit, bytes], Any]] = {
     "users": lambda state, unit, prefix: Names(unit, prefix + b"u"),
     "in_flight": lambda state, unit, prefix: Table(unit, prefix + b"f", DELIVERY),
     "readers": lambda state, unit, prefix: Table(unit, prefix + b"R", READER),
-    "consumers": lambda state, unit, prefix: Table(unit, prefix + b"C", JSON),
+    "consumers": lambda state, unit, prefix: StoredLeases(unit, prefix + b"C"),
     "producers": lambda state, unit, prefix: Table(unit, prefix + b"P", JSON),
 }
 

@@ -18,7 +18,7 @@ from ..blocking_coroutines import finish
 from ..cancelled_calls import UndoneTake, outcome_first, postponed, to_its_end
 from ..closed_loops import OwnLoop, give_back, own_loop
 from ..contract.contents import StoreChunks
-from ..contract.items import Put, TakeBack, Taken
+from ..contract.items import Put, Requeue, Take, TakeBack, Taken
 from ..contract.queues import Close
 from ..contract.replies import Later
 from ..contract.session import SHORTEST_TRY, Options, SessionDefaults, longest_wait
@@ -140,7 +140,7 @@ class _Elsewhere:
     """A call that another thread makes for a task of the loop."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may leave it at any point
         self._has_ended = False
         #: Whether the task does not wait for it any more.
         self.is_left = False
@@ -191,22 +191,38 @@ class AsyncStoredSession(_Session):
                 return self._call(request, end, False)
             except Busy:
                 pass
+        assert self._loop is not None
         self._elsewhere = elsewhere = _Elsewhere()
-        return await outcome_first(begin_off_loop(self._call_elsewhere, elsewhere, request, end))
+        self._loop.note(self)
+        try:
+            calling = begin_off_loop(self._call_elsewhere, elsewhere, request, end)
+            return await outcome_first(calling)
+        finally:
+            if not self.is_placed:
+                self._loop.forget(self)
 
     def _call_elsewhere(self, elsewhere: _Elsewhere, request: Any, end: float | None) -> Any:
         """Make a call in another thread, and undo it if its task was cancelled and does not wait
         for it any more."""
+        reply: Any = None
         try:
-            return None if elsewhere.is_left else self._call(request, end, True)
+            if not elsewhere.is_left:
+                reply = self._call(request, end, True)
+            return reply
         finally:
             if elsewhere.ends():
-                taken = self.taken
+                undoing = self._undoing(request, reply)
                 with suppress(PressureError):
-                    if taken is not None:
-                        self._call(taken, None, True)
+                    if undoing is not None:
+                        self._call(undoing, None, True)
                 if self.is_placed:
                     self._leave()
+
+    def _undoing(self, request: Any, reply: Any) -> TakeBack | Requeue | None:
+        """Return the request that gives back the items of the last call."""
+        if isinstance(request, Take) and request.hold is not None and isinstance(reply, Taken):
+            return Requeue(request.hold.owner, numbers=reply.numbers)
+        return self.taken
 
     async def _put_back(self, request: Any) -> Taken | None:
         """Give taken items back that no caller has, or return them if the task has them after
@@ -239,7 +255,7 @@ class AsyncStoredSession(_Session):
             stop()
 
     async def end(self) -> None:
-        if not self._ticket:
+        if not self._ticket and self._elsewhere is None:
             return
         assert self._loop is not None
         if not self._loop.is_running:
@@ -254,5 +270,7 @@ class AsyncStoredSession(_Session):
         """Leave in another thread: the loop was closed, or this operation's task is garbage."""
         assert self._loop is not None
         self._loop.forget(self)
+        if self._elsewhere is not None and self._elsewhere.leave():
+            return  # its thread gives back what it takes, and leaves
         if self.is_placed:
             give_back(self._leave)

@@ -19,7 +19,7 @@ from .packing import pack
 from .records import GROUP, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
 from .space import Space
 from .store import How, Store
-from .unit import Names, StoredCounter, StoredSet, Table, Unit
+from .unit import Names, StoredCounter, StoredLeases, StoredSet, Table, Unit
 
 _HEAD = "created", "closed", "seq", "counter"
 
@@ -111,7 +111,7 @@ class StoredTaskPlace:
             users=Names(unit, prefix + b"u"),
             tasks=tasks,
             ways=StoredCounter(unit, prefix + b"n"),
-            presence=Table(unit, prefix + b"p", JSON),
+            presence=StoredLeases(unit, prefix + b"p"),
             ends=StoredEnds(unit, prefix + b"a"),
             results=results,
             ready=ready,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSet
 from typing import Any, Generic, TypeVar, cast
 
+from ..requests.kinds import Leases
 from .bells import Bells
 from .head import Head, SpreadHead
 from .packing import END, pack, unpack
@@ -141,6 +142,19 @@ class Table(MutableMapping[K, V]):
                 if now != raw:
                     self._txn.set(self._key(key), now)
                     at[0] = now
+
+
+class StoredLeases(Table[str, int], Leases):
+    """Leases."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        super().__init__(unit, prefix, JSON)
+
+    def extend(self, owner: str, until: int) -> None:
+        # Others may renew it, or end it, meanwhile: the lease that this transaction gives counts.
+        if owner not in self._seen:
+            self._look(owner, self._txn.get(self._key(owner), snapshot=True))
+        super().extend(owner, until)
 
 
 class Names(MutableSet[str]):

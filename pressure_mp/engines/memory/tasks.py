@@ -11,6 +11,7 @@ from ..contract.requests import Request
 from ..contract.task_records import TaskSettings
 from ..requests import task_queue
 from ..requests.contents import Contents
+from ..requests.kinds import OwnLeases
 from ..requests.life import Life, Living
 from ..requests.line import Caller
 from ..requests.ready_tasks import ReadyTasks
@@ -42,7 +43,7 @@ class MemoryTaskPlace:
             users=set(),
             tasks=tasks,
             ways=MemoryCounter(),
-            presence={},
+            presence=OwnLeases(),
             ends=MemoryEnds(),
             results=results,
             ready=ready,

@@ -180,5 +180,5 @@ def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:
 def _depart(state: QueueState, removed: list[Entry], owner: str, caller: Caller) -> list[Entry]:
     """Note removed items as in flight: they get numbers, and their owner a lease."""
     until = state.clock() + caller.lease
-    state.consumers[owner] = max(state.consumers.get(owner, 0), until)
+    state.consumers.extend(owner, until)
     return [entry._replace(number=entry.number or state.next_number()) for entry in removed]

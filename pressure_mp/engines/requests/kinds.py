@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Protocol, TypeVar
 
 #: A tuple of numbers, strings and bytes. The tuples of one set can be compared with each other.
@@ -34,6 +34,18 @@ class Counts(Counter, Protocol):
     """A counter whose names can be listed."""
 
     def all(self) -> Mapping[str, int]: ...
+
+
+class Leases(MutableMapping[str, int]):
+    """The ends of leases by owner, in milliseconds."""
+
+    def extend(self, owner: str, until: int) -> None:
+        """Have an owner's lease end at that time, or later."""
+        self[owner] = max(self.get(owner, 0), until)
+
+
+class OwnLeases(dict[str, int], Leases):
+    """Leases that no other process reads."""
 
 
 class Rejected(Protocol):

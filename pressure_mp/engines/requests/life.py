@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from ... import states
 from ..contract.task_records import Record, StoredTask, TaskSettings
 from ..contract.task_results import TAKEN
-from .kinds import Counts, SortedSet
+from .kinds import Counts, Leases, SortedSet
 from .ready_tasks import ReadyTasks
 from .results import Results
 from .task_line import Ends, TaskLine
@@ -66,7 +66,7 @@ class Life:
     tasks: MutableMapping[bytes, Living]
     #: How many tasks went each way from state to state; of a tube, with the tube behind a space.
     ways: Counts
-    presence: MutableMapping[str, int]
+    presence: Leases
     #: The callers that wait for the ends of tasks.
     ends: Ends
     results: Results

@@ -9,7 +9,7 @@ from typing import Protocol
 from ..contract.items import MOST_BYTES, MOST_ITEMS
 from ..contract.replies import Closed, Ended, Outcome
 from .contents import Contents
-from .kinds import Counter, Rejected
+from .kinds import Counter, Leases, OwnLeases, Rejected
 from .line import Lines
 from .storage import Entry, Storage
 
@@ -67,7 +67,7 @@ class QueueState:
     users: MutableSet[str] = field(default_factory=set)
     in_flight: MutableMapping[int, Delivery] = field(default_factory=dict)
     readers: MutableMapping[str, Reader] = field(default_factory=dict)
-    consumers: MutableMapping[str, int] = field(default_factory=dict)  # the leases of owners
+    consumers: Leases = field(default_factory=OwnLeases)
     producers: MutableMapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -151,8 +151,7 @@ def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
         life.take(task, request.owner, request.call, request.ttr)
         taken.append(task.stored())
     if taken:
-        until = life.now + caller.lease
-        life.presence[request.owner] = max(life.presence.get(request.owner, 0), until)
+        life.presence.extend(request.owner, life.now + caller.lease)
     is_over = life.closed and not taken and not life.number_ready(request.tube)
     if taken or acks:
         return TakenTasks(taken, None if alone is None else alone.record, refused=refused)

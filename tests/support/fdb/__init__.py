@@ -9,6 +9,7 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+import warnings
 from typing import Any
 from unittest import mock
 
@@ -26,9 +27,14 @@ def _load() -> None:
     sys.modules["fdb"] = binding
     try:
         spec.loader.exec_module(binding)
-        if "PRESSURE_TEST_FDB" not in os.environ:
-            with mock.patch.object(ctypes, "CDLL", return_value=Library()):
-                _let_others_go_on(importlib.import_module("fdb.impl").Future)
+        with warnings.catch_warnings():
+            # From Python 3.14 on, ctypes deprecates a way in which the binding states structures.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            if "PRESSURE_TEST_FDB" in os.environ:
+                importlib.import_module("fdb.impl")
+            else:
+                with mock.patch.object(ctypes, "CDLL", return_value=Library()):
+                    _let_others_go_on(importlib.import_module("fdb.impl").Future)
     except BaseException:
         del sys.modules["fdb"]
         raise

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 from unittest import mock
 
 from simulated_fdb.scheduling import Scheduler
 
 from pressure_mp.engines.bells import ThreadBell
-from pressure_mp.engines.kv import session
+from pressure_mp.engines.foundationdb import store
+from pressure_mp.engines.kv import line, session, space
 from pressure_mp.identity import processes
 
 #: The seconds since the epoch at which simulations begin.
@@ -44,24 +45,29 @@ class Surroundings:
 
 @contextmanager
 def simulated() -> Iterator[Surroundings]:
-    """Have the clients of the engine see them, until the end of the block."""
+    """Have the clients of the engine see them, until the end of the block. Threads of other tests
+    see the time and the processes as they are."""
     here = Surroundings()
 
-    async def wait(bell: ThreadBell, seconds: float) -> bool:
-        is_rung = here.scheduler.until(
-            lambda: not bell._rung.empty(), seconds if here.has_ticks else None
-        )
-        bell.silence()
-        return is_rung
+    class Bell(ThreadBell):
+        async def wait(self, seconds: float) -> bool:
+            limit = seconds if here.has_ticks else None
+            return here.scheduler.until(lambda: not self._rung.empty(), limit)
 
+    clock = SimpleNamespace(
+        monotonic=here.seconds,
+        time_ns=lambda: int((_BEGIN + here.seconds()) * 1_000_000_000),
+    )
+    liveness = SimpleNamespace(state=here.state, is_lost=processes.is_lost)
     with ExitStack() as stack:
         for where, name, what in (
-            (time, "monotonic", here.seconds),
-            (time, "time_ns", lambda: int((_BEGIN + here.seconds()) * 1_000_000_000)),
-            (ThreadBell, "wait", wait),
+            (space, "time", clock),
+            (store, "time", clock),
+            (session, "time", clock),
+            (session, "ThreadBell", Bell),
             (session, "ticket", here.ticket),
             (session, "client_id", here.client),
-            (processes, "state", here.state),
+            (line, "processes", liveness),
         ):
             stack.enter_context(mock.patch.object(where, name, what))
         yield here

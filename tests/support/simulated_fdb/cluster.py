@@ -9,8 +9,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from simulated_fdb.drivers import Driver
 from simulated_fdb.errors import Failed, Unreachable
 from simulated_fdb.mutations import Op, applied, stamp_of, stamped
 
@@ -23,31 +24,6 @@ WATCH_ERRORS = (1009, 1101)
 
 Range = tuple[bytes, bytes]
 Mutation = tuple[Op, bytes, bytes]
-
-
-class Driver(Protocol):
-    """Says when the cluster and its clients go on."""
-
-    def clock(self) -> int:
-        """Microseconds, which only grow."""
-
-    def step(self) -> None:
-        """Come before each call of a client to the cluster: others may go on first."""
-
-    def post(self, job: Callable[[], None]) -> None:
-        """Have a job done soon that no client does."""
-
-    def after(self, seconds: float, job: Callable[[], None]) -> None:
-        """Have a job done after a time."""
-
-    def fraction(self) -> float:
-        """A number between 0 and 1."""
-
-    def call_back(self, callback: Callable[[], None]) -> None:
-        """Call a callback of a future that was ready before it was set."""
-
-    def wait(self, is_over: Callable[[], bool]) -> None:
-        """Let others go on until it is over, if this driver says who goes on."""
 
 
 class Commit(NamedTuple):
@@ -77,6 +53,7 @@ class Faults:
     #: A commit is refused although it conflicts with none (1020).
     refused: float = 0.0
     #: The outcome of a commit is unknown (1021): it is never done, it is done, it is done later.
+    #: FoundationDB's client excludes the last; so late are only commits for which nobody waits.
     never: float = 0.0
     done: float = 0.0
     late: float = 0.0
@@ -369,7 +346,7 @@ class Cluster:
     def _look_at(self, keys: Iterable[bytes]) -> None:
         for key in keys:
             for watch in self._watches.get(key, ()):
-                self.driver.post(lambda watch=watch: self._look(watch))  # type: ignore[misc]
+                self.driver.post(lambda watch=watch: self._look(watch))
 
     def _look(self, watch: Watch) -> None:
         with self._lock:

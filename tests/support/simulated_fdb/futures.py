@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from simulated_fdb.cluster import Driver
+from simulated_fdb.drivers import Driver
 from simulated_fdb.errors import Failed
 
 

@@ -24,6 +24,7 @@ _EXACT, _ITERATOR, _WANT_ALL = 0, -1, -2
 _GROWING = (4096, 6144, 9216, 13824, 20736, 31104, 46656, 69984, 80_000, 120_000)
 _Bytes = ctypes.POINTER(ctypes.c_byte)
 
+#: By their names in the library.
 _functions: dict[str, Callable[..., Any]] = {}
 
 
@@ -84,6 +85,10 @@ def _destroy(pointer: Any) -> None:
     _objects.pop(_number(pointer), None)
 
 
+for _kind in ("database", "transaction", "future"):
+    _functions[f"fdb_{_kind}_destroy"] = _destroy
+
+
 def _number(pointer: Any) -> int:
     return int(getattr(pointer, "value", pointer))
 
@@ -135,9 +140,6 @@ def create_database(cluster_file: bytes | None, out: Any) -> None:
     out._obj.value = _pointer(Database(reach(cluster_file)))
 
 
-database_destroy = _functions["fdb_database_destroy"] = _destroy
-
-
 @function
 def database_set_option(database: Any, code: int, value: bytes | None, length: int) -> None:
     if code != 20:
@@ -148,9 +150,6 @@ def database_set_option(database: Any, code: int, value: bytes | None, length: i
 @function
 def database_create_transaction(database: Any, out: Any) -> None:
     out._obj.value = _pointer(Transaction(_of(database)))
-
-
-transaction_destroy = _functions["fdb_transaction_destroy"] = _destroy
 
 
 @function
@@ -280,9 +279,6 @@ def transaction_cancel(pointer: Any) -> None:
     _of(pointer).cancel()
 
 
-future_destroy = _functions["fdb_future_destroy"] = _destroy
-
-
 @function
 def future_cancel(pointer: Any) -> None:
     _of(pointer).cancel()
@@ -295,7 +291,7 @@ def future_release_memory(pointer: Any) -> None:
 
 @function
 def future_is_ready(pointer: Any) -> int:
-    return _of(pointer).is_ready  # type: ignore[no-any-return]
+    return _of(pointer).is_ready
 
 
 @function

@@ -98,15 +98,15 @@ class Remote:
         self._events: Connection | None = None
 
     def read_version(self) -> int:
-        return self._read("read_version")  # type: ignore[no-any-return]
+        return self._read("read_version")
 
     def get(self, key: bytes, version: int) -> bytes | None:
-        return self._read("get", key, version)  # type: ignore[no-any-return]
+        return self._read("get", key, version)
 
     def get_range(
         self, begin: bytes, end: bytes, limit: int, reverse: bool, version: int
     ) -> list[tuple[bytes, bytes]]:
-        return self._read("get_range", begin, end, limit, reverse, version)  # type: ignore[no-any-return]
+        return self._read("get_range", begin, end, limit, reverse, version)
 
     def send(self, commit: Commit, reply: Reply) -> None:
         self._call("send", (commit,), reply)
