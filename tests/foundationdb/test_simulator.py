@@ -151,6 +151,7 @@ class TestConflicts:
 
     def test_do_not_come_of_what_a_transaction_wrote_itself(self, is_refused, key):
         def own(tr):
+            tr.add(key(b"a"), number(1))
             tr[key(b"a")] = b"1"
             tr.clear_range(key(b"c"), key(b"d"))
             tr[key(b"a")].wait()
@@ -245,6 +246,8 @@ class TestMutations:
             ("bit_and", b"\x0f", b"\x3c", b"\x0c"),
             ("bit_and", None, b"\x3c", b"\x3c"),
             ("bit_or", b"\x0f", b"\x30", b"\x3f"),
+            ("bit_or", b"\x01\x02\x03", b"\x10\0", b"\x11\x02"),
+            ("max", b"\x01\x02\x03", b"\x02\x01", b"\x01\x02"),
             ("bit_xor", b"\x0f", b"\x3c", b"\x33"),
             ("max", b"\x01\x02", b"\x02\x01", b"\x01\x02"),
             ("min", b"\x01\x02", b"\x02\x01", b"\x02\x01"),
