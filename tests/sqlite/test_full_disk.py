@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 import started
@@ -58,6 +60,22 @@ def test_all_can_be_got_and_then_put_again(url, size):
         assert get_all(queue) == [(number, ITEM) for number in range(put) for _ in range(size)]
         queue.put("again")
         assert queue.get() == "again"
+
+
+def test_puts_in_transactions_of_the_program_leave_the_space_that_gets_need(url, disk):
+    queue = Queue(name="queue", url=url)
+    assert queue.empty()  # which opens it, before the transaction
+    with closing(sqlite3.connect(disk[0] / "queues")) as own:
+
+        def put(number):
+            with own:
+                queue.put((number, ITEM), connection=own)
+
+        put_by_own = fill(put)
+        assert put_by_own > 300
+    assert get_all(queue) == [(number, ITEM) for number in range(put_by_own)]
+    queue.put("again")
+    assert queue.get() == "again"
 
 
 def test_items_that_are_acknowledged_one_by_one_can_be_got(url):

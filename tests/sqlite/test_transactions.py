@@ -261,6 +261,17 @@ def test_the_log_is_moved_by_the_queues_alone(own, q):
     own.commit()
 
 
+@pytest.mark.parametrize("begins", ["with the put", "with a row"])
+def test_the_log_stays_small_while_a_program_only_puts_in_its_transactions(begins, own, path, q):
+    for number in range(1500):
+        with own:
+            if begins == "with a row":
+                own.execute("INSERT INTO kept VALUES (?)", [number])
+            q.put(b"x" * 1000, connection=own)
+    log = path.with_name(f"{path.name}-wal").stat().st_size
+    assert log < 20_000_000  # and 39 MB if nothing moves it
+
+
 # Deliveries and tasks
 
 

@@ -28,7 +28,7 @@ class SqliteTransaction:
     def __init__(self, store: SqliteStore, given: object, name: str) -> None:
         """Begins a transaction, if none is under way. Raises ArgumentTypeError or ArgumentError for
         a connection that cannot be used; ``name`` is the queue's."""
-        self.traits = store.traits
+        self.traits, self._admit = store.traits, store.admit
         self._connection: sqlite3.Connection = unwrap(given, _WANTED)
         _check(self._connection, store.path, name)
         self.transaction: Transaction = self._begin(store)
@@ -50,10 +50,13 @@ class SqliteTransaction:
                 txn.set(_MARK, found.mark)
                 # Only the queues move the log into the file, each under the lock of all.
                 cursor.execute("PRAGMA wal_autocheckpoint=0").fetchall()
+            store.move_log()
             return found
 
     def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
         """Call ``body``. If it raises, what it did is undone."""
+        if how.adds:
+            self._admit()
         with closing(self._connection.cursor()) as cursor:
             cursor.row_factory = None
             cursor.execute("SAVEPOINT pressure_mp")

@@ -14,6 +14,7 @@ import errno
 import logging
 import os
 import sqlite3
+import time
 from contextlib import suppress
 
 from ...exceptions import BrokerFull, NotSupportedError
@@ -163,27 +164,38 @@ class Files:
                 "is queued can be got. Get items, or make space"
             )
 
-    def move_log(self) -> None:
-        """Move the log into the file if it has passed its limit. It begins anew with the next
-        transaction, unless another program reads what it has."""
+    def has_long_log(self) -> bool:
+        """Tell whether the log has passed its limit."""
         salts = os.pread(self.log, 8, _SALTS)
         if salts != self._salts:
             self._salts, self._passed = salts, self._frame_at(_LIMIT)
-        if os.pread(self.log, 8, self._passed + _FRAME_SALTS) != salts:
-            return
-        frames = self._checkpoint()
-        self._passed = self._frame_at(frames * (self._page + _FRAME) + _LIMIT)
+        return os.pread(self.log, 8, self._passed + _FRAME_SALTS) == salts
 
-    def _checkpoint(self) -> int:
-        """Move the log as far as others let us; return how many frames it has."""
+    def move_log(self) -> None:
+        """Move the log into the file if it has passed its limit. It begins anew with the next
+        transaction, unless another program reads what it has."""
+        if self.has_long_log():
+            self._checkpoint("PASSIVE")
+
+    def restart_log(self) -> None:
+        """Move the log between two transactions of another connection, so that the next one begins
+        it anew. Tries that for about a second."""
+        end = time.monotonic() + 1
+        while self._checkpoint("RESTART") and time.monotonic() < end:
+            time.sleep(0.0002)  # a program that only puts has short times between its transactions
+
+    def _checkpoint(self, mode: str) -> bool:
+        """Move the log as far as others let us; tell whether they did not let us do all of it."""
         while True:
             try:
-                rows = self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+                rows = self.connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
             except sqlite3.OperationalError as error:
                 if is_full(error, self.path) and self.ballast.give_up():
                     continue
-                return 0  # another program has the file: later
-            return int(rows[0][1])
+                return True  # another program has the file: later
+            is_busy, frames, _ = rows[0]
+            self._passed = self._frame_at(frames * (self._page + _FRAME) + _LIMIT)
+            return bool(is_busy)
 
     def close(self) -> None:
         """Close it all; the last process moves the log."""

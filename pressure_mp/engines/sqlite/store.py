@@ -105,6 +105,7 @@ class SqliteStore:
         #: The transaction that the thread with the lock is in the midst of.
         self._txn: SqliteTxn | None = None
         self.own_transactions = OwnTransactions()
+        self._mover: threading.Thread | None = None
 
     def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
         log = -1
@@ -273,6 +274,29 @@ class SqliteStore:
                 yield
             finally:
                 self._release()
+
+    def move_log(self) -> None:
+        """Have the log moved if transactions of a program have made it long: by another thread,
+        since that waits for the end of the caller's transaction."""
+        mover = self._mover
+        if self._files is None or not self._files.has_long_log():
+            return
+        if mover is None or not mover.is_alive():
+            self._mover = threading.Thread(
+                target=self._restart_log, daemon=True, name="pressure log"
+            )
+            self._mover.start()
+
+    def _restart_log(self) -> None:
+        with self.turn():
+            if self._files is not None:
+                self._files.restart_log()
+
+    def admit(self) -> None:
+        """Raise BrokerFull if the disk has no space for items that a program puts in a transaction
+        of its own, which has the lock to write."""
+        if self._files is not None:
+            self._files.admit()
 
     def examine(self) -> list[Finding]:
         """Find what is wrong with the file. The caller is in the midst of a transaction."""
