@@ -362,6 +362,25 @@ def test_connections_and_sessions_of_sqlalchemy(path, own, q):
     assert q.get_many(9) == ["in a block", "as the first that it does", "of a session"]
 
 
+def test_a_connection_of_django(path, own, q):
+    django = pytest.importorskip("django")
+    from django.conf import settings
+
+    place = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(path)}
+    settings.configure(DATABASES={"default": place})
+    django.setup()
+    from django.db import connection, transaction
+
+    with pytest.raises(ArgumentError, match=r"transaction\.atomic\(\)"):
+        q.put("item", connection=connection)
+    with transaction.atomic():
+        q.put("item", connection=connection)
+        with pytest.raises(ZeroDivisionError), transaction.atomic():
+            q.put(1 / 0, connection=connection)
+    connection.close()
+    assert q.get_nowait() == "item"
+
+
 def test_many_threads_put_with_their_own_connections(path, own, q):
     def work(me):
         with closing(sqlite3.connect(path, timeout=30)) as mine:
