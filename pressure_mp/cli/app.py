@@ -18,39 +18,52 @@ from . import bash, statuses
 
 __all__ = ["app", "bash"]  # bash only has to be imported
 
-#: Every subcommand, in the order of the help: its module, imported when it is needed, and its name
-#: there.
-COMMANDS = {
-    "put": "put_get:put",
-    "get": "put_get:get",
-    "ls": "inspection:ls",
-    "info": "inspection:info",
-    "peek": "inspection:peek",
-    "why": "inspection:why",
-    "workers": "tasks:workers",
-    "tasks": "tasks:tasks",
-    "top": "top:top",
-    "configure": "configure:configure",
-    "unlock": "repair:unlock",
-    "requeue": "repair:requeue",
-    "drop": "repair:drop",
-    "purge": "repair:purge",
-    "drain": "repair:drain",
-    "shutdown": "repair:shutdown",
-    "delete": "repair:delete",
-    "copy": "transfer_commands:copy",
-    "move": "transfer_commands:move",
-    "export": "transfer_commands:export",
-    "import": "transfer_commands:import_",
-    "doctor": "doctor:doctor",
-    "gc": "doctor:gc",
-    "metrics": "metrics:metrics",
-    "dashboard": "dashboard:dashboard",
-    "serve": "serving:serve",
-    "worker": "worker:worker",
-    "postgres": "postgres:postgres",
-    "demo": "demos.group:demo",
+#: Every subcommand, in the sections and the order of the help: its module, imported when it is
+#: needed, and its name there.
+SECTIONS = {
+    "Put and get": {
+        "put": "put_get:put",
+        "get": "put_get:get",
+    },
+    "Look": {
+        "ls": "inspection:ls",
+        "info": "inspection:info",
+        "peek": "inspection:peek",
+        "why": "inspection:why",
+        "workers": "tasks:workers",
+        "tasks": "tasks:tasks",
+        "top": "top:top",
+    },
+    "Change and repair": {
+        "configure": "configure:configure",
+        "unlock": "repair:unlock",
+        "requeue": "repair:requeue",
+        "drop": "repair:drop",
+        "purge": "repair:purge",
+        "drain": "repair:drain",
+        "shutdown": "repair:shutdown",
+        "delete": "repair:delete",
+    },
+    "Copy": {
+        "copy": "transfer_commands:copy",
+        "move": "transfer_commands:move",
+        "export": "transfer_commands:export",
+        "import": "transfer_commands:import_",
+    },
+    "Care for a broker": {
+        "doctor": "doctor:doctor",
+        "gc": "doctor:gc",
+        "metrics": "metrics:metrics",
+        "dashboard": "dashboard:dashboard",
+        "serve": "serving:serve",
+        "postgres": "postgres:postgres",
+    },
+    "Run": {
+        "worker": "worker:worker",
+        "demo": "demos.group:demo",
+    },
 }
+COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
 
 
 #: The fewest and the most columns of the help.
@@ -81,6 +94,15 @@ class App(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        space = formatter.width - 6 - max(map(len, COMMANDS))
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                commands = {name: self.get_command(ctx, name) for name in section}
+                formatter.write_dl(
+                    [(name, one.get_short_help_str(space)) for name, one in commands.items() if one]
+                )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -157,7 +179,8 @@ def _drop_output() -> None:
 )
 @click.version_option(__version__, prog_name="pressure-mp")
 def app() -> None:
-    """Queues of multiprocessing, across machines, on Redis or Valkey, or PostgreSQL.
+    """Queues of multiprocessing, across machines, on Redis, Valkey or PostgreSQL, or in a
+    file.
 
     Each command has the option --url, which says where the broker (the server that keeps the
     queues) is; without it, PRESSURE_URL does, as for programs. Exit status: 0 the work is done, 1

@@ -223,11 +223,33 @@ def shutdown(queue: Named, immediate: bool, timeout: float) -> None:
 @yes
 @with_broker
 def delete(names: tuple[str, ...], timeout: float, yes: bool, broker: Broker) -> None:
-    """Remove the queues NAME, with all their items or tasks, for all clients."""
-    queues = [broker.find(name) for name in names]
-    confirm(f"Delete {', '.join(map(repr, names))} and everything queued there?", yes)
+    """Remove the queues NAME, with all their items or tasks, for all clients and for good.
+
+    Exit status 4: one of them does not exist; the others are removed.
+    """
+    queues, missing = [], []
+    for name in names:
+        try:
+            queues.append(broker.find(name))
+        except QueueDoesNotExistError as error:
+            missing.append(error)
+    if queues:
+        found = ", ".join(f"{queue.name!r} ({_there(queue)})" for queue in queues)
+        confirm(f"Delete {found} for all clients and for good?", yes)
     for queue in queues:
         remove(queue, timeout)
+    for problem in missing:
+        click.echo(f"Error: {problem}", err=True)
+    if missing:
+        sys.exit(statuses.MISSING)
+
+
+def _there(queue: Named) -> str:
+    """Say how many items or tasks a queue has, also those in flight."""
+    if queue.has_tasks:
+        return some(sum(queue.run(queue.tasks.stats()).counts.values()), "task")
+    stats = queue.stats()
+    return some(stats.length + stats.in_flight, "item")
 
 
 @click.command()
@@ -241,12 +263,13 @@ def delete(names: tuple[str, ...], timeout: float, yes: bool, broker: Broker) ->
 @as_json
 @with_queue
 def drain(queue: Named, timeout: float | None, in_json: bool) -> None:
-    """Shut the queue NAME down, and wait until its work is done.
+    """Shut the queue NAME down, for good, and wait until its work is done.
 
     That is: no item is queued or in flight; in a queue of tasks, no task is ready, waiting or
     taken. Exit status 3: something was left when the time was up.
     """
     began, is_told = time.monotonic(), False
+    click.echo(f"Shutting {queue.name!r} down for good: nothing more can be put.", err=True)
     shut_down(queue, timeout)
     while left := _left(queue):
         passed = time.monotonic() - began

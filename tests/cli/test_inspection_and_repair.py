@@ -211,9 +211,8 @@ def test_queues_are_purged_shut_down_drained_and_deleted(call, make):
     assert "add --yes" in call("purge", "jobs", status=2)
     assert call("purge", "jobs", "--yes") == "3 dropped.\n"
     queue.put(4)
-    assert call("drain", "jobs", "--timeout", "0.01", "--json", status=3) == (
-        '{"done":false,"left":1}\n'
-    )
+    told = call("drain", "jobs", "--timeout", "0.01", "--json", status=3)
+    assert told.splitlines()[-1] == '{"done":false,"left":1}'
     assert queue.is_shutdown
     queue.get()
     call("drain", "jobs", "--timeout", "0.01", status=3)
@@ -224,6 +223,20 @@ def test_queues_are_purged_shut_down_drained_and_deleted(call, make):
     call("delete", "jobs", "fair", "--yes")
     assert not queue.exists()
     assert call("ls") == ""
+
+
+def test_delete_removes_the_queues_that_exist_and_names_the_others(call, make):
+    queue = make(Queue, 0, "jobs")
+    queue.put("a")
+    told = call("delete", "nothing", "jobs", "neither", "--yes", status=4)
+    assert "queue 'nothing' does not exist" in told
+    assert "queue 'neither' does not exist" in told
+    assert not queue.exists()
+
+
+def test_drain_says_that_it_shuts_the_queue_down_for_good(call, make):
+    make(Queue, 0, "jobs").put("a")
+    assert "Shutting 'jobs' down for good" in call("drain", "jobs", "--timeout", "0", status=3)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_what_removes_something_asks(spawn, valkey, name):
     queue = Queue(0, "jobs", url=valkey.url, prefix=name)
     for answer, status in (("n", 1), ("\x03", 130), ("y", 0)):
         terminal = spawn(80, "delete", "jobs")
-        terminal.expect(r"Delete 'jobs' and everything queued there\? \[y/N\]: ")
+        terminal.expect(r"Delete 'jobs' \(0 items\) for all clients and for good\? \[y/N\]: ")
         terminal.sendline(answer)
         terminal.expect(pexpect.EOF)
         terminal.close()
