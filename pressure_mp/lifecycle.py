@@ -5,6 +5,7 @@ A module registers the function of a step. Only this module says when each step 
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import threading
@@ -158,6 +159,12 @@ def register(name: str, function: Callable[[], object]) -> None:
             threading._register_atexit(partial(_run, step.moment))  # type: ignore[attr-defined]
         except RuntimeError:  # they were joined
             function()
+
+
+def take_over(name: str, function: Callable[[], object], other: Callable[[], object]) -> None:
+    """Register the function of a step instead of one that a library has registered with atexit."""
+    atexit.unregister(other)
+    register(name, function)
 
 
 def begin_use() -> None:

@@ -102,6 +102,8 @@ def test_what_a_client_that_was_killed_had_confirmed_is_there_once(server, name)
         process.kill()
     put += rest(putter)
     taken += rest(holder)
+    for process in (putter, holder):
+        process.wait()
     acknowledged = {line for line in taken if not line.startswith("got")}
     left = []
     while unfinished := queue.stats().unfinished:

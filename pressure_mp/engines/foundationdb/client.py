@@ -5,7 +5,6 @@ A forked child has the library without its thread, and cannot use it.
 
 from __future__ import annotations
 
-import atexit
 from importlib import import_module
 from typing import Any
 
@@ -53,8 +52,7 @@ def _load() -> Any:
                 "foundationdb-clients of https://github.com/apple/foundationdb/releases"
             ) from error
     # Functions of atexit run before the last steps of this package, which need the thread.
-    atexit.unregister(fdb.impl._stop_on_exit)
-    lifecycle.register("stop the client of FoundationDB", _stop)
+    lifecycle.take_over("stop the client of FoundationDB", _stop, fdb.impl._stop_on_exit)
     return fdb
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
-from simulated_fdb.scheduling import Scheduler
+from simulated_fdb.scheduling import CLIENT, Scheduler
 
 from pressure_mp.engines.bells import ThreadBell
 from pressure_mp.engines.foundationdb import store
@@ -25,6 +28,18 @@ class Surroundings:
     #: Whether a session looks again by itself, and keeps its place only so long as it does.
     has_ticks = False
     _tickets = 0
+
+    def __init__(self) -> None:
+        self._thread = threading.current_thread()
+
+    def are_seen(self) -> bool:
+        """Whether the calling thread is part of the simulation. Threads that earlier tests left
+        see the time and the processes as they are."""
+        thread = threading.current_thread()
+        return thread is self._thread or thread.name == CLIENT
+
+    def instead_of(self, real: Callable[..., Any], simulated: Callable[..., Any]) -> Any:
+        return lambda *args: (simulated if self.are_seen() else real)(*args)
 
     def seconds(self) -> float:
         """The time of the client that runs, whose clock may be ahead."""
@@ -45,28 +60,37 @@ class Surroundings:
 
 @contextmanager
 def simulated() -> Iterator[Surroundings]:
-    """Have the clients of the engine see them, until the end of the block. Threads of other tests
-    see the time and the processes as they are."""
+    """Have the clients of the engine see them, until the end of the block."""
     here = Surroundings()
+    instead_of = here.instead_of
 
     class Bell(ThreadBell):
         async def wait(self, seconds: float) -> bool:
+            if not here.are_seen():
+                return await super().wait(seconds)
             limit = seconds if here.has_ticks else None
             return here.scheduler.until(lambda: not self._rung.empty(), limit)
 
+    def nanoseconds() -> int:
+        return int((_BEGIN + here.seconds()) * 1_000_000_000)
+
     clock = SimpleNamespace(
-        monotonic=here.seconds,
-        time_ns=lambda: int((_BEGIN + here.seconds()) * 1_000_000_000),
+        monotonic=instead_of(time.monotonic, here.seconds),
+        monotonic_ns=time.monotonic_ns,
+        time=time.time,
+        time_ns=instead_of(time.time_ns, nanoseconds),
     )
-    liveness = SimpleNamespace(state=here.state, is_lost=processes.is_lost)
+    liveness = SimpleNamespace(
+        state=instead_of(processes.state, here.state), is_lost=processes.is_lost
+    )
     with ExitStack() as stack:
         for where, name, what in (
             (space, "time", clock),
             (store, "time", clock),
             (session, "time", clock),
             (session, "ThreadBell", Bell),
-            (session, "ticket", here.ticket),
-            (session, "client_id", here.client),
+            (session, "ticket", instead_of(session.ticket, here.ticket)),
+            (session, "client_id", instead_of(session.client_id, here.client)),
             (line, "processes", liveness),
         ):
             stack.enter_context(mock.patch.object(where, name, what))

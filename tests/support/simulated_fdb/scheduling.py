@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 #: Microseconds that pass at most between two steps, and for which a client or a job stands still.
 _PACE = 300
 _LONGEST_STALL = 30_000
+#: The name of the threads of clients.
+CLIENT = "simulated client"
 
 
 class Died(BaseException):
@@ -155,7 +157,7 @@ class Scheduler:
         """Run the programs to their ends. Raises what one of them raised; and Stuck, if clients
         wait for what does not come."""
         threads = [
-            threading.Thread(target=self._run, args=(client,), daemon=True)
+            threading.Thread(target=self._run, args=(client,), daemon=True, name=CLIENT)
             for client in self.clients
         ]
         for thread in threads:
