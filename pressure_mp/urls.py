@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from urllib.parse import SplitResult, unquote, unquote_plus, urlsplit
 
@@ -51,6 +52,18 @@ class Url:
     def error(self, problem: str) -> AddressError:
         """Return the error for this URL, which shows no password."""
         return AddressError(f"broker URL {self.shown!r} {problem}")
+
+    def check_plain(self, form: str) -> None:
+        """Raise AddressError if the URL has a login or options; ``form`` is what it may be."""
+        if self.has_login or self.options:
+            raise self.error(f"has a login or options; {form} has none")
+
+    def absolute_path(self, problem: str) -> str:
+        """Return the absolute path that the URL is. Raises AddressError with that ``problem``."""
+        path = unquote(self.path)
+        if self.place or not os.path.isabs(path) or path.endswith("/"):
+            raise self.error(problem)
+        return os.path.normpath("/" + path.lstrip("/"))  # some write four slashes
 
     def _without_scheme(self) -> str:
         if not self._text:

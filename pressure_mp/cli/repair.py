@@ -194,11 +194,7 @@ def purge(queue: Named, timeout: float, yes: bool, in_json: bool) -> None:
 
     The queue stays. Items in flight stay too. Items that are removed count as done.
     """
-    if queue.has_tasks:
-        there = some(sum(queue.run(queue.tasks.stats()).counts.values()), "task")
-    else:
-        there = some(queue.stats().length, "item")
-    confirm(f"Remove {there} from {queue.name!r}?", yes)
+    confirm(f"Remove {_there(queue, in_flight=False)} from {queue.name!r}?", yes)
     write_count(empty(queue, timeout), "dropped", in_json)
 
 
@@ -234,7 +230,7 @@ def delete(names: tuple[str, ...], timeout: float, yes: bool, broker: Broker) ->
         except QueueDoesNotExistError as error:
             missing.append(error)
     if queues:
-        found = ", ".join(f"{queue.name!r} ({_there(queue)})" for queue in queues)
+        found = ", ".join(f"{queue.name!r} ({_there(queue, in_flight=True)})" for queue in queues)
         confirm(f"Delete {found} for all clients and for good?", yes)
     for queue in queues:
         remove(queue, timeout)
@@ -244,12 +240,12 @@ def delete(names: tuple[str, ...], timeout: float, yes: bool, broker: Broker) ->
         sys.exit(statuses.MISSING)
 
 
-def _there(queue: Named) -> str:
-    """Say how many items or tasks a queue has, also those in flight."""
+def _there(queue: Named, in_flight: bool) -> str:
+    """Say how many tasks a queue has, or how many items, with or without the items in flight."""
     if queue.has_tasks:
         return some(sum(queue.run(queue.tasks.stats()).counts.values()), "task")
     stats = queue.stats()
-    return some(stats.length + stats.in_flight, "item")
+    return some(stats.length + (stats.in_flight if in_flight else 0), "item")
 
 
 @click.command()

@@ -334,7 +334,7 @@ def test_a_key_or_a_transaction_that_is_too_large_is_refused(broker):
 def test_a_url_names_a_cluster_file_by_an_absolute_path_or_none():
     four, three = (registry.parse(f"foundationdb:{slashes}etc/file") for slashes in ("////", "///"))
     assert four == three
-    assert registry.parse("foundationdb://").path == ""
+    assert registry.parse("foundationdb://").place == ""
     for url in ("foundationdb://relative/path", "foundationdb:///folder/", "foundationdb:///f?a=1"):
         with pytest.raises(AddressError):
             registry.parse(url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
+from urllib.parse import quote
 
 from .levels import EVERY_LEVEL, Level
 
@@ -90,3 +91,20 @@ class Address(Protocol):
     def started(self) -> Address:
         """Return the address that other processes can use too. May start a server, and raises the
         errors of that."""
+
+
+class SimpleAddress(NamedTuple):
+    """A broker that its URL names by one text, without a login or options."""
+
+    scheme: str
+    capabilities: Capabilities
+    place: str = ""
+    prefix: str = DEFAULT_PREFIX
+    endpoint: None = None
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{quote(self.place)}"
+
+    def started(self) -> SimpleAddress:
+        return self

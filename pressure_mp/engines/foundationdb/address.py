@@ -3,52 +3,28 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Mapping
-from typing import NamedTuple
-from urllib.parse import quote, unquote
+from functools import partial
 
 from ...urls import Url
-from ..contract.address import DEFAULT_PREFIX, Capabilities
+from ..contract.address import Capabilities, SimpleAddress
 
-_CAPABILITIES = Capabilities(persistent=True, durable=True)
-
-
-class FoundationAddress(NamedTuple):
-    """The queues in the cluster of one cluster file; of the default one if ``path`` is empty."""
-
-    scheme: str = "foundationdb"
-    path: str = ""
-    prefix: str = DEFAULT_PREFIX
-
-    @property
-    def url(self) -> str:
-        return f"foundationdb://{quote(self.path)}"
-
-    @property
-    def endpoint(self) -> None:
-        return None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return _CAPABILITIES
-
-    def started(self) -> FoundationAddress:
-        return self
+#: The queues in the cluster of the cluster file of that path, or of the default one.
+FoundationAddress = partial(
+    SimpleAddress, "foundationdb", Capabilities(persistent=True, durable=True)
+)
 
 
-def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> FoundationAddress:
+def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> SimpleAddress:
     """Read a URL. Raises AddressError for a URL with a login or options, for a relative path, and
     where the package of the client is not installed."""
-    if url.has_login or url.options:
-        raise url.error("has a login or options; foundationdb:///path has none")
-    path = unquote(url.path)
-    if url.place or path.endswith("/"):
-        raise url.error(
+    url.check_plain("foundationdb:///path")
+    path = ""
+    if url.place or url.path:
+        path = url.absolute_path(
             "does not name a cluster file by an absolute path: foundationdb:///etc/foundationdb/"
             "fdb.cluster; or the default one: foundationdb://"
         )
     if importlib.util.find_spec("fdb") is None:
         raise url.error("needs foundationdb: pip install 'pressure_mp[foundationdb]'")
-    path = os.path.normpath("/" + path.lstrip("/")) if path else ""
-    return FoundationAddress(path=path, prefix=prefix)
+    return FoundationAddress(path, prefix)

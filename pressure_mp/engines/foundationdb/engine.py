@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from ..contract.brokers import Finding
+from ..contract.address import SimpleAddress
 from ..kv.engine import KvEngine
-from .address import FoundationAddress
 from .store import FoundationStore
 
 
 class FoundationEngine(KvEngine):
     """The queues in one cluster."""
 
-    def __init__(self, address: FoundationAddress) -> None:
-        super().__init__(address, FoundationStore(address.path, address.prefix), self._find)
-
-    def _find(self) -> list[Finding]:
-        return []
+    def __init__(self, address: SimpleAddress) -> None:
+        super().__init__(address, FoundationStore(address.place, address.prefix))

@@ -36,7 +36,7 @@ _OLD, _MOST = 86_400_000, 100
 
 
 class _Note(NamedTuple):
-    """What a transaction writes into a lane, unlike all others there."""
+    """A key and a value, unlike all other values of that key, which a transaction writes."""
 
     lane: bytes
     value: bytes

@@ -50,8 +50,8 @@ for_hosts: Implementations[StoredHost, [Unit]] = Implementations()
 class StoredBroker:
     """All queues of one address, and their samples."""
 
-    def __init__(self, space: Space, examine: Callable[[], list[Finding]]) -> None:
-        self._space, self._examine_store = space, examine
+    def __init__(self, space: Space, find: Callable[[], list[Finding]]) -> None:
+        self._space, self._find = space, find
 
     def call(self, request: Request, caller: Any, how: How) -> Any:
         do = for_brokers.get(type(request))
@@ -68,7 +68,7 @@ class StoredBroker:
 
     @for_brokers.does(ExamineServer)
     def _examine(self, request: ExamineServer, unit: Unit) -> ExamineServerReply:
-        return self._examine_store()
+        return self._find()
 
     @for_brokers.does(Identify)
     def _identify(self, request: Identify, unit: Unit) -> IdentifyReply:

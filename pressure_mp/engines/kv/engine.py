@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -25,48 +24,6 @@ def bells_of(store: Store, prefix: str) -> Bells:
     return WatchedBells(cast(Watching, store), pack((prefix, "bells")))
 
 
-class KvEngine:
-    """The queues of one address."""
-
-    opens_at_once = False
-
-    def __init__(
-        self,
-        address: Address,
-        store: Store,
-        examine: Callable[[], list[Finding]],
-        binding: type[KvBinding] | None = None,
-    ) -> None:
-        self.address = address
-        self.store = store
-        self._binding = binding or KvBinding
-        self._examine = examine
-        self.bells = bells_of(store, address.prefix)
-        self.space = Space(store, self.bells, address.prefix)
-
-    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> KvBinding:
-        kind = StoredTasks if discipline == "tasks" else StoredItems
-        return self._binding(kind(self.space, name), self.bells, discipline, options)
-
-    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> KvBinding:
-        return self.bind(name, "fifo" if discipline == "tasks" else "tasks", options)
-
-    def broker(self, options: Options = DEFAULTS) -> KvBinding:
-        return KvBinding(StoredBroker(self.space, self._examine), self.bells, "", options)
-
-    def host(self, name: str, options: Options = DEFAULTS) -> KvBinding:
-        return KvBinding(StoredHost(self.space, name), self.bells, "", options)
-
-    def after_fork(self) -> None:
-        self.store.after_fork()
-        self.bells.after_fork()
-
-    def close(self, kept: int = 0) -> None:
-        if not kept:
-            self.store.close()
-            self.bells.close()
-
-
 @dataclass(frozen=True)
 class KvBinding:
     """One queue in a store, the notes of a host, or the broker."""
@@ -81,3 +38,42 @@ class KvBinding:
 
     def asession(self) -> AsyncStoredSession:
         return AsyncStoredSession(self.queue, self.bells, self.discipline, self.options)
+
+
+class KvEngine:
+    """The queues of one address."""
+
+    opens_at_once = False
+    _binding: type[KvBinding] = KvBinding
+
+    def __init__(self, address: Address, store: Store) -> None:
+        self.address = address
+        self.store = store
+        self.bells = bells_of(store, address.prefix)
+        self.space = Space(store, self.bells, address.prefix)
+
+    def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> KvBinding:
+        kind = StoredTasks if discipline == "tasks" else StoredItems
+        return self._binding(kind(self.space, name), self.bells, discipline, options)
+
+    def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> KvBinding:
+        return self.bind(name, "fifo" if discipline == "tasks" else "tasks", options)
+
+    def broker(self, options: Options = DEFAULTS) -> KvBinding:
+        return KvBinding(StoredBroker(self.space, self.find), self.bells, "", options)
+
+    def host(self, name: str, options: Options = DEFAULTS) -> KvBinding:
+        return KvBinding(StoredHost(self.space, name), self.bells, "", options)
+
+    def find(self) -> list[Finding]:
+        """Find what is wrong with the store. The caller is in the midst of a transaction."""
+        return []
+
+    def after_fork(self) -> None:
+        self.store.after_fork()
+        self.bells.after_fork()
+
+    def close(self, kept: int = 0) -> None:
+        if not kept:
+            self.store.close()
+            self.bells.close()

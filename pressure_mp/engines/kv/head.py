@@ -63,8 +63,8 @@ class Head:
 
 
 class SpreadHead(Head):
-    """The fields of one queue where transactions conflict: those that are not ``about`` it are keys
-    of their own, and a number that is only added to is not read."""
+    """The fields of one queue where transactions conflict. Each field that is not ``about`` the
+    queue has a key of its own, and adding to a number does not read it."""
 
     #: The fields whose reading needs no conflict. Each of them is as it was at some moment of the
     #: transaction's reads: an item that was put and not counted yet is not done either.

@@ -22,8 +22,8 @@ from .orders import ORDERS, Fifo
 from .packing import pack
 from .records import DELIVERY, JSON, RAW, READER, load_entry
 from .rejected import StoredRejected
-from .space import Space
-from .store import How, Store
+from .space import NamedQueue, Space
+from .store import How
 from .unit import Names, StoredLeases, StoredSet, Table, Unit
 
 
@@ -113,15 +113,8 @@ class StoredSlot:
             self.state.flush()
 
 
-class StoredItems:
+class StoredItems(NamedQueue):
     """The queue of items of one name, and the callers that wait at it."""
-
-    def __init__(self, space: Space, name: str) -> None:
-        self.space, self.name = space, name
-
-    def within(self, store: Store) -> StoredItems:
-        """The same queue, in a transaction of the store."""
-        return StoredItems(self.space.within(store), self.name)
 
     def call(self, request: Request, caller: Session, how: How) -> Any:
         if (found := reply_alone(request)) is not None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ...identity.processes import mark
 from .bells import Bells
 from .packing import pack
 from .records import dump, load
-from .store import Fate, How, Store, Txn
+from .store import Fate, How, Transactions, Txn
 from .unit import Names, Unit
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 R = TypeVar("R")
 
@@ -19,17 +23,16 @@ R = TypeVar("R")
 class Space:
     """The queues with one prefix in one store."""
 
-    def __init__(self, store: Store, bells: Bells, prefix: str) -> None:
+    def __init__(self, store: Transactions, bells: Bells, prefix: str) -> None:
         self.store, self.bells = store, bells
         self.prefix = pack((prefix,))
         self._epoch: int | None = None
         self._is_epoch_kept = False
 
-    def within(self, store: Store) -> Space:
-        """The same queues, in a transaction of the store."""
-        found = Space(store, self.bells, "")
-        found.prefix, found._epoch = self.prefix, self._epoch
-        found._is_epoch_kept = self._is_epoch_kept
+    def within(self, store: Transactions) -> Space:
+        """Return the same queues in a transaction of the caller's."""
+        found = copy.copy(self)
+        found.store = store
         return found
 
     def names(self, unit: Unit, kind: str) -> Names:
@@ -63,6 +66,17 @@ class Space:
         if woken:
             self.bells.ring(woken)
         return reply
+
+
+class NamedQueue:
+    """The queue of one name in a space, of whatever kind."""
+
+    def __init__(self, space: Space, name: str) -> None:
+        self.space, self.name = space, name
+
+    def within(self, store: Transactions) -> Self:
+        """Return the same queue in a transaction of the caller's."""
+        return type(self)(self.space.within(store), self.name)
 
 
 def _epoch(txn: Txn) -> int:

@@ -52,7 +52,7 @@ class Traits(NamedTuple):
 
 
 class Fate(Protocol):
-    """What became of a transaction."""
+    """The outcome of a transaction."""
 
     #: Set when it is committed, also when an exception comes just then. No method: an exception of
     #: a signal handler may come where one begins.
@@ -72,8 +72,8 @@ class How(NamedTuple):
     adds: bool = False
 
 
-class Store(Protocol):
-    """Keys in their order, with values."""
+class Transactions(Protocol):
+    """Keys in their order, with values, as transactions see them."""
 
     traits: Traits
 
@@ -81,6 +81,10 @@ class Store(Protocol):
         """Call ``body`` with a transaction, commit it, and return what it returned. If it raises,
         nothing was done. It may be called several times: what its last call did is done, once. If
         it must not wait, raises Busy before ``body`` when others are at work."""
+
+
+class Store(Transactions, Protocol):
+    """Keys in their order, which the queues of an engine use."""
 
     def after_fork(self) -> None: ...
 

@@ -17,8 +17,8 @@ from ..requests.results import Results
 from .line import Session, StoredEnds, StoredTaskLine
 from .packing import pack
 from .records import GROUP, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
-from .space import Space
-from .store import How, Store
+from .space import NamedQueue, Space
+from .store import How
 from .unit import Names, StoredCounter, StoredLeases, StoredSet, Table, Unit
 
 _HEAD = "created", "closed", "seq", "counter"
@@ -139,15 +139,8 @@ class StoredTaskPlace:
                 self.unit.txn.set(self._prefix + b"h", raw)
 
 
-class StoredTasks:
+class StoredTasks(NamedQueue):
     """The queue of tasks of one name, and the callers that wait at it."""
-
-    def __init__(self, space: Space, name: str) -> None:
-        self.space, self.name = space, name
-
-    def within(self, store: Store) -> StoredTasks:
-        """The same queue, in a transaction of the store."""
-        return StoredTasks(self.space.within(store), self.name)
 
     def call(self, request: Request, caller: Session, how: How) -> Any:
         return self._write(lambda place: task_queue.do(place, request, caller), how)

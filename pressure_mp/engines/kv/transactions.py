@@ -1,5 +1,5 @@
-"""Sessions in a transaction of the caller's, at a store that programs have connections of their own
-to."""
+"""Sessions in a transaction of the caller's, at a store to which programs have connections of their
+own."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from ..contract.session import Transaction
 from ..contract.task_records import StoredTask
 from ..contract.tasks import AckTask, GetTask
 from .engine import KvBinding
-from .items import StoredItems
 from .session import StoredSession
-from .store import Store
-from .tasks import StoredTasks
+from .space import NamedQueue
+from .store import Transactions
 
 
-class CallersStore(Store, Protocol):
-    """The store as a transaction of the caller's sees it. What a request does there is done, for
-    others, when the transaction commits."""
+class CallersTransaction(Transactions, Protocol):
+    """A transaction of the caller's. Other programs see the changes of a request when the
+    transaction commits."""
 
     transaction: Transaction
 
@@ -31,12 +30,12 @@ class TransactionSession(StoredSession):
     not told of: it then waits for the transaction's end, since that has the lock to write.
     """
 
-    def __init__(self, binding: KvBinding, store: CallersStore) -> None:
-        assert isinstance(binding.queue, (StoredItems, StoredTasks))
-        queue = binding.queue.within(store)
+    def __init__(self, binding: KvBinding, transaction: CallersTransaction) -> None:
+        assert isinstance(binding.queue, NamedQueue)
+        queue = binding.queue.within(transaction)
         super().__init__(queue, binding.bells, binding.discipline, binding.options)
         self._is_durable = False  # the caller decides how durable its transaction is
-        self.transaction: Transaction | None = store.transaction
+        self.transaction: Transaction | None = transaction.transaction
 
     def call(self, request: Any, end: float | None = None) -> Any:
         if isinstance(request, Put):
@@ -59,8 +58,8 @@ class AsyncTransactionSession:
     found: list[Any] | None = None
     taken = None
 
-    def __init__(self, binding: KvBinding, store: CallersStore) -> None:
-        self._session = TransactionSession(binding, store)
+    def __init__(self, binding: KvBinding, transaction: CallersTransaction) -> None:
+        self._session = TransactionSession(binding, transaction)
         self.transaction = self._session.transaction
 
     async def call(self, request: Any, end: float | None = None) -> Any:

@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
-from urllib.parse import quote, unquote
+from functools import partial
+from urllib.parse import unquote
 
 from ...urls import Url
-from ..contract.address import DEFAULT_PREFIX, Capabilities
+from ..contract.address import Capabilities, SimpleAddress
 
-_CAPABILITIES = Capabilities(persistent=False, durable=False, private=True)
-
-
-class MemoryAddress(NamedTuple):
-    """The queues of this process with this name and prefix."""
-
-    scheme: str = "memory"
-    name: str = ""
-    prefix: str = DEFAULT_PREFIX
-
-    @property
-    def url(self) -> str:
-        return f"memory://{quote(self.name)}"
-
-    @property
-    def endpoint(self) -> None:
-        return None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return _CAPABILITIES
-
-    def started(self) -> MemoryAddress:
-        return self
+#: The queues of this process with this name and prefix.
+MemoryAddress = partial(
+    SimpleAddress, "memory", Capabilities(persistent=False, durable=False, private=True)
+)
 
 
-def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> MemoryAddress:
+def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> SimpleAddress:
     """Read a URL. Raises AddressError for a URL with a login or options."""
-    if url.has_login or url.options:
-        raise url.error("has a login or options; memory:// has none")
-    return MemoryAddress(name=unquote(url.place + url.path), prefix=prefix)
+    url.check_plain("memory://")
+    return MemoryAddress(unquote(url.place + url.path), prefix)

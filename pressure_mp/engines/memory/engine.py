@@ -7,10 +7,10 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ..contract.address import SimpleAddress
 from ..contract.brokers import QueueSummary
 from ..contract.hosts import QueueKey
 from ..contract.session import DEFAULTS, Options
-from .address import MemoryAddress
 from .broker import MemoryBroker
 from .hosts import MemoryHost
 from .queue import MemoryItems
@@ -29,7 +29,7 @@ class MemoryEngine:
 
     opens_at_once = False
 
-    def __init__(self, address: MemoryAddress) -> None:
+    def __init__(self, address: SimpleAddress) -> None:
         self.address = address
         self._begin()
 

@@ -1,4 +1,4 @@
-"""What requests do to the samples of a broker, by the milliseconds at which they were taken."""
+"""Add and read the samples of a broker, by the milliseconds at which they were taken."""
 
 from __future__ import annotations
 

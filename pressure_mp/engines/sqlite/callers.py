@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import TypeVar
 
 from ...exceptions import ArgumentError
@@ -22,8 +22,7 @@ _MARK = b"transaction"
 
 
 class SqliteTransaction:
-    """The store, in the transaction of a connection of the caller's, which has the lock to
-    write."""
+    """The transaction of a connection of the caller's, which has the lock to write."""
 
     def __init__(self, store: SqliteStore, given: object, name: str) -> None:
         """Begins a transaction, if none is under way. Raises ArgumentTypeError or ArgumentError for
@@ -35,8 +34,7 @@ class SqliteTransaction:
 
     def _begin(self, store: SqliteStore) -> OwnTransaction:
         connection = self._connection
-        with closing(connection.cursor()) as cursor:
-            cursor.row_factory = None
+        with _plain_cursor(connection) as cursor:
             # The lock comes before the first read: a reader whose view is old cannot get it.
             if connection.in_transaction:
                 cursor.execute("DELETE FROM pressure_mp WHERE k IS NULL")
@@ -57,8 +55,7 @@ class SqliteTransaction:
         """Call ``body``. If it raises, what it did is undone."""
         if how.adds:
             self._admit()
-        with closing(self._connection.cursor()) as cursor:
-            cursor.row_factory = None
+        with _plain_cursor(self._connection) as cursor:
             cursor.execute("SAVEPOINT pressure_mp")
             try:
                 reply = body(SqliteTxn(cursor))
@@ -70,11 +67,13 @@ class SqliteTransaction:
             cursor.execute("RELEASE pressure_mp")
             return reply
 
-    def after_fork(self) -> None:
-        """Do nothing: the connection is the caller's."""
 
-    def close(self) -> None:
-        """Do nothing: the connection is the caller's."""
+@contextmanager
+def _plain_cursor(connection: sqlite3.Connection) -> Iterator[sqlite3.Cursor]:
+    """Have a cursor whose rows are tuples, whatever the connection's are."""
+    with closing(connection.cursor()) as cursor:
+        cursor.row_factory = None
+        yield cursor
 
 
 def _check(connection: sqlite3.Connection, path: str, name: str) -> None:
@@ -85,8 +84,7 @@ def _check(connection: sqlite3.Connection, path: str, name: str) -> None:
                 refused + "it is in autocommit mode, and no transaction has begun; execute BEGIN "
                 "IMMEDIATE first (Django: use transaction.atomic())"
             )
-        with closing(connection.cursor()) as cursor:
-            cursor.row_factory = None
+        with _plain_cursor(connection) as cursor:
             own = os.fsdecode(cursor.execute("PRAGMA database_list").fetchall()[0][2])
     except sqlite3.ProgrammingError as error:
         raise ArgumentError(f"{refused}{error}") from error

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 import os
 
+from ..contract.address import SimpleAddress
 from ..contract.brokers import Finding
 from ..contract.session import AsyncSessionIn, SessionIn
 from ..kv.engine import KvBinding, KvEngine
-from ..kv.items import StoredItems
-from ..kv.tasks import StoredTasks
-from ..kv.transactions import AsyncTransactionSession, CallersStore, TransactionSession
-from .address import SqliteAddress
+from ..kv.space import NamedQueue
+from ..kv.transactions import AsyncTransactionSession, TransactionSession
 from .callers import SqliteTransaction
 from .store import SqliteStore
 
 #: The stores of this process, by the real paths of their files. A file has one, whatever the
 #: addresses: a call in the midst of another one must not wait for its lock.
 _stores: dict[str, SqliteStore] = {}
-
-
-class SqliteEngine(KvEngine):
-    """The queues in one file."""
-
-    def __init__(self, address: SqliteAddress) -> None:
-        path = os.path.realpath(address.path)
-        store = _stores.setdefault(path, SqliteStore(path))
-        super().__init__(address, store, self._find, SqliteBinding)
-
-    def _find(self) -> list[Finding]:
-        assert isinstance(self.store, SqliteStore)
-        return self.store.examine()
 
 
 class SqliteBinding(KvBinding):
@@ -41,9 +27,23 @@ class SqliteBinding(KvBinding):
     def asession_in(self, connection: object) -> AsyncSessionIn:
         return AsyncTransactionSession(self, self._joined(connection))
 
-    def _joined(self, connection: object) -> CallersStore:
+    def _joined(self, connection: object) -> SqliteTransaction:
         queue = self.queue
-        assert isinstance(queue, (StoredItems, StoredTasks))
+        assert isinstance(queue, NamedQueue)
         store = queue.space.store
         assert isinstance(store, SqliteStore)
         return SqliteTransaction(store, connection, queue.name)
+
+
+class SqliteEngine(KvEngine):
+    """The queues in one file."""
+
+    _binding = SqliteBinding
+    store: SqliteStore
+
+    def __init__(self, address: SimpleAddress) -> None:
+        path = os.path.realpath(address.place)
+        super().__init__(address, _stores.setdefault(path, SqliteStore(path)))
+
+    def find(self) -> list[Finding]:
+        return self.store.examine()

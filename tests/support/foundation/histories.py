@@ -132,7 +132,7 @@ class History:
         return client
 
     def _binding(self) -> Any:
-        address = FoundationAddress(path=self.simulation.path)
+        address = FoundationAddress(self.simulation.path)
         options = Options(lease=_LEASE if self.hard else _LONG_LEASE, reconnect=_PATIENCE)
         return FoundationEngine(address).bind("queue", "fifo", options)
 

@@ -14,11 +14,12 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from http.client import HTTPConnection, HTTPException
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..exceptions import BrokerUnavailable
-from .contract.address import DEFAULT_PREFIX, Capabilities
+from .contract.address import Capabilities, SimpleAddress
 from .kv.engine import KvEngine
 from .kv.store import Busy, Traits
 
@@ -189,30 +190,17 @@ class EtcdStore:
         """Do nothing, as in a forked child."""
 
 
-class EtcdAddress(NamedTuple):
-    """The server at a port."""
-
-    port: int
-    loses: float
-    scheme: str = "etcd"
-    prefix: str = DEFAULT_PREFIX
-    endpoint: None = None
-    capabilities: Capabilities = Capabilities(persistent=True, durable=True)
-
-    @property
-    def url(self) -> str:
-        return f"etcd://127.0.0.1:{self.port}/{self.loses}"
-
-    def started(self) -> EtcdAddress:
-        return self
+#: The server at a port, and how probable it is that a reply is lost.
+EtcdAddress = partial(SimpleAddress, "etcd", Capabilities(persistent=True, durable=True))
 
 
-def parse(url: Any, prefix: str, variables: Any) -> EtcdAddress:
-    return EtcdAddress(int(url.place.rpartition(":")[2]), float(url.path[1:]), prefix=prefix)
+def parse(url: Any, prefix: str, variables: Any) -> SimpleAddress:
+    return EtcdAddress(url.place + url.path, prefix)
 
 
 class EtcdEngine(KvEngine):
     """The queues of one server."""
 
-    def __init__(self, address: EtcdAddress) -> None:
-        super().__init__(address, EtcdStore(address.port, address.loses), list)
+    def __init__(self, address: SimpleAddress) -> None:
+        server, _, loses = address.place.partition("/")
+        super().__init__(address, EtcdStore(int(server.rpartition(":")[2]), float(loses)))

@@ -11,12 +11,13 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 from ..encoding.large import is_manifest, token_of, weight
 from ..identity.client import client_id
 from ..urls import Url
-from .contract.address import Capabilities
+from .contract.address import Capabilities, SimpleAddress
 from .contract.contents import ReadChunks, StoreChunks, SweepContents
 from .contract.default_replies import default_reply
 from .contract.hosts import Forget, GetRemembered, Leave, QueueKey, Remember
@@ -49,27 +50,15 @@ from .contract.session import DEFAULTS, TICK, Options, SessionDefaults
 PAUSE = 0.005
 
 
-class PlainAddress(NamedTuple):
-    """The queues of this process under one name and prefix."""
-
-    name: str
-    prefix: str
-    scheme: str = "plain"
-
-    endpoint = None
-    capabilities = Capabilities(
-        persistent=False, durable=False, private=True, levels=frozenset({Level.ITEMS})
-    )
-
-    @property
-    def url(self) -> str:
-        return f"plain://{self.name}"
-
-    def started(self) -> PlainAddress:
-        return self
+#: The queues of this process under one name and prefix.
+PlainAddress = partial(
+    SimpleAddress,
+    "plain",
+    Capabilities(persistent=False, durable=False, private=True, levels=frozenset({Level.ITEMS})),
+)
 
 
-def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> PlainAddress:
+def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> SimpleAddress:
     return PlainAddress(url.place, prefix)
 
 
@@ -78,7 +67,7 @@ class PlainEngine:
 
     opens_at_once = False
 
-    def __init__(self, address: PlainAddress) -> None:
+    def __init__(self, address: SimpleAddress) -> None:
         self.address = address
         self.after_fork()
 
