@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from pressure_mp import (
@@ -14,6 +16,7 @@ from pressure_mp import (
     SimpleQueue,
     TaskQueue,
 )
+from pressure_mp.engines.contract.address import SimpleAddress
 from pressure_mp.engines.contract.items import Renew
 from pressure_mp.engines.contract.levels import Level
 from pressure_mp.engines.memory import address
@@ -23,8 +26,9 @@ from pressure_mp.engines.requests.dispatch import for_items
 @pytest.fixture(autouse=True)
 def only_items(monkeypatch):
     """The memory engine says that it has the first level only."""
-    levels = frozenset({Level.ITEMS})
-    monkeypatch.setattr(address, "_CAPABILITIES", address._CAPABILITIES._replace(levels=levels))
+    scheme, capabilities = address.MemoryAddress.args
+    limited = capabilities._replace(levels=frozenset({Level.ITEMS}))
+    monkeypatch.setattr(address, "MemoryAddress", partial(SimpleAddress, scheme, limited))
 
 
 def fair(name, **options):
