@@ -51,12 +51,13 @@ def awaited(
 def awaited_open(
     method: Callable[Concatenate[S, P], T],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Do the same for a method that needs an open handle."""
+    """Do the same for a method that needs an open handle. With ``connection=`` the call opens it,
+    where the transaction does not keep it from that."""
     there: Callable[..., Any] = method
 
     async def call(self: Any, *args: Any, **options: Any) -> Any:
         queue = self._at
-        if queue.binding is None and not queue.is_closed:
+        if queue.binding is None and not queue.is_closed and not options.get("connection"):
             await self.open()
         return await there(self, *args, **options)
 

@@ -88,6 +88,8 @@ class Lease:
         #: The options of the calls at the process's end; in a look each call has its own.
         self._options: Options | None = None
         self.looked = 0.0
+        #: When the lease was renewed, or an item or task taken.
+        self._renewed = 0.0
         self.patience = lease_thread.PATIENCE
         self.reset()
 
@@ -131,6 +133,7 @@ class Lease:
     def keep(self) -> None:
         """Have the lease renewed: this process has items of the queue, or waits for some."""
         self._is_gone = False
+        self._renewed = time.monotonic()
         if self._matters:
             lease_thread.keep_looking(self)
 
@@ -186,6 +189,7 @@ class Lease:
         self.looked = time.monotonic()
         try:
             self._leased.renew_and_return(there)
+            self._note_renewal()
         except QueueDoesNotExistError:
             self._is_gone = True
         except BrokerUnavailable:
@@ -193,6 +197,22 @@ class Lease:
         except PressureError:
             pass
         return True
+
+    def _note_renewal(self) -> None:
+        """Tell the log when the lease had run out before it was renewed."""
+        late = self.looked - self._renewed - self._length / 1000
+        self._renewed = self.looked
+        if late > 0 and self._leased.has_something:
+            import logging  # it is not loaded only for this
+
+            logging.getLogger("pressure_mp").warning(
+                "the lease of this process in queue %r had run out for %.1f s when it was renewed: "
+                "processes that cannot see that this one lives may have what it had taken. A call "
+                "kept Python's lock, or the process was stopped, or the broker did not answer. "
+                "State a longer lease=, or have worker processes make such calls",
+                self._queue[0],
+                late,
+            )
 
     def find_lost(self, others: dict[str, int], now: int) -> list[tuple[str, int]]:
         """Return the other processes that are no longer there, and the end of each one's lease."""

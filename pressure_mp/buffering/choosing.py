@@ -63,14 +63,14 @@ def _unasked(queue: ObjectAttachment, bound: int) -> int:
 def _is_private(queue: ObjectAttachment, bound: int) -> bool:
     """Whether this program has all handles to the queue, which is long enough, and not in the
     memory of this process."""
-    is_long = not bound or (bound >= _LEAST_BOUND and not queue.opens_later)
+    is_long = not bound or (bound >= _LEAST_BOUND and not queue.is_of_asyncio)
     return queue.is_anonymous and is_long and queue.address.capabilities.persistent
 
 
 def make(queue: ObjectAttachment) -> tuple[DirectPut, DirectGet]:
     """Make what puts and gets through a handle in this process."""
     gets = _make_gets(queue)
-    if queue.opens_later or not queue.buffering.puts:
+    if queue.is_of_asyncio or not queue.buffering.puts:
         return DirectPut(gets), gets
     from .buffered_put import BufferedPut
 
@@ -78,7 +78,7 @@ def make(queue: ObjectAttachment) -> tuple[DirectPut, DirectGet]:
 
 
 def _make_gets(queue: ObjectAttachment) -> DirectGet:
-    if queue.opens_later:  # the handle of asyncio that opens it has buffers of its own
+    if queue.is_of_asyncio:  # the handle of asyncio that opens it has buffers of its own
         return DirectGet()
     if queue.buffering.gets:
         from .prefetching import HoldingPrefetch, Prefetching

@@ -73,6 +73,7 @@ def put(
     if null and raw_chunks:
         raise click.UsageError("-0 and --raw-chunks exclude each other: both say where items end")
     queue = _open_to_put(broker, name, maxsize)
+    queue.open()
     batches = _chunks(raw_chunks) if raw_chunks else _lines(b"\0" if null else b"\n")
     if in_json:
         batches = _only_json(batches)

@@ -101,8 +101,8 @@ class Executor(Submitter, futures.Executor):
         Results and exceptions are always encoded as with ``"pickle"``. The other options mean the
         same as for :class:`pressure_mp.Queue`.
 
-        Blocks for the connection, as :class:`pressure_mp.TaskQueue` does, and raises what that
-        raises. Where ProcessPoolExecutor raises ValueError or TypeError, this raises ArgumentError
+        Opens the queue of the calls, and blocks and raises as :meth:`pressure_mp.TaskQueue.open`
+        does. Where ProcessPoolExecutor raises ValueError or TypeError, this raises ArgumentError
         (a ValueError) or ArgumentTypeError (a TypeError).
         """
         given = read(ObjectOptions, options, self)
@@ -158,7 +158,9 @@ class Executor(Submitter, futures.Executor):
         recorded: RecordedOptions = {**RECORDED, "max_deliveries": max_deliveries}
         if per_key is not None:
             recorded["per_key"] = per_key
-        return CallQueue(name, strict=True, **recorded, **there)
+        queue = CallQueue(name, strict=True, **recorded, **there)
+        queue.open()
+        return queue
 
     @property
     def name(self) -> str:

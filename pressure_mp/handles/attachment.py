@@ -82,9 +82,9 @@ class Attachment:
 
     #: How to open the queue: create it, attach to it, or whichever it needs.
     how = How.OPEN
-    #: Whether the queue is opened at the first use, and not where the handle is made.
-    opens_later = False
-    #: Then: opens the queue. None once that is done.
+    #: Whether a handle of asyncio uses this one, and has buffers of its own.
+    is_of_asyncio = False
+    #: Opens the queue at the first use; None when it is open.
     opening: Callable[[], Operation[None]] | None = None
 
     operations: Any  # the operations of the queue's discipline
@@ -92,8 +92,8 @@ class Attachment:
 
     #: The attributes that are no part of a pickle: :meth:`begin` makes them.
     of_one_process: ClassVar[tuple[str, ...]] = (
-        *("traits", "operations", "opening", "opens_later", "how", "binding", "hold", "is_closed"),
-        *("_presence", "token"),
+        *("traits", "operations", "opening", "is_of_asyncio", "how", "binding", "hold"),
+        *("is_closed", "_presence", "token"),
     )
 
     def __init__(
@@ -102,10 +102,10 @@ class Attachment:
         name: str | None,
         options: ConnectionOptions,
         how: How = How.OPEN,
-        opens_later: bool = False,
+        is_of_asyncio: bool = False,
     ) -> None:
         check_name(name)
-        self.how, self.opens_later = how, opens_later
+        self.how, self.is_of_asyncio = how, is_of_asyncio
         self.is_anonymous = name is None
         self.name = f"{ANONYMOUS}{os.urandom(8).hex()}}}" if name is None else name
         self.options = Options(
@@ -119,7 +119,8 @@ class Attachment:
         check_durable(self.options, address)
         for level in traits.levels:
             check_level(traits.handle, level, address)
-        self.address = address if opens_later else address.started()
+        # A server of this program's own is started before it forks.
+        self.address = address if is_of_asyncio else address.started()
         self.begin(traits)
 
     def begin(self, traits: Traits) -> None:
@@ -143,11 +144,11 @@ class Attachment:
     # Opening
 
     def open(self, opening: Callable[[], Operation[None]]) -> None:
-        """Create the queue or attach to it: the first words with the broker."""
-        if self.opens_later:
-            self.opening = opening
-        else:
-            self.connect(opening())
+        """Create the queue or attach to it: at the first use, if the handle is one of asyncio or
+        names the queue and does not insist on either."""
+        self.opening = opening
+        if not self.is_of_asyncio and (self.is_anonymous or self.how is not How.OPEN):
+            self.attach()
 
     def open_by(
         self, make: Callable[[str], Operation[T]], opened: Callable[[T], None]
@@ -186,13 +187,14 @@ class Attachment:
         return engine.bind(self.name, self.operations.discipline, options or self.options)
 
     def attach(self, options: Options | None = None) -> Binding:
-        """Attach a handle that came from elsewhere, at its first use; with ``options`` for that
+        """Open the queue, or attach a handle that came from elsewhere; with ``options`` for that
         alone."""
         return self.connect(self.first_use(options or self.options))
 
     def first_use(self, options: Options) -> Operation[None]:
         """Return the operation that opens the queue, or attaches to it."""
-        return self.opening() if self.opening is not None else self._attaching(options)
+        opening = self.opening  # which another thread may do just now
+        return self._attaching(options) if opening is None else opening()
 
     def connect(self, operation: Operation[None]) -> Binding:
         """Run the operation that makes the connection."""
@@ -265,7 +267,14 @@ class Attachment:
     def session_in(self, connection: object) -> SessionIn:
         """Begin an operation in a transaction of the caller, as :meth:`flushed_session`."""
         self.flush_all()
+        if self.binding is None:
+            self.check_may_open(connection)
         return transactional(self.attached(), self.address).session_in(connection)
+
+    def check_may_open(self, connection: object) -> None:
+        """Raise ArgumentError if a transaction of the caller keeps the queue from being opened."""
+        binding = self.bind(registry.engine(self.address))
+        transactional(binding, self.address).check_may_open(connection)
 
     def session(self) -> Session:
         """Begin an operation. Does no I/O once this process uses the queue."""
@@ -330,9 +339,11 @@ class Attachment:
 
     def __getstate__(self) -> dict[str, Any]:
         if self.opening is not None:
-            raise ArgumentError(
-                f"queue {self.name!r} is not open yet: open() it before its handle is pickled"
-            )
+            if self.is_of_asyncio:
+                raise ArgumentError(
+                    f"queue {self.name!r} is not open yet: open() it before its handle is pickled"
+                )
+            self.attach()
         if unsent.senders:
             unsent.settle_for_others(registry.engine(self.address))
         options = self.options

@@ -32,7 +32,7 @@ class TaskAttachment(Attachment):
 
     operations: TaskOperations
     codec: Codec[Any]
-    settings: TaskSettings
+    _settings: TaskSettings
     #: Makes ids, in a queue whose ids a callable makes.
     make_id: Callable[[], int | str] | None
 
@@ -41,18 +41,31 @@ class TaskAttachment(Attachment):
     def begin(self, traits: Traits) -> None:
         super().begin(traits)
         self._stats: TaskStats | None = None
-        if "settings" in self.__dict__:  # it was unpickled
+        if "_settings" in self.__dict__:  # it was unpickled
             self.equip()
+
+    @property
+    def settings(self) -> TaskSettings:
+        """The settings of the queue, which a handle of threads opens for that. Raises ArgumentError
+        for a handle of asyncio that is not open."""
+        if self.opening is not None:
+            if self.is_of_asyncio:
+                raise ArgumentError(
+                    f"queue {self.name!r} is not open yet: await open() before you read its "
+                    "settings"
+                )
+            self.attach()
+        return self._settings
 
     def learn(self, settings: TaskSettings) -> None:
         """Note the settings of the queue, which is open now."""
-        self.settings = settings
+        self._settings = settings
         self.equip()
 
     def equip(self) -> None:
         """Give the operations what the handle knows."""
         self.operations.codec = self.codec
-        self.operations.settings = self.settings
+        self.operations.settings, self.operations.is_open = self._settings, True
         self.operations.make_id = self.make_id
 
     @property

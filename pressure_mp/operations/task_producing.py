@@ -42,7 +42,7 @@ class TaskProducing(TaskQueueOperations):
 
     def put(self, data: Any, id: int | str | None, options: PutOptions) -> AnyOperation[int | str]:
         """Put a task; return its id. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
-        if events.listeners:
+        if events.listeners or not self.is_open:  # the queue is opened before it is asked
             return self._put_told(data, id, options)
         task = self._name(id), self.codec.encode_whole(data)
         return Ask(PutTasks([task], self.settings.id, *options), None, self._only_id)

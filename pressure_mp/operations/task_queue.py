@@ -74,6 +74,8 @@ class TaskQueueOperations(QueueOperations):
 
     #: The queue's options. Given once the queue is open.
     settings: TaskSettings
+    #: Whether the queue was opened, and the settings are known.
+    is_open = False
 
     @cached_property
     def _results(self) -> ResultCodec[Any]:

@@ -54,7 +54,7 @@ class Handle(Blocking, BaseHandle):
     _levels: tuple[Level, ...] = (Level.ITEMS,)
     _refuses_negative_timeouts = False
 
-    #: How the constructor opens the queue, and whether the first use does it instead.
+    #: How the constructor opens the queue, and whether the handle is one of asyncio.
     _opens = How.OPEN, False
 
     @classmethod
@@ -81,6 +81,16 @@ class Handle(Blocking, BaseHandle):
     def _connect(self, operation: Operation[None]) -> None:
         """Run an operation that opens the queue."""
         self._at.connect(operation)
+
+    def open(self) -> None:
+        """Create the queue or attach to it, unless a call through this handle has done so.
+
+        The first call through a handle that names its queue does this. Blocks for the connection,
+        at most ``reconnect`` seconds and 5 more for the last attempt. Raises BrokerUnavailable;
+        WrongServerError when something other than a broker answers; BrokerError for a refused
+        login; QueueMismatchError when the queue exists with another bound or discipline.
+        """
+        self._at.attached()
 
     def exists(self) -> bool:
         """Whether the queue exists. Never waits (specification: Exists)."""
@@ -128,12 +138,12 @@ class ItemHandle(Handle):
 
 
 def make(
-    cls: type[AnyHandle], how: How, opens_later: bool, *args: Any, **options: Any
+    cls: type[AnyHandle], how: How, is_of_asyncio: bool, *args: Any, **options: Any
 ) -> AnyHandle:
-    """Make a handle as ``cls(...)`` does, but open the queue in this way; with ``opens_later``, at
-    the first use of the handle, and do no I/O now."""
+    """Make a handle as ``cls(...)`` does, but open the queue in this way; with ``is_of_asyncio``,
+    at the first use of the handle, and do no I/O now."""
     handle = cls.__new__(cls)
-    handle._opens = how, opens_later
+    handle._opens = how, is_of_asyncio
     cls.__init__(handle, *args, **hide_in(options))
     del handle._opens
     return handle

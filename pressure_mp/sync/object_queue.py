@@ -119,11 +119,9 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             it fetches as many items as it will hand out within about 0.01 seconds, and another
             process that wants an item waits for that time.
 
-        Blocks for the connection, at most ``reconnect`` seconds and 5 more for the last attempt.
-        Raises BrokerUnavailable; WrongServerError when something other than a broker answers;
-        BrokerError for a refused login; QueueMismatchError when the queue exists with another
-        bound or discipline; AddressError, ArgumentError or ArgumentTypeError for an argument that
-        cannot be used.
+        With a name, does no I/O: the first call opens the queue, see :meth:`open`. Without a name,
+        opens it, and blocks and raises as :meth:`open` does. Raises AddressError, ArgumentError or
+        ArgumentTypeError for an argument that cannot be used.
         """
         given = read(QueueOptions, options, self)
         eof = given["eof"]
@@ -132,8 +130,8 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         bound = check_maxsize(chosen(maxsize))
         if eof not in (None, "producers"):
             raise ArgumentError(f"eof is 'producers' or None, not {eof!r}")
-        how, opens_later = self._opens
-        queue = self._attachment_class(self._traits(), name, given, how, opens_later)
+        how, is_of_asyncio = self._opens
+        queue = self._attachment_class(self._traits(), name, given, how, is_of_asyncio)
         if eof is not None:
             check_level("eof", Level.DELIVERIES, queue.address)
         if given["prefetch"]:

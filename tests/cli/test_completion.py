@@ -10,6 +10,7 @@ import sys
 import pexpect
 import pytest
 from cli.runs import environment
+from opened import opened
 from waiting import LIMIT, until
 
 from pressure_mp import Queue
@@ -55,7 +56,7 @@ def complete(shell, typed, rest):
 
 def test_the_name_of_a_queue_is_completed(shell, valkey, name):
     for one in ("jobs-first", "jobs-second", "other", "jobs:first", "jobs-s not one word"):
-        Queue(0, one, url=valkey.url, prefix=name)
+        opened(Queue(0, one, url=valkey.url, prefix=name))
     complete(shell, "pressure-mp why jobs-s", "econd ")
     shell.sendline()
     shell.expect("queue 'jobs-second': holds 0 items")

@@ -10,6 +10,7 @@ import psutil
 import pytest
 from brokers.servers import Server
 from click.testing import CliRunner
+from opened import opened
 from programs import killed as programs
 from started import quickly, run_and_die
 from stepwise import StepwiseClient
@@ -227,7 +228,7 @@ def test_a_process_that_acknowledged_all_it_took_is_no_trouble(call, valkey, nam
 
 
 def test_a_role_of_a_dead_client_of_another_implementation_is_named(valkey, name):
-    queue = Queue(1, name, url=valkey.url)
+    queue = opened(Queue(1, name, url=valkey.url))
     theirs = StepwiseClient(valkey.port, name)
     theirs.take("producer")
     theirs.abort()

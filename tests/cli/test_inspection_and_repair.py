@@ -11,6 +11,7 @@ import inside
 import pytest
 from cli.runs import MAIN, environment, python
 from click.testing import CliRunner
+from opened import opened
 from stepwise import StepwiseClient
 from waiting import LIMIT
 
@@ -45,7 +46,7 @@ def call(url, name):
 
 @pytest.fixture
 def make(url, name):
-    return lambda kind, *args, **options: kind(*args, url=url, prefix=name, **options)
+    return lambda kind, *args, **options: opened(kind(*args, url=url, prefix=name, **options))
 
 
 def test_configure_changes_what_is_given_and_shows_all_options(call, make):
@@ -287,7 +288,7 @@ def test_drain_says_what_is_left(call, make):
 
 
 def test_a_role_of_a_dead_client_is_taken_away(valkey, name):
-    queue = Queue(1, name, url=valkey.url)
+    queue = opened(Queue(1, name, url=valkey.url))
     theirs = StepwiseClient(valkey.port, name)
     theirs.take("producer")
     theirs.abort()

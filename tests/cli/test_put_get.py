@@ -239,10 +239,11 @@ def test_a_queue_of_another_order_is_written_in_its_order_and_put_to_if_a_line_s
     run, make
 ):
     last_first = make(LifoQueue)
+    last_first.open()
     assert outcome(run("put", "jobs", "--shutdown", stdin=subprocess.PIPE), b"1\n2\n")[0] == 0
     assert outcome(run("get", "jobs")) == (0, b"2\n1\n", "")
     last_first.delete()
-    make(PriorityQueue)
+    make(PriorityQueue).open()
     assert (
         "a line alone does not tell its priority or key"
         in outcome(run("put", "jobs", stdin=subprocess.PIPE), b"1\n")[2]
@@ -272,7 +273,7 @@ def test_a_get_that_waits_for_its_queue_ends_when_its_reader_has_ended(run):
 
 
 def test_a_get_whose_time_is_up_says_for_how_long_it_waited(run, make):
-    make()
+    make().open()
     status, _, errors = outcome(run("get", "jobs", "--timeout", "0.3"))
     found = re.search(r"is empty, still after ([\d.]+) s: ", errors)
     assert status == statuses.TIME_IS_UP

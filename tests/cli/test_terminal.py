@@ -43,7 +43,7 @@ def lines(terminal):
 
 def test_tables_are_as_wide_as_the_terminal(spawn, valkey, name):
     Queue(3, "jobs", url=valkey.url, prefix=name).put("x")
-    TaskQueue("t" * 60, url=valkey.url, prefix=name)
+    TaskQueue("t" * 60, url=valkey.url, prefix=name).open()
     head, *rows = lines(spawn(120, "ls", "--sort", "name"))
     assert re.split(r"\s{2,}", head)[:4] == ["name", "kind", "depth", "bound"]
     assert rows[0].split() == ["jobs", "fifo", "1", "3", "0", "0", "0", "0", "open"]
@@ -63,6 +63,7 @@ def test_in_a_terminal_ls_says_that_there_is_no_queue(spawn, valkey, name):
 
 def test_what_removes_something_asks(spawn, valkey, name):
     queue = Queue(0, "jobs", url=valkey.url, prefix=name)
+    queue.open()
     for answer, status in (("n", 1), ("\x03", 130), ("y", 0)):
         terminal = spawn(80, "delete", "jobs")
         terminal.expect(r"Delete 'jobs' \(0 items\) for all clients and for good\? \[y/N\]: ")
@@ -76,8 +77,9 @@ def test_what_removes_something_asks(spawn, valkey, name):
 def test_top_shows_who_holds_a_queue_up_and_hears_its_keys(spawn, valkey, name):
     options = {"url": valkey.url, "prefix": name}
     queue = Queue(1, "full", **options)
+    queue.open()
     queue.put("x")
-    Queue(0, "other", **options)
+    Queue(0, "other", **options).open()
     putting = Background(queue.put, "y")
     until(lambda: queue.why_blocked().put.holder)
     terminal = spawn(100, "top", "--interval", "0.1")
@@ -99,7 +101,7 @@ def test_top_shows_who_holds_a_queue_up_and_hears_its_keys(spawn, valkey, name):
 
 def test_output_that_nobody_reads_any_more_ends_the_command_without_a_word(valkey, name):
     for number in range(50):
-        Queue(0, f"jobs-{number}" + "x" * 2000, url=valkey.url, prefix=name)
+        Queue(0, f"jobs-{number}" + "x" * 2000, url=valkey.url, prefix=name).open()
     environ = {**environment(name), "PRESSURE_URL": valkey.url}
     reader = subprocess.Popen(
         [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -195,6 +195,7 @@ def test_asyncio_has_the_same(full_url, name):
 
 def test_items_that_their_consumer_did_not_acknowledge_are_counted(make, full_url, name):
     queue = make(JoinableQueue)
+    queue.open()
     queue.put_many(["a", "b", "c"])
     operations = DeliveryOperations("jobs", "fifo")
 
@@ -214,5 +215,5 @@ def test_items_that_their_consumer_did_not_acknowledge_are_counted(make, full_ur
     inside.run(queue, operations.requeue(ELSEWHERE, seqs=[again]))  # nobody was given it
     assert summary(full_url, name).returned == 3
     queue.delete()
-    make(JoinableQueue)
+    make(JoinableQueue).open()
     assert summary(full_url, name).returned == 0

@@ -34,6 +34,8 @@ def test_the_queues_of_every_discipline_are_listed_until_they_are_deleted(full_u
         "fair": FairQueue(lambda item: "key", name="four", **options),
         "tasks": TaskQueue("five", **options),
     }
+    for queue in queues.values():
+        queue.open()
     kept = Queue(**options)
     expected = {(queue.name, discipline) for discipline, queue in queues.items()}
     assert listed(full_url, options["prefix"]) == {*expected, (kept.name, "fifo")}
@@ -52,5 +54,5 @@ def test_queues_whose_names_look_like_keys_are_listed_by_their_names(full_url, n
 def test_more_queues_are_listed_than_a_server_looks_at_in_one_call(full_url, name):
     names = {f"jobs-{number}" for number in range(1500)}
     for one in names:
-        Queue(name=one, url=full_url, prefix=name)
+        Queue(name=one, url=full_url, prefix=name).open()
     assert listed(full_url, name) == {(one, "fifo") for one in names}

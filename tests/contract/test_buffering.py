@@ -613,6 +613,7 @@ def test_the_thread_ends_when_there_is_nothing_to_send(make, monkeypatch):
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_child_starts_empty(server, name):
     q = Queue(name=name, url=server.url, maxsize=12, buffering=64, prefetch=64)
+    q.open()
     other = Queue(name=name, url=server.url)
     other.put_many(range(100, 110))
     assert q.get() == 100  # and fetched the others

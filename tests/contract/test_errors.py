@@ -254,6 +254,7 @@ def test_an_item_whose_error_cannot_be_shown_is_set_aside_too(url, name):
 
 def test_foreign_bytes_are_a_decoding_error(url, name):
     q = Queue(name=name, url=url)
+    q.open()
     PressureQueue(name, url=url).put(b"no pickle")
     with pytest.raises(pressure_mp.DecodingError):
         q.get()
@@ -368,6 +369,7 @@ def test_a_bound_that_is_no_number_is_named_and_nothing_is_done(server, name, bo
     client = server.client()
     q = PressureQueue(name, url=server.url)
     tasks = pressure_mp.Queue(5, name, url=server.url, serializer="raw")
+    tasks.open()
     q.put(b"1")
     key = f"__pressure__:{name}:bound"
     client.set(key, bound)
@@ -377,7 +379,7 @@ def test_a_bound_that_is_no_number_is_named_and_nothing_is_done(server, name, bo
         *(lambda: q.put(b"2"), lambda: q.put_nowait(b"2"), q.get, q.get_nowait, q.close),
         *(q.length, q.closed, q.stats, q.why_blocked, lambda: q.unlock("producer")),
         *(tasks.task_done, tasks.join, tasks.rejected, tasks.shutdown, q.create),
-        lambda: pressure_mp.Queue(name=name, url=server.url),
+        lambda: pressure_mp.Queue(name=name, url=server.url).open(),
     ):
         with pytest.raises(pressure_mp.WrongKeyTypeError, match=f"{key}' holds b'.*set it right"):
             operation()

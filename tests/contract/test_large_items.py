@@ -279,6 +279,7 @@ def test_bytes_that_only_look_like_a_manifest_are_an_item_like_any_other(url, na
 
 
 def test_to_a_queue_of_pickles_such_bytes_are_no_item(q, url, name):
+    q.open()
     for item in (MARK, MARK + b"0" * 40, MARK + b"f" * 200):
         PressureQueue(name, url=url).put(item)
         with pytest.raises(DecodingError):

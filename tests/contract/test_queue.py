@@ -231,12 +231,13 @@ def test_attach_create_and_their_errors(make, name):
     with pytest.raises(pressure_mp.QueueAlreadyExistsError, match=name):
         make.create()
     with pytest.raises(pressure_mp.QueueMismatchError, match="maxsize 7, not 8"):
-        make(8)
+        make(8).open()
     assert make().maxsize == make(7).maxsize == 7
 
 
 def test_delete_wakes_who_waits_and_every_later_use_says_so(make):
     q = make()
+    q.open()
     getting = Background(q.get)
     make().delete()
     with pytest.raises(pressure_mp.QueueDoesNotExistError):

@@ -100,6 +100,7 @@ def test_either_signature_is_accepted_and_neither_under_the_mark_of_the_other(
 ):
     payload, secret = b"p" * size, SECRET.encode()
     q = make(serializer="text", authkey=["another", SECRET])
+    q.open()
     by_hmac = hmac.digest(secret, framed(name) + payload, hashlib.sha256)
     for mark, mac in ((MARK, signature(secret, name, payload)), (LARGE_MARK, by_hmac)):
         item = mark + Key(secret).id + mac + payload
@@ -118,6 +119,7 @@ def test_either_signature_is_accepted_and_neither_under_the_mark_of_the_other(
 def test_an_unsigned_item_is_set_aside_and_never_decoded(make, bare, name, kind):
     watched = Watched()
     q = make(kind, serializer=watched, authkey=SECRET)
+    q.open()
     forged = pickle.dumps("forged")
     bare.put(forged)
     q.put("good")
@@ -255,6 +257,7 @@ def test_an_item_is_signed_for_one_queue(make, bare, url, name):
     other.put("not for you")
     stolen = PressureQueue(other.name, url=url).get()
     q = make(authkey=SECRET)
+    q.open()
     bare.put(stolen)
     expect_refusal(q, "for another queue", stolen)
 

@@ -381,6 +381,7 @@ def test_to_ask_changes_nothing(server, name):
 
 def test_what_others_wrote_into_our_keys_does_no_harm(server, name):
     q = Queue(1, name, url=server.url)
+    q.open()
     with server.client() as client:
         client.hset(f"__pressure__:{name}:mp:waiting", mapping={b"\xff": b"\xfe", "x": "consumer"})
         client.delete(f"__pressure__:{name}:consumer_free")

@@ -47,6 +47,7 @@ def test_points_are_read_from_what_others_noted_and_what_cannot_be_read_is_left_
 
 def test_a_running_dashboard_notes_history_and_shows_it(valkey, name):
     queue = Queue(5, "jobs", url=valkey.url, prefix=name)
+    queue.open()
     with serving(valkey.url, name) as dashboard:
         dashboard.page("/")
         queue.put_many([1, 2])

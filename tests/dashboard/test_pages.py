@@ -169,7 +169,7 @@ def test_items_that_would_be_long_or_deep_are_shown_in_short(name):
 def test_a_thousand_queues_are_filtered_ordered_and_shown_in_parts(name):
     options = {"url": f"memory://{name}", "prefix": name}
     for number in range(1000):
-        Queue(0, f"tenant-{number:03}", **options)
+        Queue(0, f"tenant-{number:03}", **options).open()
     Queue.attach("tenant-500", **options).put_many([1] * 20)
     TaskQueue("tasks", **options).put_many(list(range(60)))
     with serving(**options) as dashboard:

@@ -54,7 +54,7 @@ def another(cluster, queue):
 
 def test_the_queues_of_every_node_are_listed(cluster, name):
     names = {f"{{{name}-{number}}}" for number in range(20)}
-    queues = [Queue(name=one, url=cluster.url, prefix=name) for one in names]
+    queues = [Queue.create(one, url=cluster.url, prefix=name) for one in names]
     assert len({cluster.owner(slot_of(queue)).port for queue in queues}) == 3
     found = pressure_mp.list_queues(url=cluster.url, prefix=name)
     assert {(one.name, one.discipline) for one in found} == {(one, "fifo") for one in names}
@@ -92,7 +92,7 @@ def test_a_large_item_follows_a_slot_that_moves_between_its_chunks(cluster, tagg
 @pytest.mark.parametrize("name", ["jobs", "{jobs", "jobs}", "{}", "{}{jobs}"])
 def test_a_name_without_a_hash_tag_is_refused_with_advice(cluster, name):
     with pytest.raises(pressure_mp.ArgumentError, match=r"has no hash tag.*call it '\{"):
-        Queue(name=name, url=cluster.url)
+        Queue(name=name, url=cluster.url).open()
     with pytest.raises(pressure_mp.ArgumentError, match="has no hash tag"):
         PressureQueue(name, url=cluster.url).create()
 
@@ -115,12 +115,14 @@ def test_queues_of_other_orders_need_no_hash_tag(cluster, name):
 
 def test_a_name_is_of_one_kind_also_where_the_kinds_are_in_different_slots(cluster, tagged):
     queue = Queue(name=tagged, url=cluster.url)
+    queue.open()
     with pytest.raises(QueueMismatchError, match="discipline fifo, not fair"):
-        FairQueue(len, name=tagged, url=cluster.url)
+        FairQueue(len, name=tagged, url=cluster.url).open()
     queue.delete()
     fair = FairQueue(len, name=tagged, url=cluster.url)
+    fair.open()
     with pytest.raises(QueueMismatchError, match="discipline fair, not fifo"):
-        Queue(name=tagged, url=cluster.url)
+        Queue(name=tagged, url=cluster.url).open()
     fair.delete()
 
 
@@ -247,7 +249,7 @@ def test_nodes_that_do_not_answer_are_passed_over(cluster, tagged):
 def test_no_node_at_all_is_broker_unavailable_and_names_them(tagged):
     port = free_port()
     with pytest.raises(pressure_mp.BrokerUnavailable, match=f"says where to go.*:{port}"):
-        Queue(name=tagged, url=f"redis+cluster://127.0.0.1:{port}", reconnect=0)
+        Queue(name=tagged, url=f"redis+cluster://127.0.0.1:{port}", reconnect=0).open()
 
 
 def test_the_documents_user_needs_one_right_more(cluster, tagged):
@@ -257,11 +259,12 @@ def test_the_documents_user_needs_one_right_more(cluster, tagged):
         with server.client() as client:
             rights.make_user(client, user)
     with pytest.raises(pressure_mp.BrokerUnavailable, match=r"no slots.*cluster\|slots"):
-        Queue(name=tagged, url=url)
+        Queue(name=tagged, url=url).open()
     for server in cluster.servers:
         with server.client() as client:
             client.execute_command("ACL", "SETUSER", user, "+cluster|slots")
     q = Queue(name=tagged, url=url)
+    q.open()
     q.put(1)
     assert q.get() == 1
     q.delete()
@@ -273,7 +276,7 @@ def test_the_documents_user_needs_one_right_more(cluster, tagged):
 def test_a_server_that_is_no_cluster_says_so(debian_redis, tagged):
     url = debian_redis.url.replace("redis:", "redis+cluster:")
     with pytest.raises(pressure_mp.BrokerUnavailable, match="cluster support disabled"):
-        Queue(name=tagged, url=url)
+        Queue(name=tagged, url=url).open()
 
 
 def test_a_node_of_a_cluster_is_no_broker_by_itself(cluster, name):

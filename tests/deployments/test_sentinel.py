@@ -46,6 +46,7 @@ def test_tasks_are_at_the_primary_too(deployment, name):
 
 def test_a_database_is_chosen_behind_the_service(deployment, name):
     q = Queue(name=name, url=f"{deployment.url}/3")
+    q.open()
     assert not PressureQueue(name, url=deployment.url).exists()
     assert PressureQueue(name, url=f"{deployment.primary.url}/3").exists()
     q.delete()
@@ -102,7 +103,7 @@ def test_a_server_that_is_a_replica_is_not_taken_for_the_primary(deployment, nam
     with started("redis", "--sentinel", config=config) as sentinel:
         url = f"redis+sentinel://127.0.0.1:{sentinel.port}/{SERVICE}"
         with pytest.raises(pressure_mp.BrokerUnavailable, match=f":{replica.port}.*is a replica"):
-            Queue(name=name, url=url, reconnect=0)
+            Queue(name=name, url=url, reconnect=0).open()
 
 
 def test_a_sentinel_that_is_wrong_is_not_asked_again_before_the_others(deployment, name):
@@ -133,13 +134,14 @@ def test_sentinels_and_servers_have_logins_of_their_own(name):
                 "&socket_connect_timeout=3"
             )
             q = Queue(name=name, url=url)
+            q.open()
             q.put(1)
             assert pickle.loads(pickle.dumps(q)).get() == 1
             for text in (q.url, repr(q), str(inside.address(q))):
                 assert "secret" not in text
             for wrong in (url.replace("watch", "wr0ng"), url.replace("server", "wr0ng")):
                 with pytest.raises(pressure_mp.PressureError, match="refuses the login") as caught:
-                    Queue(name=name, url=wrong)
+                    Queue(name=name, url=wrong).open()
                 assert "secret" not in str(caught.value)
 
 
@@ -163,10 +165,11 @@ def test_sentinels_and_servers_speak_tls(name, tmp_path):
     ):
         url = f"rediss+sentinel://127.0.0.1:{ports[1]}/{SERVICE}"
         q = Queue(name=name, url=f"{url}?ssl_ca_certs={tmp_path}/ca.pem")
+        q.open()
         q.put("over TLS")
         assert q.get() == "over TLS"
         with pytest.raises(pressure_mp.BrokerUnavailable, match=r"(?i)certificate"):
-            Queue(name=name, url=url)
+            Queue(name=name, url=url).open()
 
 
 @pytest.mark.parametrize(

@@ -350,6 +350,7 @@ def test_attach_wants_an_executor_that_is_there(url, name):
 
 def test_attach_refuses_a_queue_of_tasks_that_no_executor_made(url, name):
     queue = TaskQueue(name, url=url)
+    queue.open()
     with pytest.raises(QueueMismatchError, match=r"id='time64'.* no executor made it"):
         Executor.attach(name, url=url)
     queue.delete()

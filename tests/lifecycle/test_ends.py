@@ -121,7 +121,7 @@ def test_an_item_that_is_put_by_a_function_of_atexit_arrives(last, server_url, n
 
 
 @pytest.mark.parametrize("buffering", ["0", "50"])
-@pytest.mark.parametrize("use", ["pass", "q.put(1); q.get()"])
+@pytest.mark.parametrize("use", ["q.open()", "q.put(1); q.get()"])
 def test_an_item_that_is_put_by_a_finalizer_when_modules_are_taken_apart_arrives(
     use, buffering, server_url, name
 ):

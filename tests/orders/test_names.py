@@ -30,19 +30,20 @@ KINDS = {
 @pytest.mark.parametrize("other", KINDS)
 def test_a_name_that_is_taken_by_another_kind_is_refused(one, other, url, name):
     queue = KINDS[one](name=name, url=url)
+    queue.open()
     if one == other:
         assert KINDS[other](name=name, url=url).exists()
     else:
         with pytest.raises(QueueMismatchError, match=f"exists with discipline {one}, not {other}"):
-            KINDS[other](name=name, url=url)
+            KINDS[other](name=name, url=url).open()
     queue.delete()
     KINDS[other](name=name, url=url).delete()
 
 
 def test_kinds_with_the_protocols_keys_refuse_it_too(url, name):
-    LifoQueue(name=name, url=url)
+    LifoQueue.create(name, url=url)
     for make in (
-        lambda: SimpleQueue(name, url=url),
+        lambda: SimpleQueue(name, url=url).open(),
         lambda: PressureQueue(name, url=url).create(),
         lambda: Queue.attach(name, url=url),
     ):

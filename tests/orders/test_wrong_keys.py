@@ -49,6 +49,7 @@ def test_a_key_of_another_type_is_named_and_nothing_is_changed(kind, part, serve
 
 def test_a_serial_that_is_no_number_is_named_and_nothing_is_changed(server, name):
     q = PriorityQueue(name=name, url=server.url)
+    q.open()
     with server.client() as client:
         client.set(f"__pressure__:mp:{{{name}}}:serial", "many")
         with pytest.raises(WrongKeyTypeError, match=r"serial.*'many'"):

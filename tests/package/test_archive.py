@@ -37,7 +37,7 @@ with TestClient(make_app("memory://"), base_url="http://127.0.0.1") as client:
     assert client.get("/static/dashboard.js").status_code == 200
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    four = Queue(name="four")
+    four = Queue.create("four")
     PressureQueue(name="four").put(b"no pickle")
     four.put(4)
     assert four.get_many(2) == [4]  # it warns of the other item

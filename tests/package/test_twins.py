@@ -33,7 +33,6 @@ ONLY_FOR_THREADS = {
 #: What only the classes of asyncio have, and why.
 ONLY_OF_ASYNCIO = {
     "of": "the handle of asyncio for a handle for threads",
-    "open": "a constructor cannot wait for the broker",
     "set_maxsize": "to set a property cannot be awaited",
     "sync": "the handle for threads",
 }
@@ -51,7 +50,8 @@ ASKED = {"is_shutdown", "maxsize", "unfinished_tasks"}
 #: threads: their arguments, what they check and what they run are written once.
 OF_THEIR_OWN = {
     **dict.fromkeys(("create", "attach"), "no type says that they return this class"),
-    **dict.fromkeys(("of", "open", "set_maxsize"), "threads have none"),
+    **dict.fromkeys(("of", "set_maxsize"), "threads have none"),
+    "open": "tasks that open it at the same time wait for one of them",
     **dict.fromkeys(ASKED, "a property cannot be awaited"),
     **dict.fromkeys(("put", "get", "get_many", "flush", "empty"), "each world has its own buffers"),
     **dict.fromkeys(("shutdown", "close", "delete"), "they empty the buffers of an event loop"),

@@ -134,7 +134,7 @@ def test_a_put_waits_for_the_standbys_that_it_asks_for(replicated, name):
     url = primary.limited_url
     Queue(name=name, url=url).put("waits for none")
     with pytest.raises(BrokerError, match="has 1 standbys confirm a commit, not 2"):
-        Queue(name=name, url=url, durability="replica:2")
+        Queue(name=name, url=url, durability="replica:2").open()
     putting = Background(lambda: Queue(name=name, url=url, durability="replica:1").put("item"))
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
     until(lambda: primary.execute(waiting) == [(1,)])
@@ -306,7 +306,7 @@ def test_a_put_that_a_crash_undoes_before_the_disk_has_it_is_made_again(
     synchronous, name, kind, durable, statements
 ):
     q = getattr(pressure_mp, kind)(name=name, url=careful(synchronous), reconnect=HOURS, **durable)
-
+    q.open()
     is_put, goes_on = threading.Event(), threading.Event()
 
     def pause():
@@ -357,6 +357,7 @@ def test_a_put_that_waits_for_no_disk_does_not_wait_for_it_after_the_lock_either
     synchronous, name, statements
 ):
     q = TaskQueue(name, url=careful(synchronous), durability="off")
+    q.open()
     with locked(synchronous, q):
         putting = Background(q.put, 1)
     putting.result()
@@ -368,6 +369,7 @@ def test_a_call_that_is_gone_when_it_is_to_be_flushed_is_made_again(
     synchronous, name, kind, statements
 ):
     q = getattr(pressure_mp, kind)(name=name, url=careful(synchronous))
+    q.open()
 
     def undo():
         for table in ("calls", "tasks", "items"):
@@ -386,7 +388,7 @@ def test_a_put_that_waited_for_the_lock_is_not_durable_if_the_wait_for_the_stand
 ):
     primary, _ = replicated
     durable = {"durability": "replica:1", "reconnect": HOURS}
-    q = without_standbys(primary, lambda: TaskQueue(name, url=primary.url, **durable))
+    q = without_standbys(primary, lambda: TaskQueue.create(name, url=primary.url, **durable))
     with locked(primary, q):
         putting = Background(q.put, "item")
     with pytest.raises(NotDurable, match="not confirmed by the standbys"):

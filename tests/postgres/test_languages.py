@@ -49,7 +49,7 @@ def german():
 
 def test_the_first_use_without_a_schema_says_what_to_run(german, name):
     with pytest.raises(BrokerError, match=r"no schema nowhere.*postgres install"):
-        Queue(name=name, url=f"{german.url}?schema=nowhere")
+        Queue(name=name, url=f"{german.url}?schema=nowhere").open()
 
 
 def test_the_first_use_installs_the_schema(german, name):

@@ -154,4 +154,4 @@ def test_who_was_told_that_the_server_is_away_waits_for_it_no_longer(
 
 def test_a_server_that_cannot_be_reached_is_an_error_that_names_it(name):
     with pytest.raises(BrokerUnavailable, match=r"127\.0\.0\.1:1/db.*refused"):
-        Queue(name=name, url="postgresql://user@127.0.0.1:1/db", reconnect=0)
+        Queue(name=name, url="postgresql://user@127.0.0.1:1/db", reconnect=0).open()

@@ -34,7 +34,7 @@ def test_a_role_whose_transactions_it_leaves_serializable_is_told_so(postgres, p
     Queue(name=name, url=f"postgresql://serial@127.0.0.1:{postgres.port}/postgres").put("item")
     url = f"{pooled.replace(ROLE, 'serial')}?prepare=0&listen=no"
     with pytest.raises(BrokerError, match=r"SERIALIZABLE.*for the role.*pooler"):
-        Queue(name=name, url=url)
+        Queue(name=name, url=url).open()
 
 
 def test_who_waits_hears_from_the_server_that_the_url_names(postgres, pooled, name, no_ticks):

@@ -221,6 +221,7 @@ def enlarge(own_postgres):
 def test_a_pooler_that_takes_prepared_statements_away_is_named(own_postgres, name):
     url = f"{own_postgres.limited_url}?application_name={name}"  # no other test has its connections
     q = Queue(name=name, url=url)
+    q.open()
     ((wire, _),) = registry.engine(registry.parse(url)).thread_pool._idle
     finish(wire.execute_text("DEALLOCATE ALL"))
     with pytest.raises(BrokerError, match=r"pooler.*prepare=0"):

@@ -49,7 +49,7 @@ def test_a_role_that_may_only_read_is_told_so_at_once_and_goes_on_when_it_may_wr
 
 
 def test_a_role_that_may_only_read_can_list_queues(own_postgres, role, name):
-    Queue(name=name, url=own_postgres.url)
+    Queue(name=name, url=own_postgres.url).open()
     own_postgres.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
     assert name in [found.name for found in list_queues(url=url_of(own_postgres, role))]
 

@@ -21,7 +21,7 @@ installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 THREADS = """
 import sys
 from pressure_mp import Queue
-Queue(name="jobs", url=sys.argv[1])
+Queue(name="jobs", url=sys.argv[1]).open()
 """
 ASYNCIO = """
 import asyncio, sys
@@ -51,7 +51,7 @@ def run(*arguments, status=0):
 
 def test_the_first_use_without_it_says_what_to_run(postgres, schema, name):
     with pytest.raises(exceptions.BrokerError, match=r"no schema own_.*postgres install"):
-        Queue(name=name, url=f"{postgres.url}?schema={schema}")
+        Queue(name=name, url=f"{postgres.url}?schema={schema}").open()
 
 
 @pytest.mark.parametrize("program", [THREADS, ASYNCIO])
@@ -152,7 +152,7 @@ def test_a_newer_one_is_not_made_older(postgres, schema):
 def test_a_role_that_may_not_install_or_upgrade_it_is_told_who_may(postgres, schema, name):
     url = f"{postgres.limited_url}?schema={schema}"
     with pytest.raises(exceptions.BrokerError, match="by a role that may create schemas"):
-        Queue(name=name, url=f"{url}&create=1")
+        Queue(name=name, url=f"{url}&create=1").open()
     installing.install(registry.parse(f"{postgres.url}?schema={schema}"))
     postgres.execute(grant_sql(ROLE, schema))
     with pytest.raises(exceptions.BrokerError, match="by its owner"):
@@ -207,7 +207,7 @@ def test_what_is_no_database_or_no_schema_is_wrong_usage():
 def test_a_role_that_may_not_use_it_is_told_what_it_lacks(postgres, schema, name):
     run("install", "--url", postgres.url, "--schema", schema)
     with pytest.raises(exceptions.BrokerError, match="grant this role"):
-        Queue(name=name, url=f"{postgres.limited_url}?schema={schema}")
+        Queue(name=name, url=f"{postgres.limited_url}?schema={schema}").open()
 
 
 def test_the_role_of_the_other_tests_may_not_read_the_tables(postgres):
@@ -302,14 +302,14 @@ def test_to_remove_a_schema_that_is_not_there_is_an_error(postgres, schema):
 
 def test_names_with_zero_characters_are_refused(postgres, name):
     with pytest.raises(exceptions.ArgumentError, match="zero character"):
-        Queue(name=f"{name}\0", url=postgres.url)
+        Queue(name=f"{name}\0", url=postgres.url).open()
     with pytest.raises(exceptions.AddressError, match="zero character"):
         registry.parse(postgres.url, prefix="a\0b")
 
 
 def test_an_option_that_libpq_does_not_know_is_an_error(postgres, name):
     with pytest.raises(exceptions.AddressError, match="colour"):
-        Queue(name=name, url=f"{postgres.url}?colour=blue")
+        Queue(name=name, url=f"{postgres.url}?colour=blue").open()
 
 
 def test_a_url_shows_no_password():

@@ -131,7 +131,7 @@ def test_other_orders_are_kept(own, url, name):
 
 def test_two_transactions_that_put_into_two_queues_do_not_block_each_other(postgres, url, name):
     """They commit at one moment: each could have the lock of one queue, and wait for another."""
-    queues = [Queue(name=f"{name}-{at}", url=url) for at in range(2)]
+    queues = [Queue.create(f"{name}-{at}", url=url) for at in range(2)]
     with psycopg.connect(postgres.url) as busy, psycopg.connect(url) as one:
         busy.execute(
             "SELECT pg_advisory_xact_lock(pressure_mp.slot(q.prefix, q.kind, q.name)) "

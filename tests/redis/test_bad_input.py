@@ -255,8 +255,11 @@ class Bomb:
 def test_nothing_that_others_wrote_is_unpickled(server, name, tmp_path):
     bomb = pickle.dumps(Bomb(tmp_path / "it went off"))
     queue = Queue(name=name, url=server.url, authkey=b"ours", serializer="raw")
+    queue.open()
     other = Queue(name=f"{name}-other", url=server.url, authkey=b"ours", serializer="raw")
+    other.open()
     foreign = Queue(name=f"{name}-foreign", url=server.url, authkey=b"theirs", serializer="raw")
+    foreign.open()
     client = server.client()
     signed = []
     for signing in (queue, other, foreign):
@@ -265,6 +268,7 @@ def test_nothing_that_others_wrote_is_unpickled(server, name, tmp_path):
         signing.delete()
     ours, *replayed = signed
     victim = Queue(name=name, url=server.url, authkey=b"ours")
+    victim.open()
     rejected = []
 
     @FUZZ

@@ -87,6 +87,7 @@ def test_the_environment_says_where_the_broker_is(valkey, name, monkeypatch):
     monkeypatch.setenv("REDIS_DB", "4")
     monkeypatch.setenv("PRESSURE_PREFIX", name)
     q = Queue(name="q")
+    q.open()
     assert q.url == f"{valkey.url}/4"
     client = valkey.client()
     client.select(4)
@@ -148,6 +149,7 @@ def test_tasks_of_a_loop_share_a_connection_with_tls(tls, name):
         f"&ssl_keyfile={folder}/client.key"
     )
     q = Queue(0, name, url=url + query, serializer="raw")
+    q.open()
     operations, bound = inside.operations(q), inside.bind(q)
     items = [os.urandom(30_000) for _ in range(50)]  # more than one TLS record each
 
@@ -164,7 +166,7 @@ def test_tasks_of_a_loop_share_a_connection_with_tls(tls, name):
 
 def test_tls_refuses_a_server_that_the_authority_did_not_sign(tls, name):
     with pytest.raises(pressure_mp.BrokerUnavailable, match=r"(?i)certificate"):
-        Queue(name=name, url=tls[0])
+        Queue(name=name, url=tls[0]).open()
 
 
 def test_tls_refuses_a_server_of_another_name(tls, name):
@@ -172,13 +174,13 @@ def test_tls_refuses_a_server_of_another_name(tls, name):
     with pytest.raises(pressure_mp.BrokerUnavailable, match=r"(?i)mismatch|not valid for"):
         Queue(
             name=name, url=f"{url.replace('127.0.0.1', 'localhost')}?ssl_ca_certs={folder}/ca.pem"
-        )
+        ).open()
 
 
 def test_tls_without_the_client_certificate_that_the_server_asks_for_is_refused(tls, name):
     url, folder = tls
     with pytest.raises(pressure_mp.BrokerUnavailable, match=r"(?i)certificate|closed|reset"):
-        Queue(name=name, url=f"{url}?ssl_ca_certs={folder}/ca.pem", reconnect=0)
+        Queue(name=name, url=f"{url}?ssl_ca_certs={folder}/ca.pem", reconnect=0).open()
 
 
 def test_a_login_is_used_and_the_password_never_shown(name):
@@ -190,16 +192,17 @@ def test_a_login_is_used_and_the_password_never_shown(name):
         client.close()
         url = f"redis://app:s3cret%2Fword@127.0.0.1:{server.port}"
         q = Queue(name=name, url=url)
+        q.open()
         q.put(1)
         assert pickle.loads(pickle.dumps(q)).get() == 1
         assert q.url == f"redis://app@127.0.0.1:{server.port}/0"
         for text in (repr(q), str(q.stats())):
             assert "s3cret" not in text
         with pytest.raises(pressure_mp.BrokerError, match="refuses the login") as caught:
-            Queue(name=name, url=f"redis://app:wr0ng@127.0.0.1:{server.port}")
+            Queue(name=name, url=f"redis://app:wr0ng@127.0.0.1:{server.port}").open()
         assert "wr0ng" not in str(caught.value)
         with pytest.raises(pressure_mp.BrokerError):
-            Queue(name=name, url=server.url)
+            Queue(name=name, url=server.url).open()
     finally:
         server.stop()
 
@@ -220,6 +223,7 @@ def test_a_handle_and_its_connections_stay_few_under_many_operations(name):
     server = Server("valkey", at_socket=True)
     try:
         q = Queue(name=name, url=server.start().url)
+        q.open()
         client = server.client()
         before = client.info("clients")["connected_clients"]
         for number in range(50):

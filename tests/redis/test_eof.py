@@ -215,6 +215,7 @@ def test_a_stopped_producer_counts_as_ended_after_its_lease_until_it_goes_on(sha
 
 def test_a_producer_of_another_host_counts_as_ended_after_its_lease(shared):
     q = shared(lease=2.0)
+    q.open()
     elsewhere(q, "renew", STRANGER, False, True)
     with pytest.raises(Empty):
         q.get(timeout=0.5)

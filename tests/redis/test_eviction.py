@@ -31,10 +31,10 @@ LIMIT = ("--maxmemory", "100mb")
 EVICTING = ["allkeys-lru", "allkeys-lfu", "allkeys-random", "volatile-lru", "volatile-ttl"]
 
 USES = {
-    "Queue": lambda url: Queue(name="jobs", url=url),
+    "Queue": lambda url: Queue(name="jobs", url=url).open(),
     "an anonymous queue": lambda url: Queue(url=url),
     "PressureQueue": lambda url: PressureQueue("jobs", url=url).create(),
-    "TaskQueue": lambda url: TaskQueue("jobs", url=url),
+    "TaskQueue": lambda url: TaskQueue("jobs", url=url).open(),
 }
 
 
@@ -98,7 +98,7 @@ def test_it_is_refused_under_asyncio_too(start):
 def test_it_is_used_when_its_setting_was_put_right(start):
     server = start(*LIMIT, "--maxmemory-policy", "allkeys-lru")
     with pytest.raises(EvictingServerError):
-        Queue(name="jobs", url=server.url)
+        Queue(name="jobs", url=server.url).open()
     with server.client() as client:
         client.config_set("maxmemory-policy", "noeviction")
     Queue(name="jobs", url=server.url).put(1)
@@ -120,12 +120,12 @@ def test_who_allows_it_is_warned_once(start, monkeypatch):
     server = start(*LIMIT, "--maxmemory-policy", "allkeys-lru")
     url = f"{server.url}/0?allow_eviction=1"
     with pytest.warns(EvictionWarning, match="allkeys-lru"):
-        q = Queue(name="jobs", url=url)
+        q = Queue.create("jobs", url=url)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         q.put(1)
         assert Background(q.get).result() == 1
-        TaskQueue("tasks", url=url)
+        TaskQueue("tasks", url=url).open()
     assert "allow_eviction=1" in q.url
     copy = pickle.loads(pickle.dumps(q))
     assert copy.qsize() == 0
@@ -136,6 +136,7 @@ def test_who_allows_it_is_warned_once(start, monkeypatch):
 def test_a_server_is_asked_once_by_a_process(start, no_looks):
     server = start()
     q = Queue(name="jobs", url=server.url)
+    q.open()
     waiting = [Background(q.get) for _ in range(5)]
     for number in range(5):
         q.put(number)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import http.server
 import logging
+import multiprocessing
 import os
 import socket
 import ssl
@@ -19,14 +20,19 @@ import redis
 import trustme
 from brokers.servers import Server, free_port
 from engines import Can
+from opened import opened
 from waiting import Background, until
 
 import pressure_mp
 from pressure_mp import (
     BrokerError,
     BrokerUnavailable,
+    JoinableQueue,
+    LifoQueue,
     PressureQueue,
+    PriorityQueue,
     Queue,
+    SimpleQueue,
     TaskQueue,
     UnsupportedServerError,
     WrongServerError,
@@ -58,9 +64,8 @@ def told(caplog):
 
 @pytest.mark.parametrize("kind", [PressureQueue, Queue, TaskQueue])
 def test_a_server_that_is_started_later_is_waited_for(later, name, caplog, kind):
-    q = Background(kind, name=name, url=later.url, reconnect=PATIENT)
-    if kind is PressureQueue:
-        q = Background(q.result().create, 3)
+    q = kind(name=name, url=later.url, reconnect=PATIENT)
+    opening = Background(q.create, 3) if kind is PressureQueue else Background(q.open)
     with told(caplog):
         pass
     # Threads of other tests may wait for their servers too.
@@ -69,7 +74,7 @@ def test_a_server_that_is_started_later_is_waited_for(later, name, caplog, kind)
     assert record.name == "pressure_mp"
     assert " 35" in record.message, "for how long"
     later.start()
-    q.result(60)
+    opening.result(60)
     assert PressureQueue(name, url=later.url).exists() or kind is TaskQueue
 
 
@@ -99,7 +104,7 @@ def test_a_task_of_asyncio_waits_for_its_server_too(later, name, caplog):
 
 
 def test_a_unix_socket_that_is_made_later_is_waited_for(later, name, caplog):
-    making = Background(Queue, name=name, url=later.unix_url, reconnect=PATIENT)
+    making = Background(opened, Queue(name=name, url=later.unix_url, reconnect=PATIENT))
     with told(caplog):
         pass
     later.start()
@@ -117,8 +122,8 @@ def test_a_server_with_too_many_clients_is_waited_for(name, kind, password, capl
         while len(others) < 4:
             others.append(socket.create_connection(("127.0.0.1", server.port)))
         with pytest.raises(BrokerUnavailable):
-            Queue(name=name, url=url, reconnect=0)
-        making = Background(Queue, name=name, url=url, reconnect=PATIENT)
+            Queue(name=name, url=url, reconnect=0).open()
+        making = Background(opened, Queue(name=name, url=url, reconnect=PATIENT))
         with told(caplog):
             pass
         for other in others:
@@ -137,11 +142,51 @@ def test_nobody_is_told_of_what_lasts_no_second(later, name, caplog):
     assert caplog.text == ""
 
 
+@pytest.mark.parametrize(
+    "kind", [Queue, JoinableQueue, LifoQueue, PriorityQueue, SimpleQueue, TaskQueue]
+)
+def test_a_handle_with_a_name_is_made_without_its_server_and_opened_by_its_first_call(
+    kind, later, name
+):
+    q = kind(name=name, url=later.url, reconnect=0)
+    for _ in range(2):
+        with pytest.raises(BrokerUnavailable, match="no broker answers"):
+            q.put(1)
+    later.start()
+    q.put(1)
+    assert (q.take().data if kind is TaskQueue else q.get()) == 1
+    q.delete()
+
+
+def test_a_handle_that_was_not_opened_is_opened_in_a_forked_and_in_a_spawned_process(valkey, name):
+    for method in ("fork", "spawn"):
+        q = Queue(name=f"{name}-{method}", url=valkey.url)
+        child = multiprocessing.get_context(method).Process(target=q.put, args=(method,))
+        child.start()
+        assert q.get(timeout=60) == method
+        child.join()
+        q.delete()
+
+
+def test_threads_that_open_a_handle_at_the_same_time_open_one_queue(valkey, name):
+    q = TaskQueue(name, url=valkey.url)
+    together = threading.Barrier(8)
+
+    def put(number):
+        together.wait()
+        return q.put(number)
+
+    puts = [Background(put, number) for number in range(8)]
+    assert len({one.result(60) for one in puts}) == 8
+    assert q.qsize() == 8
+    q.delete()
+
+
 def test_the_time_for_a_broker_that_is_not_there_has_a_limit(name):
     url = f"redis://127.0.0.1:{free_port()}"
     begin = time.monotonic()
     with pytest.raises(BrokerUnavailable, match="no broker answers at redis://127"):
-        Queue(name=name, url=url, reconnect=0.5)
+        Queue(name=name, url=url, reconnect=0.5).open()
     assert time.monotonic() - begin >= 0.5
 
 
@@ -159,10 +204,10 @@ def test_no_broker_at_the_default_address_says_where_that_is_from_and_what_to_do
 
 def test_a_server_that_went_away_is_not_tried_again_without_time_by_any_step(later, name, caplog):
     later.start()
-    Queue(name=name, url=later.url)
+    Queue(name=name, url=later.url).open()
     later.stop()
     with pytest.raises(BrokerUnavailable):
-        Queue(name=name, url=later.url, reconnect=0)
+        Queue(name=name, url=later.url, reconnect=0).open()
     assert caplog.text == ""  # which is told after a second
 
 
@@ -170,14 +215,14 @@ def test_a_server_that_went_away_is_not_tried_again_without_time_by_any_step(lat
 def test_without_time_the_first_failure_is_raised(name, anonymous, caplog):
     url = f"redis://127.0.0.1:{free_port()}"
     with pytest.raises(BrokerUnavailable):
-        Queue(name=None if anonymous else name, url=url, reconnect=0)
+        Queue(name=None if anonymous else name, url=url, reconnect=0).open()
     assert url not in caplog.text
 
 
 def test_what_was_swept_in_vain_is_swept_again(later, name):
     """The first word with a broker is a look for what killed processes left there."""
     with pytest.raises(BrokerUnavailable):
-        Queue(name=name, url=later.url, reconnect=0)
+        Queue(name=name, url=later.url, reconnect=0).open()
     later.start()
     with later.client() as client:
         client.config_resetstat()
@@ -188,12 +233,12 @@ def test_what_was_swept_in_vain_is_swept_again(later, name):
 @pytest.mark.parametrize("reconnect", [0, PATIENT])
 def test_a_host_that_has_no_name_is_said_so(name, reconnect):
     if reconnect:
-        q = Background(Queue, name=name, url="redis://no-such-host.invalid", reconnect=0.2)
+        q = Queue(name=name, url="redis://no-such-host.invalid", reconnect=0.2)
         with pytest.raises(BrokerUnavailable, match=r"no-such-host\.invalid"):
-            q.result(60)
+            Background(q.open).result(60)
     else:
         with pytest.raises(BrokerUnavailable, match=r"no-such-host\.invalid"):
-            Queue(name=name, url="redis://no-such-host.invalid", reconnect=reconnect)
+            Queue(name=name, url="redis://no-such-host.invalid", reconnect=reconnect).open()
 
 
 def test_a_script_that_is_flushed_again_and_again_is_called_in_the_end(own_server, name):
@@ -222,7 +267,7 @@ def test_a_server_that_loads_no_script_is_named_with_that(name):
     server = Server("redis", ("--rename-command", "SCRIPT", "")).start()
     try:
         with pytest.raises(BrokerError, match=f":{server.port}/0 refuses SCRIPT LOAD.*unknown"):
-            Queue(name=name, url=server.url, reconnect=PATIENT)
+            Queue(name=name, url=server.url, reconnect=PATIENT).open()
     finally:
         server.stop()
 
@@ -269,7 +314,7 @@ GREETINGS = {
 def _open(name, url):
     """Another test of this process may have met a broker at that port, which would be waited for:
     it is told apart by its prefix."""
-    return Queue(name=name, url=url, prefix=name, reconnect=PATIENT)
+    Queue(name=name, url=url, prefix=name, reconnect=PATIENT).open()
 
 
 @pytest.mark.parametrize("login", ["", ":secret@"])
@@ -298,7 +343,7 @@ def test_a_port_that_says_nothing_is_named_with_that(name):
     with speaking(lambda connection: connection.recv(1) and time.sleep(5)) as port:
         url = f"redis://127.0.0.1:{port}?socket_connect_timeout=0.1"
         with pytest.raises(BrokerUnavailable, match=rf":{port}/0.*does not answer for 0\.1 s"):
-            Queue(name=name, url=url, reconnect=0)
+            Queue(name=name, url=url, reconnect=0).open()
 
 
 def test_a_port_that_hangs_up_is_named_with_that(name):
@@ -306,7 +351,7 @@ def test_a_port_that_hangs_up_is_named_with_that(name):
         speaking(lambda connection: connection.recv(1000)) as port,
         pytest.raises(BrokerUnavailable, match=rf":{port}/0.*not answer the first command.*close"),
     ):
-        Queue(name=name, url=f"redis://127.0.0.1:{port}", reconnect=0)
+        Queue(name=name, url=f"redis://127.0.0.1:{port}", reconnect=0).open()
 
 
 def test_a_port_that_does_not_speak_tls_is_named_with_that(name):
@@ -320,7 +365,7 @@ def test_a_server_without_tls_is_named_with_that(server, name):
     """It waits for the end of what it takes for a command."""
     url = f"rediss://127.0.0.1:{server.port}?socket_connect_timeout=0.2"
     with pytest.raises(BrokerUnavailable, match=rf":{server.port}/0.*TLS.*redis://"):
-        Queue(name=name, url=url, reconnect=0)
+        Queue(name=name, url=url, reconnect=0).open()
 
 
 def test_a_port_that_speaks_tls_only_is_named_with_that(name):
@@ -335,7 +380,7 @@ def test_a_port_that_speaks_tls_only_is_named_with_that(name):
         speaking(say) as port,
         pytest.raises(BrokerUnavailable, match=f":{port}/0"),
     ):
-        Queue(name=name, url=f"redis://127.0.0.1:{port}", reconnect=0)
+        Queue(name=name, url=f"redis://127.0.0.1:{port}", reconnect=0).open()
 
 
 @pytest.mark.parametrize("rights", ["", "-info"])
@@ -346,7 +391,7 @@ def test_a_server_whose_hello_was_renamed_is_named_with_that(name, rights):
             with redis.Redis(port=server.port, protocol=2) as client:
                 client.execute_command("ACL", "SETUSER", "default", rights)
         with pytest.raises(UnsupportedServerError, match="no command HELLO: it is renamed") as told:
-            Queue(name=name, url=server.url, reconnect=PATIENT)
+            Queue(name=name, url=server.url, reconnect=PATIENT).open()
         assert server.url in str(told.value)
         assert ("older than 6.0" in str(told.value)) == bool(rights)
     finally:
@@ -357,9 +402,9 @@ def test_a_wrong_password_is_refused_at_once(name):
     server = Server("valkey", ("--requirepass", "right")).start()
     try:
         with pytest.raises(BrokerError, match="refuses the login"):
-            Queue(name=name, url=server.url.replace("//", "//:wrong@"), reconnect=PATIENT)
+            Queue(name=name, url=server.url.replace("//", "//:wrong@"), reconnect=PATIENT).open()
         with pytest.raises(BrokerError, match="NOAUTH"):
-            Queue(name=name, url=server.url, reconnect=PATIENT)
+            Queue(name=name, url=server.url, reconnect=PATIENT).open()
     finally:
         server.stop()
 
@@ -373,7 +418,7 @@ def test_a_socket_that_this_user_may_not_open_is_named_at_once(valkey, name):
         os.seteuid(65534)
         try:
             # Of a prefix that has no connection yet.
-            Queue(name=name, url=valkey.unix_url, prefix=name, reconnect=PATIENT)
+            Queue(name=name, url=valkey.unix_url, prefix=name, reconnect=PATIENT).open()
         finally:
             os.seteuid(before)
 
@@ -387,15 +432,15 @@ def test_what_the_caller_is_handling_is_no_cause(name, cause):
         raise cause("of the caller's own")
     except cause:
         with pytest.raises(BrokerUnavailable, match="no broker answers") as caught:
-            Queue(name=name, url=f"redis://127.0.0.1:{free_port()}", reconnect=0)
+            Queue(name=name, url=f"redis://127.0.0.1:{free_port()}", reconnect=0).open()
         assert type(caught.value) is BrokerUnavailable
         with speaking(lambda connection: None) as port:
             with pytest.raises(BrokerUnavailable, match="no broker answers") as caught:
-                Queue(name=name, url=f"redis://:secret@127.0.0.1:{port}", reconnect=0)
+                Queue(name=name, url=f"redis://:secret@127.0.0.1:{port}", reconnect=0).open()
             assert type(caught.value) is BrokerUnavailable
 
 
 def test_an_own_certificate_that_is_not_there_is_named_at_once(name, valkey):
     url = valkey.url.replace("redis:", "rediss:") + "?ssl_ca_certs=/nowhere/ca.pem"
     with pytest.raises(pressure_mp.PressureError, match=r"ca\.pem"):
-        Queue(name=name, url=url, reconnect=0)
+        Queue(name=name, url=url, reconnect=0).open()

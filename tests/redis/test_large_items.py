@@ -37,6 +37,7 @@ def array(size=SIZE):
 @pytest.fixture
 def q(server, name):
     found = Queue(name=name, url=server.url, lease=LEASE)
+    found.open()
     yield found
     if found.exists():
         found.delete()
@@ -440,6 +441,7 @@ def test_the_peak_of_memory_is_at_most_two_and_a_half_times_the_item(valkey, nam
 
 def test_tasks_put_and_get_large_items(server, name):
     q = Queue(name=name, url=server.url)
+    q.open()
 
     async def run(operation):
         return await adrive(operation, inside.binding(q).asession())

@@ -106,10 +106,11 @@ def test_a_queue_that_lost_its_kind_is_named_and_whole_when_its_class_opens_it(
     for other, make in KINDS.items():
         if other != kind:
             with pytest.raises(PressureError):
-                make(name, server.url)
+                make(name, server.url).open()
     with pytest.raises(QueueMismatchError):
-        Queue(5, name, url=server.url)
+        Queue(5, name, url=server.url).open()
     q = KINDS[kind](name, server.url)
+    q.open()
     assert look() == []
     assert listed(call, name)["discipline"] == kind
     assert sorted(q.get_many(3)) == [1, 2, 3]

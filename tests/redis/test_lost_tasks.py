@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("no_looks")
 @pytest.fixture
 def tasks(server, name):
     tasks = TaskQueue(name, url=server.url)
+    tasks.open()
     yield tasks
     tasks.delete()
 
@@ -156,6 +157,7 @@ def test_a_queue_of_tasks_that_lost_its_settings_has_its_tasks_when_it_is_opened
         assert "has lost the key that says its discipline" in call("info", name, status=1)
     assert call("ls", f"*{name}*") == ""
     again = TaskQueue(name, url=server.url, id="auto_increment")
+    again.open()
     assert named(call("doctor", status=statuses.FOUND), name) == []
     assert again.put("d") == 4, "no id is given twice"
     assert ready(again) == ["a", "b", "c", "d"]
@@ -212,6 +214,7 @@ def test_doctor_finds_nothing_lost_in_a_queue_at_which_workers_are_at_work(tasks
 @pytest.mark.parametrize("per_key", [None, 1])
 def test_why_names_a_missing_count_and_doctor(server, name, remove, call, delay, per_key):
     tasks = TaskQueue(name, url=server.url, per_key=per_key)
+    tasks.open()
     assert "put one" in call("why", name)
     tasks.put("a", delay=delay)
     assert "A key of the queue is missing" not in call("why", name)

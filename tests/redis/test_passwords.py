@@ -50,7 +50,7 @@ def shown(error):
 
 def refused(url, match=None, kind=pressure_mp.PressureError):
     with pytest.raises(kind, match=match) as caught:
-        Queue(name="never-made", url=url, reconnect=0)
+        Queue(name="never-made", url=url, reconnect=0).open()
     text = shown(caught.value)
     for part in PARTS:
         assert part not in text
@@ -239,27 +239,27 @@ def test_no_local_variable_shows_a_password(valkey, name, case, monkeypatch):
     key = LONG
     monkeypatch.setenv("SOME_PASSWORD", LONG)
     for make in (
-        lambda: Queue(name=f"{{{name}}}", url=url, reconnect=0, authkey=key),
-        lambda: JoinableQueue(name=f"{{{name}}}", url=url, reconnect=0, authkey=[key, key]),
+        lambda: Queue(name=f"{{{name}}}", url=url, reconnect=0, authkey=key).open(),
+        lambda: JoinableQueue(name=f"{{{name}}}", url=url, reconnect=0, authkey=[key, key]).open(),
     ):
         text = caught(make)
         assert not any(part in text for part in PARTS)
     text = caught(make, shown_by_rich)
     assert not any(part in text for part in PARTS)
     monkeypatch.setenv("PRESSURE_URL", url)
-    text = caught(lambda: Queue(name=f"{{{name}}}", reconnect=0))
+    text = caught(lambda: Queue(name=f"{{{name}}}", reconnect=0).open())
     assert not any(part in text for part in PARTS)
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda **options: SimpleQueue("name", **options),
+        lambda **options: SimpleQueue("name", **options).open(),
         lambda **options: Queue.create("name", **options),
         lambda **options: Queue.attach("name", **options),
-        lambda **options: PriorityQueue(name="name", **options),
-        lambda **options: FairQueue(len, name="name", **options),
-        lambda **options: TaskQueue("name", **options),
+        lambda **options: PriorityQueue(name="name", **options).open(),
+        lambda **options: FairQueue(len, name="name", **options).open(),
+        lambda **options: TaskQueue("name", **options).open(),
         lambda **options: TaskQueue.create("name", **options),
         lambda **options: TaskQueue.attach("name", **options),
         lambda authkey, **options: PressureQueue("name", **options).exists(),

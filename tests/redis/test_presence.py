@@ -387,6 +387,7 @@ def crowd(q, size):
 
 def test_of_many_processes_each_look_finds_one_that_is_gone(make, monkeypatch, no_looks):
     q = make(lease=60)
+    q.open()
     ending = crowd(q, 100)
     ending.communicate()
     looked_at = []
@@ -399,6 +400,7 @@ def test_of_many_processes_each_look_finds_one_that_is_gone(make, monkeypatch, n
 
 def test_of_many_processes_one_that_nobody_waited_for_is_found_in_turn(make):
     q = make(lease=60)
+    q.open()
     ending = crowd(q, 100)
     ending.stdin.close()
     until(lambda: psutil.Process(ending.pid).status() == psutil.STATUS_ZOMBIE)

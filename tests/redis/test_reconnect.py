@@ -35,7 +35,7 @@ from pressure_mp.engines.redis import outage
 @pytest.fixture
 def lossy(proxy, name):
     """A handle to a new queue, through the proxy."""
-    return JoinableQueue(name=name, url=proxy.url)
+    return JoinableQueue.create(name, url=proxy.url)
 
 
 @pytest.fixture
@@ -257,7 +257,9 @@ def test_those_who_wait_go_on_when_their_connections_are_cut(server, proxy, name
 @pytest.mark.parametrize("reason", ["item", "space"])
 def test_tasks_that_wait_go_on_when_their_connections_are_cut(server, proxy, name, reason):
     q = Queue(1, name, url=proxy.url, serializer="raw")
+    q.open()
     other = Queue(1, name, url=server.url, serializer="raw")
+    other.open()
     _, serve = waits(q, other)[reason]()
     operations = inside.operations(q)
 
@@ -286,6 +288,7 @@ def test_tasks_that_wait_go_on_when_their_connections_are_cut(server, proxy, nam
 
 def test_a_call_in_a_task_whose_reply_is_lost_is_done_once(server, proxy, name):
     q = Queue(name=name, url=proxy.url, serializer="raw")
+    q.open()
     operations = inside.operations(q)
     bound = inside.bind(q)
 

@@ -361,7 +361,7 @@ def test_the_documents_user_reaches_no_other_keys(server, name):
     with server.client() as client:
         rights.make_user(client, name)
         with pytest.raises(pressure_mp.BrokerError, match="NOPERM"):
-            Queue(name=name, prefix="other", url=Uses(server, name, name).url)
+            Queue(name=name, prefix="other", url=Uses(server, name, name).url).open()
         client.execute_command("ACL DELUSER", name)
 
 
@@ -369,13 +369,14 @@ def test_a_right_that_is_missing_is_an_error_and_not_a_wait_for_ever(server, nam
     with server.client() as client:
         rights.make_user(client, name, without="blmove")
         q = Queue(name=name, url=Uses(server, name, name).url)
+        q.open()
         with pytest.raises(pressure_mp.BrokerError, match=r"NOPERM.*blmove"):
             q.get(timeout=20)
         assert q.empty()
         q.delete()
         client.execute_command("ACL SETUSER", name, "-select")
         with pytest.raises(pressure_mp.BrokerError, match=r"refuses the connection.*select"):
-            Queue(name=name, url=f"{rights.url(server, name)}?db=8")
+            Queue(name=name, url=f"{rights.url(server, name)}?db=8").open()
         client.execute_command("ACL DELUSER", name)
 
 

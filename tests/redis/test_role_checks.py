@@ -27,6 +27,7 @@ def make(server, name, monkeypatch):
 
     def make(kind=Queue, maxsize=0):
         q = kind(maxsize, name, url=server.url)
+        q.open()
         made.append(q)
         with server.client() as client:
             # Or else they are called twice.
@@ -137,6 +138,7 @@ def test_who_finds_the_queue_empty_removes_the_chunks_of_a_put_that_was_killed(m
 def test_a_role_of_one_who_waits_elsewhere_is_not_taken_by_who_cannot_wait(make, server, name):
     q, ops = make()
     other = Queue(name=name, url=server.url)
+    other.open()
     getting = Background(other.get)
     with server.client() as client:
         until(lambda: blocked(client))

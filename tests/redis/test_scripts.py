@@ -279,7 +279,7 @@ def play_a_short_bound(server, name):
 
 def play_a_move(server, name):
     """What was in shared memory comes to the broker."""
-    q = Queue(0, f"{name}-moved", url=server.url)
+    q = Queue.create(f"{name}-moved", url=server.url)
 
     def call(op, *args):
         session = inside.bind(q).session()
@@ -570,7 +570,8 @@ def play(server, name, theirs, client):
 
     # Other disciplines.
     fair = FairQueue(operator.itemgetter(0), name=name, url=server.url)
-    refused(Queue, 0, name, url=server.url)
+    fair.open()
+    refused(Queue(0, name, url=server.url).open)
     fair.put(("key", 1))
     assert (fair.snapshot().is_whole, fair.keys(), fair.qsize(key="key")) == (True, ["key"], 1)
     assert fair.get_many(2) == [("key", 1)]

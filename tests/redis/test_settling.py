@@ -122,6 +122,7 @@ def test_what_a_task_of_asyncio_took_comes_although_its_time_is_up(
     server, proxy, name, timeout, delay, losses
 ):
     q = Queue(name=name, url=proxy.url, serializer="raw")
+    q.open()
     operations = inside.operations(q)
     bound = inside.bind(q)
 

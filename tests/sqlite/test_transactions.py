@@ -51,11 +51,30 @@ def own(path, q):
 
 @pytest.fixture
 def q(url, name):
-    return Queue(name=name, url=url)
+    return Queue.create(name, url=url)
 
 
 def kept(connection):
     return [number for (number,) in connection.execute("SELECT number FROM kept")]
+
+
+# The first call of a handle
+
+
+@pytest.mark.parametrize("kind", [Queue, TaskQueue])
+def test_a_queue_is_not_opened_in_the_midst_of_a_transaction(kind, own, q, url, name):
+    first = kind(name=f"{name}-first", url=url)
+    of_asyncio = getattr(aio, kind.__name__)(name=f"{name}-first", url=url)
+    with own:
+        own.execute("INSERT INTO kept VALUES (1)")
+        with pytest.raises(ArgumentError, match=r"not open.*open\(\) it before the transaction"):
+            first.put(1, connection=own)
+        with pytest.raises(ArgumentError, match=r"not open.*open\(\) it before the transaction"):
+            asyncio.run(of_asyncio.put(1, connection=own))
+    with own:  # which begins with the put
+        first.put(2, connection=own)
+    assert first.qsize() == 1
+    assert kept(own) == [1]
 
 
 # When it commits, and when it does not
@@ -106,7 +125,7 @@ def test_a_killed_program_did_neither(path, q, own):
 import os, signal, sqlite3, sys
 from pressure_mp import Queue
 url, name = sys.argv[1:]
-queue = Queue(name=name, url=url)
+queue = Queue.attach(name, url=url)
 own = sqlite3.connect(url.removeprefix("sqlite://"))
 own.execute("INSERT INTO kept VALUES (1)")
 queue.put("item", connection=own)

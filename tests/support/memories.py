@@ -46,7 +46,7 @@ ATTACHMENT = {
     "before_get": MADE,  # of the buffer
     "how": MADE,  # of use only where the handle is made
     "opening": MADE,
-    "opens_later": MADE,
+    "is_of_asyncio": MADE,
     "operations": MADE,
     "readable": MADE,  # its pipe is OWN
     "token": MADE,  # tells handles of one process apart

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
@@ -165,3 +166,37 @@ def test_who_is_asked_what_it_needs_may_be_interrupted_by_one_who_needs_more(que
             lease_thread._sooner.put(None)
             assert asked.wait(LIMIT)
             Background(takers.lease.keep).result()
+
+
+def test_a_handler_that_keeps_pythons_lock_for_longer_than_the_lease_is_told_to_the_log(
+    server, name, caplog
+):
+    queue = TaskQueue.create(name, url=server.url, lease=0.2)
+    queue.put(1)
+    task = queue.take()
+    ctypes.PyDLL(None).usleep(500_000)  # unlike a CDLL, a PyDLL does not let go of the lock
+    until(lambda: caplog.messages)
+    (told,) = caplog.messages
+    assert f"the lease of this process in queue '{name}' had run out for 0." in told
+    task.ack()  # of this host: it is seen that the process lives
+    queue.delete()
+
+
+def test_a_lease_that_is_renewed_in_time_is_not_told(server, name, caplog, monkeypatch):
+    queue = TaskQueue.create(name, url=server.url, lease=0.3)
+    queue.put(1)
+    task = queue.take()
+    looks = []
+    monkeypatch.setattr(Takers, "renew_and_return", noted(Takers.renew_and_return, looks))
+    until(lambda: len(looks) > 8)
+    assert not caplog.messages
+    task.ack()
+    queue.delete()
+
+
+def noted(method, calls):
+    def call(self, there):
+        calls.append(there)
+        return method(self, there)
+
+    return call

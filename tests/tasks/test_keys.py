@@ -117,7 +117,7 @@ def test_a_queue_that_is_shut_down_serves_what_waits_for_a_slot(queue):
 def test_per_key_is_the_queues_own(queue, url):
     assert queue.settings.per_key == 2
     with pytest.raises(QueueMismatchError, match="per_key=2, not per_key=1"):
-        TaskQueue(queue.name, url=url, per_key=1, strict=True)
+        TaskQueue(queue.name, url=url, per_key=1, strict=True).open()
 
 
 @pytest.mark.usefixtures("no_ticks")

@@ -144,7 +144,7 @@ def test_a_result_that_cannot_be_encoded_leaves_its_task_taken(queue):
 
 
 def test_what_is_refused_says_what_it_was_and_what_became_of_it(url, name):
-    signed = TaskQueue(name, url=url, authkey=b"one")
+    signed = TaskQueue.create(name, url=url, authkey=b"one")
     other = TaskQueue.attach(name, url=url, authkey=b"another")
     id = signed.put("data", result_ttl=60)
     with pytest.raises(AuthenticationError, match=r"the data of a task .* buries the task"):

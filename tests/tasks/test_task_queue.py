@@ -499,7 +499,7 @@ def test_the_options_are_the_queues_and_need_not_be_repeated(url, name):
 def test_a_stated_option_that_differs_is_a_mismatch_that_shows_it(how, stated, text, url, name):
     queue = TaskQueue.create(name, url=url, ttr=5, keep=True)
     with pytest.raises(QueueMismatchError, match=rf"^queue '{name}' exists {text}(\.0)?$"):
-        how(name, url=url, strict=True, **stated)
+        how(name, url=url, strict=True, **stated).open()
     with pytest.warns(
         QueueMismatchWarning, match=rf"^queue '{name}' exists {text}(\.0)?: its own"
     ) as told:
@@ -686,13 +686,14 @@ def test_the_size_of_a_queue_of_tasks_is_how_many_are_ready(queue):
 
 @pytest.mark.parametrize("kind", [Queue, LifoQueue])
 def test_a_name_has_a_queue_of_one_kind(kind, url, name):
-    tasks = TaskQueue(name, url=url)
+    tasks = TaskQueue.create(name, url=url)
     with pytest.raises(QueueMismatchError, match="exists with discipline tasks"):
-        kind(name=name, url=url)
+        kind(name=name, url=url).open()
     tasks.delete()
     other = kind(name=name, url=url)
+    other.open()
     with pytest.raises(QueueMismatchError, match="not tasks"):
-        TaskQueue(name, url=url)
+        TaskQueue(name, url=url).open()
     other.delete()
 
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ...engines.contract.queues import How
 from ...engines.contract.task_records import TaskSettings
-from ...exceptions import ArgumentError
 from ...handles.base_task import Data
 from ...handles.options import SignatureOf, TaskQueueOptions
 from ...hidden import hide_in
@@ -67,10 +66,6 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
 
         Raises ArgumentError before the queue is open.
         """
-        if self._at.opening is not None:
-            raise ArgumentError(
-                f"queue {self.name!r} is not open yet: await open() before you read its settings"
-            )
         return self._at.settings
 
     # Producers

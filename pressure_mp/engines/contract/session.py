@@ -251,6 +251,10 @@ class Transactional(Protocol):
     ArgumentTypeError for a connection that cannot be used as it is.
     """
 
+    def check_may_open(self, connection: object) -> None:
+        """Raise ArgumentError if the queue, which is not open, cannot be opened before the
+        transaction ends."""
+
     def session_in(self, connection: object) -> SessionIn:
         """Do what :meth:`Binding.session` does."""
 

@@ -160,6 +160,9 @@ class PostgresQueue:
     def asession(self) -> AsyncPostgresSession:
         return AsyncPostgresSession(self, self.engine.loop_pool)
 
+    def check_may_open(self, connection: object) -> None:
+        """Raise nothing: a connection of the engine opens the queue."""
+
     def session_in(self, connection: object) -> TransactionSession:
         return TransactionSession(self, self.engine.thread_pool, connection)
 

@@ -68,6 +68,16 @@ class SqliteTransaction:
             return reply
 
 
+def check_no_transaction(given: object, name: str) -> None:
+    """Raise ArgumentError if a transaction of the connection is under way: it may have the lock of
+    the file, which the thread that opens the queue of that name would wait for."""
+    if unwrap(given, _WANTED).in_transaction:
+        raise ArgumentError(
+            f"queue {name!r} is not open, and cannot be opened while a transaction of this "
+            "connection is under way: open() it before the transaction begins"
+        )
+
+
 @contextmanager
 def _plain_cursor(connection: sqlite3.Connection) -> Iterator[sqlite3.Cursor]:
     """Have a cursor whose rows are tuples, whatever the connection's are."""

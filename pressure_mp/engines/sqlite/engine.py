@@ -10,7 +10,7 @@ from ..contract.session import AsyncSessionIn, SessionIn
 from ..kv.engine import KvBinding, KvEngine
 from ..kv.space import NamedQueue
 from ..kv.transactions import AsyncTransactionSession, TransactionSession
-from .callers import SqliteTransaction
+from .callers import SqliteTransaction, check_no_transaction
 from .store import SqliteStore
 
 #: The stores of this process, by the real paths of their files. A file has one, whatever the
@@ -21,6 +21,9 @@ _stores: dict[str, SqliteStore] = {}
 class SqliteBinding(KvBinding):
     """One queue in a file."""
 
+    def check_may_open(self, connection: object) -> None:
+        check_no_transaction(connection, self._named.name)
+
     def session_in(self, connection: object) -> SessionIn:
         return TransactionSession(self, self._joined(connection))
 
@@ -28,11 +31,15 @@ class SqliteBinding(KvBinding):
         return AsyncTransactionSession(self, self._joined(connection))
 
     def _joined(self, connection: object) -> SqliteTransaction:
-        queue = self.queue
-        assert isinstance(queue, NamedQueue)
+        queue = self._named
         store = queue.space.store
         assert isinstance(store, SqliteStore)
         return SqliteTransaction(store, connection, queue.name)
+
+    @property
+    def _named(self) -> NamedQueue:
+        assert isinstance(self.queue, NamedQueue)
+        return self.queue
 
 
 class SqliteEngine(KvEngine):

@@ -209,22 +209,29 @@ class Files:
         self.ballast.close()
 
 
+_SET_UP = f"""
+    PRAGMA page_size={_PAGE};
+    PRAGMA journal_mode=WAL;
+    PRAGMA wal_autocheckpoint=0;
+    PRAGMA journal_size_limit={SIZE};
+    PRAGMA synchronous=NORMAL;
+    PRAGMA secure_delete=OFF;
+    CREATE TABLE IF NOT EXISTS pressure_mp(k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID;
+"""
+
+
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     do = connection.execute
     try:
         checks.check_options({name for (name,) in do("PRAGMA compile_options")})
-        do(f"PRAGMA page_size={_PAGE}")
-        ((mode,),) = do("PRAGMA journal_mode=WAL").fetchall()
+        # In one call, so that no signal handler that opens the file, too, finds it locked.
+        connection.executescript(_SET_UP)
+        ((mode,),) = do("PRAGMA journal_mode").fetchall()
         if mode != "wal":
             raise NotSupportedError(
                 f"SQLite {sqlite3.sqlite_version} has no write-ahead log for {path}: {mode}"
             )
-        do("PRAGMA wal_autocheckpoint=0")
-        do(f"PRAGMA journal_size_limit={SIZE}")
-        do("PRAGMA synchronous=NORMAL")
-        do("PRAGMA secure_delete=OFF")
-        do("CREATE TABLE IF NOT EXISTS pressure_mp(k BLOB PRIMARY KEY, v BLOB) WITHOUT ROWID")
     except BaseException:
         connection.close()
         raise

@@ -168,14 +168,23 @@ class SqliteStore:
                 self._is_held = False
 
     def _act(self, act: Callable[[Files], R]) -> tuple[Files, R]:
-        if self._files is None:
-            opened = Files(self.path)
-            if self._files is None:
-                self._files = opened
-            else:  # a signal handler was faster
-                opened.close()
         files = self._files
+        if files is None:
+            files = self._files = self._open()
         return files, act(files)
+
+    def _open(self) -> Files:
+        """Open the files, unless a signal handler does so meanwhile."""
+        try:
+            opened = Files(self.path)
+        except (sqlite3.Error, OSError):
+            if self._files is None:
+                raise
+        else:
+            if self._files is None:
+                return opened
+            opened.close()
+        return self._files
 
     def _write(self, files: Files, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
         while True:

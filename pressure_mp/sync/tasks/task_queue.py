@@ -84,11 +84,10 @@ class TaskQueue(
         :param lease: seconds after which the tasks of a process that stopped answering, and is on
             another host than the clients that wait, are ready again.
 
-        The other options are those of :class:`pressure_mp.Queue`. Blocks for the connection, at
-        most ``reconnect`` seconds and 5 more for the last attempt. Raises BrokerUnavailable;
-        WrongServerError; QueueMismatchError when the queue is of another kind, or, with ``strict``,
-        exists with another value of a stated option; AddressError, ArgumentError or
-        ArgumentTypeError for an argument that cannot be used.
+        The other options are those of :class:`pressure_mp.Queue`. With a name, does no I/O: the
+        first call opens the queue, see :meth:`open`, and raises QueueMismatchError when the queue
+        is of another kind, or, with ``strict``, exists with another value of a stated option.
+        Raises AddressError, ArgumentError or ArgumentTypeError for an argument that cannot be used.
         """
         given = read(TaskQueueOptions, options, self)
         stated = [option for option in RecordedOptions.__annotations__ if option in options]
@@ -103,8 +102,8 @@ class TaskQueue(
         )
         encoder = serializers.find(given["serializer"])
         keys = signing.gather(given["authkey"], name is None, os.environ)
-        how, opens_later = self._opens
-        queue = TaskAttachment(self._traits(), name, given, how, opens_later)
+        how, is_of_asyncio = self._opens
+        queue = TaskAttachment(self._traits(), name, given, how, is_of_asyncio)
         self._at = queue
         prefix = queue.address.prefix
         queue.codec = Codec(encoder, keys, prefix, queue.name, queue.is_anonymous, TASK)
@@ -133,7 +132,10 @@ class TaskQueue(
 
     @property
     def settings(self) -> TaskSettings:
-        """The options that are stored with the queue; times in milliseconds, 0 for none."""
+        """The options that are stored with the queue; times in milliseconds, 0 for none.
+
+        Opens the queue, if no call has done so, and then blocks and raises as that does.
+        """
         return self._at.settings
 
     def shutdown(self) -> None:

@@ -62,15 +62,16 @@ def main(url: str, name: str) -> None:
     turns.FIRST_WAIT = 3600.0  # a get that waits does nothing else until its item comes
     with counted("open, the first of a process"):
         q = Queue(0, name, url=url)
+        q.open()
     with counted("open, later"):
-        Queue(0, name, url=url)
+        Queue(0, name, url=url).open()
     with counted("put"):
         q.put(1)
     with counted("get, from a queue that has items"):
         q.get()
     with counted("get_nowait, from an empty queue"), suppress(Empty):
         q.get_nowait()
-    same = Queue(0, name, url=url)
+    same = Queue.attach(name, url=url)
     with counted("get with a timeout of 0.02 s, from an empty queue"), suppress(Empty):
         same.get(timeout=0.02)
     q.qsize()  # now and then it looks too whether those who have a role live
