@@ -56,7 +56,7 @@ def place():
 
 def refused(directory):
     with pytest.raises(EmbeddedServerError) as caught:
-        Queue(name="q", url=f"embedded://{directory}")
+        Queue(name="q", url=f"embedded://{directory}").open()
     return str(caught.value)
 
 

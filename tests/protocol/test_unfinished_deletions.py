@@ -152,6 +152,7 @@ def test_a_queue_that_is_created_during_a_deletion_can_be_used_after_it(server, 
         Queue(bound, name, url=server.url, serializer="raw").put_nowait(b"during")
         deletion.finish()
         q = Queue(bound, name, url=server.url, serializer="raw", lease=LEASE)
+        q.open()
         if commands == DELETE:
             assert q.get_nowait() == b"during"
         if commands == NAMED:
