@@ -203,9 +203,10 @@ class Lease:
         late = self.looked - self._renewed - self._length / 1000
         self._renewed = self.looked
         if late > 0 and self._leased.has_something:
-            import logging  # it is not loaded only for this
+            import logging  # few programs need it from here
 
-            logging.getLogger("pressure_mp").warning(
+            _log = logging.getLogger("pressure_mp")
+            _log.warning(
                 "the lease of this process in queue %r had run out for %.1f s when it was renewed: "
                 "processes that cannot see that this one lives may have what it had taken. A call "
                 "kept Python's lock, or the process was stopped, or the broker did not answer. "

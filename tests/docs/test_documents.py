@@ -126,6 +126,14 @@ def test_every_command_is_one_that_is_run_somewhere(document):
         ".venv/bin/tox",  # .ci/run
         "export PRESSURE_URL=redis://broker.example:6379",  # a setting, not a program
         "export PRESSURE_URL=sqlite://$HOME/pressure-queues",  # below, in two terminals
+        # test_tutorial.py
+        "python3 -m venv .venv && .venv/bin/pip install 'pressure_mp[cli,dashboard]' httpx pytest",
+        ".venv/bin/python jobs.py",
+        ".venv/bin/uvicorn web:app",
+        """curl localhost:8000/reports --json '{"text": "one two three"}'""",
+        ".venv/bin/pressure-mp tasks reports --state buried",
+        ".venv/bin/pressure-mp requeue reports --all",
+        "PRESSURE_URL=memory:// .venv/bin/pytest",
         # tests/executor/test_program.py
         "pressure-mp worker reports -c 8 --url redis://broker.example:6379",
         "python -m pressure_mp.worker reports -c 8 --url redis://broker.example:6379",
