@@ -14,36 +14,38 @@ from .broker import Named, with_queue
 from .completion import Command, queue_name
 from .output import as_json, write_json
 
-_NONE = "none"
+_NONE, _FOREVER = "none", "forever"
+#: The values of options that are words.
+_WORDS = {_NONE: None, _FOREVER: True}
 
 
-def _limit(read: Callable[[str], Any], what: str) -> Callable[[str], Any]:
-    """Return what reads a limit, or the word for none."""
+def _limit(read: Callable[[str], Any], what: str, *words: str) -> Callable[[str], Any]:
+    """Return what reads a limit, or one of the words."""
 
     def convert(text: str) -> Any:
         try:
-            return text if text == _NONE else read(text)
+            return text if text in words else read(text)
         except ValueError:
-            raise click.BadParameter(f"{text!r} is not {what}, nor {_NONE!r}") from None
+            known = "".join(f", nor {word!r}" for word in words)
+            raise click.BadParameter(f"{text!r} is not {what}{known}") from None
 
     return convert
 
 
-def _time(option: str, help: str) -> Callable[[Command], Command]:
-    return click.option(
-        option, type=_limit(float, "a number of seconds"), metavar="SECONDS", help=help
-    )
+def _time(option: str, help: str, *words: str) -> Callable[[Command], Command]:
+    reads = _limit(float, "a number of seconds", _NONE, *words)
+    return click.option(option, type=reads, metavar="SECONDS", help=help)
 
 
 @click.command()
 @queue_name()
 @_time("--ttr", "How long a worker may have a task.")
 @_time("--ttl", "How long a task may be ready before it is dropped.")
-@_time("--zombie", "How long a task stays after it was processed.")
+@_time("--zombie", 'How long a task stays after it was processed, or "forever".', _FOREVER)
 @click.option("--keep/--no-keep", default=None, help="Whether processed tasks stay for ever.")
 @click.option(
     "--max-deliveries",
-    type=_limit(int, "a number"),
+    type=_limit(int, "a number", _NONE),
     metavar="NUMBER",
     help="How often a task is taken before it is buried.",
 )
@@ -58,7 +60,11 @@ def configure(queue: Named, in_json: bool, maxsize: int | None, **given: Any) ->
     Options that are not given stay as they are; "none" removes a limit. A new option counts for
     what happens from now on: a --ttr for the tasks that are taken from now on.
     """
-    stated = {name: None if one == _NONE else one for name, one in given.items() if one is not None}
+    stated = {
+        name: _WORDS[one] if isinstance(one, str) else one
+        for name, one in given.items()
+        if one is not None
+    }
     if queue.has_tasks:
         if maxsize is not None:
             raise click.UsageError("--maxsize is for a queue of items: this one has tasks")
@@ -82,4 +88,6 @@ def _show(options: dict[str, Any], in_json: bool) -> None:
         write_json(options)
         return
     for name, value in options.items():
-        click.echo(f"{name:<16}{_NONE if value is None else value}")
+        is_forever = name == "zombie" and value is True
+        shown = _NONE if value is None else _FOREVER if is_forever else value
+        click.echo(f"{name:<16}{shown}")

@@ -75,6 +75,10 @@ def test_configure_changes_what_is_given_and_shows_all_options(call, make):
     assert "'soon' is not a number of seconds, nor 'none'" in call(
         "configure", "tasks", "--ttl", "soon", status=2
     )
+    shown = call("configure", "tasks", "--no-keep", "--zombie", "forever")
+    assert "zombie          forever" in shown.splitlines()
+    task.ack()
+    assert queue.peek(task.id).state == "Z"
 
 
 def test_configure_changes_the_bound_of_a_queue_of_items(call, make):
