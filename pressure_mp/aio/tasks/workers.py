@@ -9,11 +9,13 @@ from typing import Any, Literal, TypeVar
 
 from ...handles.backoff import Backoff
 from ...handles.base_task import Data
+from ...numeric import integer
 from ...sync.tasks import workers as sync
 from ...sync.tasks.jobs import check_grace, choose
 from ...sync.tasks.outages import check_longest
 from ...sync.tasks.workers import DEFAULT_GRACE
 from ..awaited import as_in
+from .batches import AnyBatchHandler, Batches
 from .handle import TaskHandle
 from .handlers import Job
 from .worker_pool import WorkerPool
@@ -42,6 +44,25 @@ class TaskWorkers(TaskHandle[Data]):
         def register(handler: Callable[[Any], Result]) -> Callable[[Any], Result]:
             how = tube, ttr, on_error, backoff, prefetch, time_limit, executor
             self._jobs = (*self._jobs, Job(handler, concurrency, *how))
+            return handler
+
+        return register
+
+    def batch(
+        self,
+        *,
+        size: int,
+        wait: float,
+        concurrency: int = 1,
+        tube: str | None = None,
+        ttr: float | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+    ) -> Callable[[AnyBatchHandler], AnyBatchHandler]:
+        def register(handler: AnyBatchHandler) -> AnyBatchHandler:
+            gathering = Batches(handler, size, wait)
+            workers = size * integer("concurrency", concurrency, 1)
+            self._jobs = (*self._jobs, Job(gathering, workers, tube, ttr, on_error, backoff))
             return handler
 
         return register

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeVar
 
 from ...handles.backoff import Backoff
 from ...handles.base_task import Data
+from ...numeric import integer
+from .batches import AnyBatchHandler, Batches
 from .jobs import Job, check_grace, choose
 from .outages import check_longest
 from .taker import TaskTaker
@@ -53,6 +55,38 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
 
         return register
 
+    def batch(
+        self,
+        *,
+        size: int,
+        wait: float,
+        concurrency: int = 1,
+        tube: str | None = None,
+        ttr: float | None = None,
+        on_error: Literal["release", "bury"] = "release",
+        backoff: Backoff | None = None,
+    ) -> Callable[[AnyBatchHandler], AnyBatchHandler]:
+        """Register a function that :meth:`run` calls with a list of tasks, as a decorator.
+
+        It is called with ``size`` tasks, or with fewer when the first of them has waited for
+        ``wait`` seconds; ``concurrency`` times at the same time. The other options are those of
+        :meth:`run`, which has a thread for each task.
+
+        When the function returns, each task is acknowledged that the function has not
+        acknowledged, released or buried. It returns None, or a list with the result of each task.
+        When it raises an exception, each task fails that it has not settled.
+
+        Raises ArgumentError, ArgumentTypeError.
+        """
+
+        def register(handler: AnyBatchHandler) -> AnyBatchHandler:
+            gathering = Batches(handler, size, wait)
+            workers = size * integer("concurrency", concurrency, 1)
+            self._jobs = (*self._jobs, Job(gathering, workers, tube, ttr, on_error, backoff))
+            return handler
+
+        return register
+
     def run(
         self,
         handler: Callable[[Task[Data]], object] | None = None,
@@ -70,7 +104,8 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
     ) -> None:
         """Take tasks and run ``handler(task)`` on each, in ``concurrency`` threads, until stopped.
 
-        Without a handler: run all handlers that :meth:`worker` registered, with their options.
+        Without a handler: run all handlers that :meth:`worker` and :meth:`batch` registered, with
+        their options.
 
         One call takes tasks for all threads that have none, and one acknowledges all that are done.
         The run never has more tasks than threads and ``prefetch``.

@@ -39,3 +39,14 @@ def take_one(queue, connection):
     task = queue.take()
     connection.send((task.data, task.deliveries))
     task.ack()
+
+
+def hold_a_batch(queue, connection):
+    """Say which tasks came in a batch, and do nothing with them."""
+
+    @queue.batch(size=3, wait=3600)
+    def handle(tasks):
+        connection.send(sorted(task.data for task in tasks))
+        time.sleep(3600)
+
+    queue.run()

@@ -1,0 +1,81 @@
+"""Gather tasks for a coroutine function that is called with many of them at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from ...exceptions import ArgumentTypeError
+from ...sync.tasks.batches import check_batches, results_of
+
+#: Runs on a list of tasks. Its value has the result of each task, in their order, or is None.
+BatchHandler = Callable[[list[Any]], Coroutine[Any, Any, object]]
+AnyBatchHandler = TypeVar("AnyBatchHandler", bound=BatchHandler)
+
+
+class _Batch:
+    """Tasks that the handler is called with together, each with the worker that waits for it."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[asyncio.Future[object], Any] = {}
+        self.timer: asyncio.TimerHandle | None = None
+        self.running: asyncio.Task[None] | None = None
+
+    def leave(self, waiter: asyncio.Future[object]) -> None:
+        """Forget a task whose worker was cancelled: the run gives it back. With the last one, the
+        handler is cancelled."""
+        self.waiting.pop(waiter, None)
+        if not self.waiting and self.running is not None:
+            self.running.cancel()
+
+
+class Batches:
+    """A handler of single tasks, which calls another one with up to ``size`` of them."""
+
+    def __init__(self, handler: BatchHandler, size: int, wait: float) -> None:
+        check_batches(handler, size, wait)
+        if not inspect.iscoroutinefunction(handler):
+            raise ArgumentTypeError(
+                "the handler of a batch is a coroutine function in asyncio; use the queue for "
+                "threads for a plain function"
+            )
+        self._handler, self._size, self._wait = handler, size, wait
+        self._open: _Batch | None = None  # to which tasks are added
+
+    async def __call__(self, task: Any) -> object:
+        """Have the handler called with this task and others; return the result of this one."""
+        loop = asyncio.get_running_loop()
+        if self._open is None:
+            self._open = _Batch()
+            self._open.timer = loop.call_later(self._wait, self._begin, self._open)
+        batch, waiter = self._open, loop.create_future()
+        batch.waiting[waiter] = task
+        if len(batch.waiting) == self._size:
+            self._begin(batch)
+        try:
+            return await waiter
+        finally:
+            batch.leave(waiter)
+
+    def _begin(self, batch: _Batch) -> None:
+        """Call the handler: the batch is full, or its time is up."""
+        assert batch.timer is not None
+        batch.timer.cancel()
+        self._open = None
+        if batch.waiting:
+            batch.running = asyncio.ensure_future(self._run(batch))
+
+    async def _run(self, batch: _Batch) -> None:
+        waiters, tasks = list(batch.waiting), list(batch.waiting.values())
+        try:
+            results = results_of(tasks, await self._handler(tasks))
+        except BaseException as error:
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_exception(error)
+            return
+        for waiter, result in zip(waiters, results, strict=True):
+            if not waiter.done():
+                waiter.set_result(result)
