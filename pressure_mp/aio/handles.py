@@ -119,11 +119,15 @@ class Handle(Awaiting, BaseHandle):
         return self._at.binding
 
     async def _open_now(self) -> None:
+        await self._start_broker()
+        await self._connect(self._at.first_use(self._at.options))
+
+    async def _start_broker(self) -> None:
+        """Start the server, if the address has one of this program's own."""
         queue = self._at
         if queue.address.capabilities.starts:
             queue.address = await off_loop(queue.address.started)
             await off_loop(registry.engine, queue.address)
-        await self._connect(queue.first_use(queue.options))
 
     # Running operations, by methods with the names of the handles for threads
 
@@ -147,6 +151,13 @@ class Handle(Awaiting, BaseHandle):
         if buffered_put.busy:
             await buffered_put.flush(registry.engine(self._at.address))
         return await self._run_at_once(operation, guard)
+
+    async def _run_unopened(self, operation: AnyOperation[T]) -> T:
+        """Run an operation, for which the queue is not opened."""
+        if self._at.binding is not None:
+            return await self._run(operation)
+        await self._start_broker()
+        return await run_on(self._at, self._at.bind_unopened().asession(), operation)
 
     async def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
         """Run it in a transaction of the caller's, when the broker has what this loop put before.

@@ -186,6 +186,10 @@ class Attachment:
         """Return the engine's binding of the queue."""
         return engine.bind(self.name, self.operations.discipline, options or self.options)
 
+    def bind_unopened(self) -> Binding:
+        """Return a binding of the queue, which need not exist."""
+        return self.bind(registry.engine(self.address))
+
     def attach(self, options: Options | None = None) -> Binding:
         """Open the queue, or attach a handle that came from elsewhere; with ``options`` for that
         alone."""
@@ -273,8 +277,7 @@ class Attachment:
 
     def check_may_open(self, connection: object) -> None:
         """Raise ArgumentError if a transaction of the caller keeps the queue from being opened."""
-        binding = self.bind(registry.engine(self.address))
-        transactional(binding, self.address).check_may_open(connection)
+        transactional(self.bind_unopened(), self.address).check_may_open(connection)
 
     def session(self) -> Session:
         """Begin an operation. Does no I/O once this process uses the queue."""

@@ -78,6 +78,12 @@ class Handle(Blocking, BaseHandle):
         process put before. Raises the error of a put that failed."""
         return self._at.run_on(self._at.session_in(connection), operation)
 
+    def _run_unopened(self, operation: AnyOperation[T]) -> T:
+        """Run an operation, for which the queue is not opened."""
+        if self._at.binding is None:
+            return self._at.run_on(self._at.bind_unopened().session(), operation)
+        return self._run(operation)
+
     def _connect(self, operation: Operation[None]) -> None:
         """Run an operation that opens the queue."""
         self._at.connect(operation)
@@ -93,9 +99,9 @@ class Handle(Blocking, BaseHandle):
         self._at.attached()
 
     def exists(self) -> bool:
-        """Whether the queue exists. Never waits (specification: Exists)."""
+        """Whether the queue exists. Does not create it, and never waits (specification: Exists)."""
         operation: AnyOperation[bool] = self._at.operations.exists()
-        return self._run(operation)
+        return self._run_unopened(operation)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

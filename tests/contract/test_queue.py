@@ -224,6 +224,15 @@ def test_maxsize_can_be_changed_for_everyone(make):
         other.put_nowait(3)
 
 
+def test_a_handle_that_asks_whether_its_queue_exists_does_not_create_it(make):
+    q, other = make(), make()
+    assert not q.exists()
+    assert not other.exists()
+    q.open()
+    assert q.exists()
+    assert other.exists()
+
+
 def test_attach_create_and_their_errors(make, name):
     with pytest.raises(pressure_mp.QueueDoesNotExistError, match=name):
         make.attach()

@@ -19,6 +19,8 @@ BOUND = 20
 #: Seconds. What nobody gives back stalls the others for good; else it is about a lease, and as long
 #: as a loaded machine takes.
 STALL = 30.0
+#: Seconds for which a loaded machine may take to see the items through.
+LIMIT = 600.0
 
 
 def run(killer: Killer, queue: Queue, items: float, strikes: float, limit: float) -> None:
@@ -60,7 +62,7 @@ def test_what_was_not_got_before_a_kill_is_not_lost(
     arguments = {"name": name, "options": {"url": server.url, "lease": LEASE}}
     population = {"consume": arguments, "produce": {**arguments, "items": 10**9}}
     killer = Killer(nursery, population, 4, random.Random(seed))
-    run(killer, queue, items, strikes, 600 if long else 300)
+    run(killer, queue, items, strikes, LIMIT)
     history = History(histories.read(nursery.directory), rest_of(queue), BOUND)
     stats = queue.stats()
     # The broker knows how many items it gave away; each one that nobody logged was on its way
@@ -93,7 +95,7 @@ def test_what_a_killed_consumer_had_is_delivered_again(
     population = {"work": {**arguments, "seed": seed}, "produce": {**arguments, "items": 10**9}}
     leases = Leases(server, name, "fifo")
     killer = Killer(nursery, population, 4, random.Random(seed), leases)
-    run(killer, queue, items, strikes, 600 if long else 300)
+    run(killer, queue, items, strikes, LIMIT)
     history = History(histories.read(nursery.directory), deal_with_rest(queue))
     unfinished = queue.unfinished_tasks
     deliveries = Deliveries(history, killer.killed)

@@ -64,7 +64,8 @@ def test_a_value_that_cannot_be_used_is_named(option, url_of_redis):
 @pytest.mark.parametrize("option", ["ssl_cert_reqs=x", "ssl_min_version=x", "ssl_min_version=7"])
 def test_a_value_for_tls_that_cannot_be_used_is_an_address_error(option, url_of_redis):
     with pytest.raises(AddressError, match=r"SSL|ssl_"):
-        Queue(name="q", url=f"{url_of_redis.replace('redis:', 'rediss:')}?{option}", reconnect=0)
+        url = f"{url_of_redis.replace('redis:', 'rediss:')}?{option}"
+        Queue(name="q", url=url, reconnect=0).open()
 
 
 @pytest.mark.only_threads("it makes no queue")

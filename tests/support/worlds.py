@@ -129,7 +129,7 @@ class Looped:
     def __init__(self, *args: Any, **options: Any) -> None:
         Looped.made += 1
         self._aio = self._kind(*args, **options)
-        if self._kind is not aio.PressureQueue:
+        if self._aio.sync._at.is_anonymous:  # as a handle of threads is
             block(self._aio.open())
 
     @classmethod
@@ -159,6 +159,7 @@ class Looped:
         block(self._aio.__aexit__(*exc_info))
 
     def __reduce__(self) -> Any:
+        block(self._aio.open())  # which a handle of threads does by itself
         return _again, (type(self).__name__, self._aio)
 
 
