@@ -63,8 +63,8 @@ def test_a_value_that_cannot_be_used_is_named(option, url_of_redis):
 
 @pytest.mark.parametrize("option", ["ssl_cert_reqs=x", "ssl_min_version=x", "ssl_min_version=7"])
 def test_a_value_for_tls_that_cannot_be_used_is_an_address_error(option, url_of_redis):
+    url = f"{url_of_redis.replace('redis:', 'rediss:')}?{option}"
     with pytest.raises(AddressError, match=r"SSL|ssl_"):
-        url = f"{url_of_redis.replace('redis:', 'rediss:')}?{option}"
         Queue(name="q", url=url, reconnect=0).open()
 
 
