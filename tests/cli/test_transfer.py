@@ -92,7 +92,7 @@ def test_the_order_of_a_lifo_queue_is_told(places):
     assert all_of(LifoQueue.attach("copied", **here)) == [3, 2, 1]
     assert call("move", "last", "moved", *options(here)) == "3 moved.\n"
     assert all_of(LifoQueue.attach("moved", **here)) == [1, 2, 3]
-    PriorityQueue(0, "urgent", **here)
+    PriorityQueue.create("urgent", **here)
     complaint = "does not say where it belongs"
     assert complaint in call("copy", "last", "urgent", *options(here), status=1)
 
@@ -201,7 +201,7 @@ def test_another_task_of_that_id_is_left_alone(places):
 
 def test_a_file_that_cannot_be_written_is_named(places, tmp_path):
     here, _ = places
-    Queue(0, "source", **here)
+    Queue.create("source", **here)
     file = tmp_path / "nowhere" / "file"
     said = call("export", "source", file, *options(here), status=1)
     assert said == f"Error: {file}.part: No such file or directory\n"

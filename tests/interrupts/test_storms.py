@@ -23,6 +23,7 @@ if buffering == "unasked":
 else:
     ahead = int(buffering)
     q = getattr(pressure_mp, kind)(0, name, url=url, buffering=ahead, prefetch=ahead)
+    q.open()  # loads modules: Python cannot load one whose loading was interrupted
 done = getattr(q, "task_done", None) if kind == "JoinableQueue" else None
 got, interrupts, owes, limit = [], 0, False, 0.003
 while True:
