@@ -82,13 +82,16 @@ def test_takers_that_wait_get_the_tasks_when_they_are_resumed(tube, paused, queu
 def test_a_paused_tube_is_left_out_while_others_are_served(queue):
     queue.pause("a")
     first = parked(queue)
-    queue.put_many(range(3), tube="a")
-    queue.put(3, tube="b")
-    assert first.result().data == 3
-    queue.put(4)
-    assert taken(queue, 9) == [4]
+    queue.put_many(range(MANY), tube="a")
+    queue.put("b", tube="b")
+    assert first.result().data == "b"
+    queue.put_many(range(MANY), tube="a")
+    queue.put_many(["c", "d", "e"])
+    assert taken(queue, 1) == ["c"]
+    assert queue.qsize() == 2 * MANY + 2
+    assert taken(queue, 9) == ["d", "e"]
     assert is_empty(queue, tube="a")
-    assert queue.qsize() == queue.qsize("a") == 3
+    assert queue.qsize() == queue.qsize("a") == 2 * MANY
     assert queue.stats().paused_tubes == ("a",)
     assert queue.stats().oldest_ready_age is not None
     check_stats(queue)

@@ -111,8 +111,12 @@ class ReadyTasks(Generic[T]):
         self._behind.add((tube, "", *rank))
 
     def _bring_back(self, tube: str) -> None:
-        """Put the next held tasks of a tube in line, more than are taken before the next look."""
+        """Put the next held tasks of a tube in line, if the first of them is before all others of
+        the tube."""
+        first = next(self._line.behind(tube), None)
         held = [*itertools.islice(self._behind.behind(tube, ""), _SOME)]
+        if held and first and first[1:] < held[0][2:]:
+            return
         for place in held:
             self._behind.remove(place)
             self._add(tube, place[2:])

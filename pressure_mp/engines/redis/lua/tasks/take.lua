@@ -71,7 +71,7 @@ local function hold_paused()
       end
     end
     flush()
-    if #members < some then return others, false end
+    if #members < some then return math.min(others, limit), false end
     looked, some = looked + some, 100
   until others >= limit or looked >= 500
   return math.min(others, limit), true
@@ -205,7 +205,7 @@ end
 
 local looks, chosen, are_there = 0, {ids = {}}, not is_paused(tube)
 if are_there and settings.pauses then bring_back() end
-while are_there and #chosen.ids == 0 and looks < LOOKS do
+while are_there and #chosen.ids == 0 and looks < (settings.pauses and 2 or LOOKS) do
   looks = looks + 1
   chosen, are_there = choose()
 end
