@@ -97,6 +97,20 @@ def test_a_paused_tube_is_left_out_while_others_are_served(queue):
     check_stats(queue)
 
 
+@pytest.mark.usefixtures("no_ticks")
+def test_a_taker_that_waits_gets_the_task_behind_very_many_that_are_paused(queue):
+    queue.put_many(range(10 * MANY), tube="a")
+    queue.put("b")
+    queue.pause()
+    queue.pause("a")
+    takers = [parked(queue), parked(queue)]
+    queue.resume()
+    until(lambda: not all(taker.is_alive() for taker in takers))
+    queue.put("c")
+    assert sorted(taker.result().data for taker in takers) == ["b", "c"]
+    assert queue.qsize() == queue.qsize("a") == 10 * MANY
+
+
 @pytest.mark.parametrize("size", [1, 40])
 def test_tasks_of_a_tube_that_is_resumed_have_their_old_places(size, queue):
     queue.pause("a")

@@ -168,10 +168,11 @@ class TakeTasks(NamedTuple):
 
 
 class TakenTasks(NamedTuple):
-    """The taken tasks. After a request with ``acks``, ``tasks`` can be empty although tasks are
-    ready: these need another request, without ``acks``. With ``later`` no task is ready, and the
-    caller may wait at once. ``refused``: the tasks that were not acknowledged, by their indexes,
-    with the reasons. ``acknowledged``: a task that alone was to be acknowledged, as it is now."""
+    """The taken tasks. After a request with ``acks``, or when tasks of paused tubes are in the way,
+    ``tasks`` can be empty although tasks are ready: these need another request, without ``acks``.
+    With ``later`` no task is ready, and the caller may wait at once. ``refused``: the tasks that
+    were not acknowledged, by their indexes, with the reasons. ``acknowledged``: a task that alone
+    was to be acknowledged, as it is now."""
 
     tasks: list[StoredTask]
     acknowledged: TaskRecord | None = None

@@ -31,6 +31,8 @@ T = TypeVar("T", bound=Task)
 Rank = tuple[float, int, bytes]
 #: How many held tasks are put in line at a time.
 _SOME = 100
+#: How many tasks are held at a time.
+_MOST_HELD = 1000
 
 
 @dataclass
@@ -79,7 +81,7 @@ class ReadyTasks(Generic[T]):
 
     def next(self, tube: str) -> Iterator[T]:
         """Iterate over the tasks that can be taken, of a tube if one is given; they may change
-        meanwhile."""
+        meanwhile. Ends early when it has held many tasks, see :meth:`is_cut`."""
         if not self.pauses:
             yield from self.line(tube)
             return
@@ -88,11 +90,21 @@ class ReadyTasks(Generic[T]):
         for other in [one for one in self.pauses if tube in ("", one)]:
             if not self.pauses[other]:
                 self._bring_back(other)
+        number = 0
         for task in self.line(tube):
-            if self.pauses.get(task.record.tube):
-                self._hold(task)
-            else:
+            if not self.pauses.get(task.record.tube):
                 yield task
+            elif number == _MOST_HELD:
+                return
+            else:
+                self._hold(task)
+                number += 1
+
+    def is_cut(self, tube: str) -> bool:
+        """Tell whether more tasks may be found that can be taken, after none was."""
+        if not self.pauses or self.pauses.get("") or self.pauses.get(tube):
+            return False
+        return next(self.line(tube), None) is not None
 
     def pause(self, tube: str, paused: bool) -> None:
         """Pause a tube, or resume it; the whole queue, if that is empty."""

@@ -114,6 +114,9 @@ def _served(line: TaskLine, life: Life | None) -> Iterator[Caller]:
         if task is not None:
             given.add(task.id)
             yield caller
+        elif not given and life.ready.is_cut(tube):
+            given.add(b"")  # this caller looks for more
+            yield caller
         elif life.closed and not life.number_ready(tube):
             yield caller
         elif not tube and not life.closed:

@@ -155,7 +155,7 @@ def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
     if taken:
         life.presence.extend(request.owner, life.now + caller.lease)
     is_over = life.closed and not taken and not life.number_ready(request.tube)
-    if taken or acks:
+    if taken or acks or life.ready.is_cut(request.tube):
         return TakenTasks(taken, None if alone is None else alone.record, refused=refused)
     return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
 
