@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import random
 import threading
 
 import engines
@@ -340,3 +341,21 @@ def test_workers_of_a_run_go_on_when_the_queue_is_resumed(queue):
     until(lambda: sorted(seen) == list(range(50)))
     stop.set()
     running.result()
+
+
+def test_pauses_at_any_time_lose_no_task_and_give_none_twice(queue):
+    seen, stop = [], threading.Event()
+    running = Background(queue.run, lambda task: seen.append(task.data), concurrency=3, stop=stop)
+    draw = random.Random(7)
+    for number in range(100):
+        change = queue.pause if draw.random() < 0.5 else queue.resume
+        change(draw.choice([None, "a", "b"]))
+        tube = draw.choice([None, "a", "b"])
+        queue.put_many(range(5 * number, 5 * number + 5), tube=tube, key=draw.choice([None, "k"]))
+    for tube in (None, "a", "b"):
+        queue.resume(tube)
+    until(lambda: len(seen) >= 500)
+    stop.set()
+    running.result()
+    assert sorted(seen) == list(range(500))
+    check_stats(queue)
