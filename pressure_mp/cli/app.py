@@ -36,6 +36,8 @@ SECTIONS = {
     },
     "Change and repair": {
         "configure": "configure:configure",
+        "pause": "pausing:pause",
+        "resume": "pausing:resume",
         "unlock": "repair:unlock",
         "requeue": "repair:requeue",
         "drop": "repair:drop",

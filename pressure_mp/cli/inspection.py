@@ -14,6 +14,7 @@ from ..administration.broker import KINDS
 from ..administration.clients import diagnose
 from ..encoding.display import content_of
 from ..engines.contract.brokers import QueueSummary
+from ..operations.phrases import standing
 from .broker import Broker, Named, with_broker, with_queue
 from .completion import queue_name
 from .output import Column, as_json, at_most, duration, number, write_json, write_pairs, write_rows
@@ -25,6 +26,10 @@ class _Row(NamedTuple):
     queue: QueueSummary
     puts: float | None = None
     gets: float | None = None
+
+
+def _state(queue: QueueSummary) -> str:
+    return standing(queue.closed, queue.paused, queue.paused_tubes) or "open"
 
 
 def _rate(value: float | None) -> str:
@@ -41,7 +46,7 @@ _COLUMNS = (
     Column("putting", lambda row: number(row.queue.putting), True, 3),
     Column("getting", lambda row: number(row.queue.getting), True, 3),
     Column("oldest", lambda row: duration(row.queue.age), True, 3),
-    Column("state", lambda row: "shut down" if row.queue.closed else "open", leaves=1),
+    Column("state", lambda row: _state(row.queue), leaves=1),
 )
 _RATES = (
     Column("in/s", lambda row: _rate(row.puts), is_number=True),
@@ -164,6 +169,8 @@ def _info_of_tasks(queue: Named) -> dict[str, Any]:
         "name": queue.name,
         "discipline": queue.discipline,
         "closed": stats.closed,
+        "paused": stats.paused,
+        "paused_tubes": stats.paused_tubes,
         **stats.words,
         "deliveries": stats.deliveries,
         "oldest_ready_age": stats.oldest_ready_age,
@@ -176,6 +183,8 @@ def _info_of_tasks(queue: Named) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_shown(of)}" for key, of in value.items()) or "none"
+    if isinstance(value, tuple):
+        return ", ".join(value) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

@@ -67,6 +67,8 @@ def _read_id(text: str) -> bytes:
 _ACTIONS: dict[str, Callable[[Named, str], int | None]] = {
     "requeue": _requeue,
     "drop": _drop,
+    "pause": lambda queue, id: queue.run(queue.tasks.pause("", True)),
+    "resume": lambda queue, id: queue.run(queue.tasks.pause("", False)),
     "empty": lambda queue, id: repair.empty(queue, _PATIENCE),
     "shut_down": lambda queue, id: repair.shut_down(queue, _PATIENCE),
     "remove": lambda queue, id: repair.remove(queue, _PATIENCE),

@@ -40,7 +40,7 @@ class TaskAdministration(TaskSettling):
 
     def stats(self) -> Operation[TaskStats]:
         """Return all counts, at one moment; without rates."""
-        now, created, oldest, closed, total, tubes = yield from self._counts()
+        now, created, oldest, closed, total, tubes, paused = yield from self._counts()
         return TaskStats(
             counts=count(total),
             transitions=total,
@@ -49,6 +49,8 @@ class TaskAdministration(TaskSettling):
             created=created / 1000,
             oldest_ready_age=None if oldest is None else (now - oldest) / 1000,
             closed=closed,
+            paused="" in paused,
+            paused_tubes=tuple(sorted(filter(None, paused))),
         )
 
     def _counts(self) -> Operation[TaskCounts]:

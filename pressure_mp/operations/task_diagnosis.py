@@ -49,7 +49,9 @@ class TaskDiagnosis(NamedTuple):
     processes that have taken tasks. ``next_due`` is in how many seconds the next waiting task will
     be ready, None when no task waits. ``full_keys`` are the keys of which ``per_key`` tasks are
     taken, so that no worker gets another one now; ``all_wait`` is True when all ready tasks that
-    were examined have such keys. ``incomplete`` is True when fewer tasks are there than are
+    were examined have such keys. ``paused`` says whether the queue is paused, and ``paused_tubes``
+    has the tubes that are paused by themselves, with the number of ready tasks in each.
+    ``incomplete`` is True when fewer tasks are there than are
     counted: the server, or another program, removed keys of the queue.
     """
 
@@ -61,6 +63,8 @@ class TaskDiagnosis(NamedTuple):
     per_key: int
     full_keys: tuple[FullKey, ...]
     all_wait: bool
+    paused: bool
+    paused_tubes: dict[str, int]
     incomplete: bool = False
 
     def __str__(self) -> str:
@@ -69,6 +73,8 @@ class TaskDiagnosis(NamedTuple):
         for taker in self.takers:
             lease = "no lease" if taker.left is None else f"its lease ends in {taker.left:.1f} s"
             lines.append(f"{taker.peer} has {some(taker.tasks, 'task')}; {lease}")
+        for tube, ready in self.paused_tubes.items():
+            lines.append(f"tube {tube!r} is paused, with {some(ready, 'ready task')}")
         lines += [f"{key}: per_key={self.per_key}" for key in self.full_keys]
         return "\n".join(lines)
 
@@ -82,6 +88,17 @@ class TaskDiagnosis(NamedTuple):
             )
         ready, taken = self.counts[states.READY], self.counts[states.TAKEN]
         waiting, buried = self.counts[states.WAITING], self.counts[states.BURIED]
+        if self.paused:
+            return (
+                f"The queue is paused, with {some(ready, 'ready task')}: `pressure-mp resume "
+                f"{self.queue}` lets workers take them."
+            )
+        if ready and ready == sum(self.paused_tubes.values()):
+            tube = max(self.paused_tubes, key=self.paused_tubes.__getitem__)
+            return (
+                f"No task can be taken: {are(ready, 'task')} ready, in tubes that are paused; see "
+                f"`pressure-mp resume {self.queue} --tube {tube}`."
+            )
         if ready and not any(taker.tasks for taker in self.takers):
             return f"{are(ready, 'task')} ready, and no worker has any: start a worker."
         if ready and self.all_wait:
@@ -154,6 +171,8 @@ def diagnose_tasks(
         left = (until - now) / 1000 if until >= now else None
         if number or left is not None:
             found.append(Taker(peer_of(owner, seen), number, left, is_lost(seen, until, now)))
+    paused = sorted(filter(None, counts.paused))
+    tubes = {tube: count(counts.tubes.get(tube, {})) for tube in paused}
     full = _full_keys(taken, ready, per_key) if per_key else ()
     return TaskDiagnosis(
         queue=queue,
@@ -164,6 +183,8 @@ def diagnose_tasks(
         per_key=per_key,
         full_keys=full,
         all_wait=bool(full) and sum(key.ready for key in full) == len(ready),
+        paused="" in counts.paused,
+        paused_tubes={tube: found[states.READY] for tube, found in tubes.items()},
     )
 
 

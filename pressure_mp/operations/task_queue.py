@@ -33,6 +33,8 @@ from ..engines.contract.tasks import (
     OpenTasksReply,
     OtherOwner,
     OtherState,
+    PauseTasks,
+    PauseTasksReply,
     Refusal,
 )
 from ..exceptions import (
@@ -142,6 +144,11 @@ class TaskQueueOperations(QueueOperations):
         """Return how many tasks are ready, of one tube or, if that is "", of all."""
         reply: CountReadyReply = yield CountReady(tube)
         return self._found(reply)
+
+    def pause(self, tube: str, paused: bool) -> Operation[None]:
+        """Pause the queue, or a tube unless that is "", for all processes; or resume it."""
+        reply: PauseTasksReply = yield PauseTasks(tube, paused)
+        self._found(reply)
 
     def close(self) -> Operation[None]:
         """Shut the queue down for all processes, for good."""

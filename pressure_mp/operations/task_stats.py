@@ -47,8 +47,9 @@ class TaskStats(TubeStats):
     and ``created``, the queue's first moment, are seconds since the epoch, by the broker's clock.
     ``oldest_ready_age`` is for how many seconds the oldest ready task is in the queue, None when
     none is ready; of more than 100 different priorities the most urgent 100 are looked at.
-    ``rates`` has for each change of state how often it occurred in a second: since the last
-    ``stats()`` of this handle, or, if there was none, since the queue was created.
+    ``paused`` says whether the queue is paused, and ``paused_tubes`` which of its tubes are paused
+    by themselves. ``rates`` has for each change of state how often it occurred in a second: since
+    the last ``stats()`` of this handle, or, if there was none, since the queue was created.
     """
 
     tubes: dict[str, TubeStats]
@@ -56,6 +57,8 @@ class TaskStats(TubeStats):
     created: float
     oldest_ready_age: float | None
     closed: bool
+    paused: bool = False
+    paused_tubes: tuple[str, ...] = ()
     rates: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self, words: bool = False) -> dict[str, object]:

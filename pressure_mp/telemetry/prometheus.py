@@ -35,6 +35,11 @@ _SUMS = (
     _Sum("pressure_rejected", "Items set aside; tasks buried.", lambda one: one.rejected),
     _Sum("pressure_blocked_producers", "Clients that wait to put.", lambda one: one.putting),
     _Sum("pressure_blocked_consumers", "Clients that wait to get.", lambda one: one.getting),
+    _Sum(
+        "pressure_paused",
+        "Queues of tasks that are paused, and tubes that are paused by themselves.",
+        lambda one: one.paused + len(one.paused_tubes),
+    ),
     _Sum("pressure_produced", "Items that were put so far.", lambda one: one.produced, True),
     _Sum("pressure_consumed", "Items that were got so far.", lambda one: one.consumed, True),
     _Sum(

@@ -15,7 +15,7 @@ from opened import opened
 from stepwise import StepwiseClient
 from waiting import LIMIT
 
-from pressure_mp import FairQueue, JoinableQueue, LifoQueue, Queue, TaskQueue
+from pressure_mp import Empty, FairQueue, JoinableQueue, LifoQueue, Queue, TaskQueue
 from pressure_mp.cli.app import app
 
 
@@ -79,6 +79,29 @@ def test_configure_changes_what_is_given_and_shows_all_options(call, make):
     assert "zombie          forever" in shown.splitlines()
     task.ack()
     assert queue.peek(task.id).state == "Z"
+
+
+def test_a_queue_of_tasks_is_paused_and_resumed_or_one_tube_of_it(call, make):
+    queue = make(TaskQueue, "tasks")
+    queue.put(1, tube="a")
+    assert call("pause", "tasks", "--tube", "a") == ""
+    assert call("ls").split("\t")[-1] == "1 tube paused\n"
+    assert call("pause", "tasks") == ""
+    assert call("ls").split("\t")[-1] == "paused, 1 tube paused\n"
+    (found,) = map(json.loads, call("ls", "--json").splitlines())
+    assert (found["paused"], found["paused_tubes"]) == (True, ["a"])
+    found = json.loads(call("info", "tasks", "--json"))
+    assert (found["paused"], found["paused_tubes"]) == (True, ["a"])
+    assert "paused tubes" in call("info", "tasks")
+    assert "`pressure-mp resume tasks`" in call("why", "tasks")
+    with pytest.raises(Empty):
+        queue.take(0)
+    assert call("resume", "tasks") == ""
+    assert "--tube a" in call("why", "tasks")
+    assert call("resume", "tasks", "--tube", "a") == ""
+    assert queue.take(0).data == 1
+    make(Queue, 3, "jobs")
+    assert "only queues of tasks" in call("pause", "jobs", status=2)
 
 
 def test_configure_changes_the_bound_of_a_queue_of_items(call, make):

@@ -44,6 +44,8 @@ def test_all_queues_of_a_discipline_are_summed_up(options):
     tasks.take().ack()
     tasks.take().release()
     tasks.take().bury()
+    tasks.pause()
+    tasks.pause("a")
     found = read(options)
     expected = {
         "pressure_queues": 3,
@@ -56,7 +58,12 @@ def test_all_queues_of_a_discipline_are_summed_up(options):
         "pressure_blocked_producers": 0,
     }
     assert {name: found[name, "fifo"] for name in expected} == expected
-    expected = {"pressure_rejected": 1, "pressure_redelivered": 1, "pressure_consumed": 1}
+    expected = {
+        "pressure_paused": 2,
+        "pressure_rejected": 1,
+        "pressure_redelivered": 1,
+        "pressure_consumed": 1,
+    }
     assert {name: found[name, "tasks"] for name in expected} == expected
     assert (found["pressure_tasks", "ready"], found["pressure_tasks", "buried"]) == (1, 1)
     assert 0 <= found["pressure_oldest_age_seconds", "tasks"] < 60

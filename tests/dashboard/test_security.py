@@ -60,6 +60,11 @@ def test_forms_of_the_pages_mend_queues(options, jobs):
         assert jobs.is_shutdown
         does(page, "remove")
         assert not jobs.exists()
+        page = "/queue?name=tasks&kind=tasks"
+        assert "is paused." in does(page, "pause")
+        assert tasks.stats().paused
+        assert "is resumed." in does(page, "resume")
+        assert not tasks.stats().paused
         page = "/tasks?name=tasks&state=B"
         assert "1 put back." in does(page, "requeue", id=True)
         assert "1 removed." in does(page, "drop", id=True)

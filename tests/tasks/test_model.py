@@ -43,6 +43,7 @@ from pressure_mp.engines.contract.tasks import (
     DeleteTasks,
     GetTask,
     OpenTasks,
+    PauseTasks,
     PutTasks,
     ReleaseTask,
     RequeueTasks,
@@ -402,6 +403,13 @@ class Histories(RuleBasedStateMachine):
 
         self.pair.run(see)
         time.sleep(PAUSE)
+
+    @precondition(lambda self: self.created)
+    @rule(tube=TUBES, paused=st.booleans())
+    def pause(self, tube, paused):
+        self.ask(PauseTasks(tube, paused))
+        # An engine may list the tasks of a tube that is, or was, paused behind all others.
+        self.pair.lists_in_order = self.pair.lists_in_order and not tube
 
     @precondition(lambda self: self.created)
     @rule(which=st.integers(0, 9))

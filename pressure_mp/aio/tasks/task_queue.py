@@ -126,6 +126,8 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
 
     stats = awaited(TaskAdministration[Data, Task[Data]].stats)
     configure = awaited_open(TaskAdministration[Data, Task[Data]].configure)
+    pause = awaited(TaskAdministration[Data, Task[Data]].pause)
+    resume = awaited(TaskAdministration[Data, Task[Data]].resume)
     why_blocked = awaited(TaskAdministration[Data, Task[Data]].why_blocked)
     kick = awaited(TaskAdministration[Data, Task[Data]].kick)
     kick_many = awaited(TaskAdministration[Data, Task[Data]].kick_many)

@@ -104,6 +104,7 @@ def summary(view: View) -> Child:
     for text, some in (
         ("full", sum(0 < one.maxsize <= one.length for one in queues)),
         ("shut down", sum(one.closed for one in queues)),
+        ("paused", sum(one.paused or bool(one.paused_tubes) for one in queues)),
         ("with rejected items", sum(one.rejected > 0 for one in queues)),
     ):
         if some:

@@ -10,6 +10,7 @@ from ...administration.rates import QueueRates
 from ...exceptions import QueueDoesNotExistError
 from ...operations.diagnosis import Diagnosis
 from ...operations.diagnosis_sides import Side
+from ...operations.phrases import standing
 from ...operations.task_diagnosis import TaskDiagnosis
 from ..charts import Curve, bar, chart, rates
 from ..contents import mark_of, show
@@ -25,6 +26,8 @@ _DONE = {
     "empty": "{} dropped.",
     "requeue": "{} put back.",
     "drop": "{} removed.",
+    "pause": "The queue is paused.",
+    "resume": "The queue is resumed.",
     "shut_down": "The queue is shut down.",
 }
 
@@ -44,7 +47,7 @@ def make(context: Context) -> str:
     body.append(layout.live("clients", _clients(found)))
     if not queue.has_tasks:
         body.append(layout.live("items", _items(context, queue), _rejected(context, queue)))
-    body.append(_actions(context, queue))
+    body.append(_actions(context, queue, found))
     return layout.page(context, queue.name, body)
 
 
@@ -140,7 +143,7 @@ def _numbers(queue: Named, latest: QueueRates | None) -> Markup:
         pairs += [
             ("deliveries", number(told.deliveries)),
             ("oldest ready", duration(told.oldest_ready_age)),
-            ("state", "shut down" if told.closed else "open"),
+            ("state", standing(told.closed, told.paused, told.paused_tubes) or "open"),
         ]
         return layout.facts(pairs)
     stats = queue.stats()
@@ -234,7 +237,7 @@ def _each(context: Context, key: tuple[str, str], id: str) -> list[Markup]:
     return [one for one in doing if one is not None]
 
 
-def _actions(context: Context, queue: Named) -> Child:
+def _actions(context: Context, queue: Named, found: Diagnosis | TaskDiagnosis) -> Child:
     key = queue.name, queue.discipline
     kept = "buried tasks" if queue.has_tasks else "items that were set aside"
     whole = "all its tasks, in whatever state" if queue.has_tasks else "all that is queued"
@@ -243,6 +246,7 @@ def _actions(context: Context, queue: Named) -> Child:
         again = f"All {kept} are ready again."
     requeue = "Make buried ready" if queue.has_tasks else "Put all back"
     doing = [
+        _pausing(context, key, found) if isinstance(found, TaskDiagnosis) else None,
         action(context, key, "requeue", requeue, again),
         action(context, key, "drop", f"Remove {'buried' if queue.has_tasks else 'rejected'}", gone),
         action(context, key, "empty", "Purge", f"This drops {whole}, for good."),
@@ -259,3 +263,10 @@ def _actions(context: Context, queue: Named) -> Child:
     if not shown:
         return None
     return element("section", element("h2", "Actions"), element("div", shown, class_="actions"))
+
+
+def _pausing(context: Context, key: tuple[str, str], found: TaskDiagnosis) -> Markup | None:
+    """Make the action that resumes a queue of tasks that is paused, or pauses it."""
+    if found.paused:
+        return action(context, key, "resume", "Resume")
+    return action(context, key, "pause", "Pause", "No worker gets a task until it is resumed.")

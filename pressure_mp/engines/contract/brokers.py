@@ -26,10 +26,12 @@ class QueueSummary(NamedTuple):
     many were taken and are not yet acknowledged; ``rejected`` how many were set aside, or buried.
     ``putting`` and ``getting`` are how many clients are known to wait to put and to get. ``age`` is
     for how many seconds the next task has been in the queue; None when no task is ready, and for
-    items, whose times brokers do not keep. ``tasks`` has for each state (its letter) how many tasks
-    are in it, and is empty for queues of items; a change of state that is due is counted only when
-    a client uses the queue. ``returned`` is how often a task, or an item in flight, went back to
-    the queue from a worker or consumer.
+    items, whose times brokers do not keep; a task of a paused tube may not count. ``tasks`` has for
+    each state (its letter) how many tasks are in it, and is empty for queues of items; a change of
+    state that is due is counted only when a client uses the queue. ``returned`` is how often a
+    task, or an item in flight, went back to the queue from a worker or consumer. ``paused`` says
+    whether a queue of tasks is paused, and ``paused_tubes`` which of its tubes are paused by
+    themselves.
     """
 
     name: str
@@ -46,12 +48,20 @@ class QueueSummary(NamedTuple):
     age: float | None
     tasks: dict[str, int]
     returned: int = 0
+    paused: bool = False
+    paused_tubes: tuple[str, ...] = ()
 
 
 def of_tasks(
-    name: str, closed: bool, ways: dict[str, int], getting: int, age: float | None
+    name: str,
+    closed: bool,
+    paused: Sequence[str],
+    ways: dict[str, int],
+    getting: int,
+    age: float | None,
 ) -> QueueSummary:
-    """Summarize a queue of tasks from the number of its transitions of each kind (``R-T``)."""
+    """Summarize a queue of tasks from the number of its transitions of each kind (``R-T``), and the
+    tubes that are paused, with "" for the whole queue."""
     tasks = dict.fromkeys(map(str, states.NAMES), 0)
     for way, number in ways.items():
         before, _, after = way.partition("-")
@@ -73,6 +83,8 @@ def of_tasks(
         age=age,
         tasks=tasks,
         returned=sum(ways.get(way, 0) for way in RETURNED_WAYS),
+        paused="" in paused,
+        paused_tubes=tuple(sorted(filter(None, paused))),
     )
 
 

@@ -68,6 +68,7 @@ from .tasks import (
     DeleteTasks,
     GetTask,
     OpenTasks,
+    PauseTasks,
     PutAwaited,
     PutTasks,
     ReleaseTask,
@@ -150,6 +151,7 @@ TasksRequest = (
     | RenewTaker
     | RequeueTasks
     | ConfigureTasks
+    | PauseTasks
     | CloseTasks
     | AreTasksClosed
     | DeleteTasks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .replies import Absent, Changed, Missing
@@ -73,7 +74,8 @@ ListTasksReply = ListedTasks | Missing
 class TaskCounts(NamedTuple):
     """The number of transitions of each kind so far (``R-T``): in all, and by tube. ``oldest`` is
     the time of the put of the oldest ready task, of the most urgent 100 priorities; None when no
-    task is ready. An engine may consider only the next task of each key."""
+    task is ready. An engine may consider only the next task of each key, and
+    of each paused tube. ``paused`` are the tubes that are paused, with "" for the whole queue."""
 
     now: int
     created: int
@@ -81,6 +83,7 @@ class TaskCounts(NamedTuple):
     closed: bool
     transitions: dict[str, int]
     tubes: dict[str, dict[str, int]]
+    paused: Sequence[str]
 
 
 class GetTaskCounts(NamedTuple):

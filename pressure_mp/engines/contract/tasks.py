@@ -59,6 +59,19 @@ class ConfigureTasks(NamedTuple):
 ConfigureTasksReply = OpenedTasks | Missing
 
 
+class PauseTasks(NamedTuple):
+    """Pause the queue, or one ``tube`` of it unless that is empty, until it is resumed; or, if not
+    ``paused``, resume it. No take gets a task of a paused tube, and none gets any of a paused
+    queue; all other requests are done as before. A take of all tubes leaves out the paused ones. A
+    tube that is paused stays so when the queue is resumed."""
+
+    tube: str
+    paused: bool
+
+
+PauseTasksReply = Done | Missing
+
+
 class TaskThere(NamedTuple):
     """The queue has a task of that id, in that state."""
 
@@ -138,9 +151,9 @@ class TakeTasks(NamedTuple):
     MOST_ITEMS, to acknowledge first, as by :class:`AckTasks`; if none of them can be, nothing is
     taken. LOST: the content of a result is gone, and nothing was done. ``waits``: as in
     :class:`~.items.Put`; a queue that is shut down still serves its ready tasks, and the session
-    waits for ready tasks that are not yet in line. With ``retries_alone`` a task that was delivered
-    before is taken alone. ``apart``: each task will be settled by itself, not together with the
-    others of this take.
+    waits for ready tasks that are not yet in line, or are paused. With ``retries_alone`` a task
+    that was delivered before is taken alone. ``apart``: each task will be settled by itself, not
+    together with the others of this take.
     """
 
     owner: str
@@ -155,10 +168,11 @@ class TakeTasks(NamedTuple):
 
 
 class TakenTasks(NamedTuple):
-    """The taken tasks. After a request with ``acks``, ``tasks`` can be empty although tasks are
-    ready: these need another request, without ``acks``. With ``later`` no task is ready, and the
-    caller may wait at once. ``refused``: the tasks that were not acknowledged, by their indexes,
-    with the reasons. ``acknowledged``: a task that alone was to be acknowledged, as it is now."""
+    """The taken tasks. After a request with ``acks``, or when tasks of paused tubes are in the way,
+    ``tasks`` can be empty although tasks are ready: these need another request, without ``acks``.
+    With ``later`` no task is ready, and the caller may wait at once. ``refused``: the tasks that
+    were not acknowledged, by their indexes, with the reasons. ``acknowledged``: a task that alone
+    was to be acknowledged, as it is now."""
 
     tasks: list[StoredTask]
     acknowledged: TaskRecord | None = None

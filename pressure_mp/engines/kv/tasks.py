@@ -21,6 +21,7 @@ from .space import NamedQueue, Space
 from .store import How
 from .unit import Names, StoredCounter, StoredLeases, StoredSet, Table, Unit
 
+#: The fields of the queue that are no tables, beside its options and its pauses.
 _HEAD = "created", "closed", "seq", "counter"
 
 
@@ -80,14 +81,14 @@ class StoredTaskPlace:
         self.life: Life | None = None
         unit.note_head(self._flush)
         if self._raw is not None:
-            (settings, *values), _ = load(self._raw)
+            (settings, pauses, *values), _ = load(self._raw)
             head = dict(zip(_HEAD, values, strict=True))
-            self.life = self._make(TaskSettings(*settings), head)
+            self.life = self._make(TaskSettings(*settings), pauses, head)
 
     def clock(self) -> int:
         return self._space.clock()
 
-    def _make(self, settings: TaskSettings, head: dict[str, Any]) -> Life:
+    def _make(self, settings: TaskSettings, pauses: dict[str, bool], head: dict[str, Any]) -> Life:
         unit, prefix = self.unit, self._prefix
 
         def tuples(name: bytes, number: int | None = None) -> StoredSet[Any]:
@@ -104,7 +105,8 @@ class StoredTaskPlace:
         )
         tasks = StoredLivings(unit, prefix + b"k")
         groups: Table[Any, Any] = Table(unit, prefix + b"g", GROUP, False)
-        ready = ReadyTasks(tasks, settings.per_key, tuples(b"l", 1), tuples(b"b", 2), groups)
+        lines = tuples(b"l", 1), tuples(b"b", 2)
+        ready = ReadyTasks(tasks, settings.per_key, *lines, groups, pauses)
         return Life(
             settings=settings,
             now=self.clock(),
@@ -122,7 +124,7 @@ class StoredTaskPlace:
         )
 
     def create(self, settings: TaskSettings) -> Life:
-        self.life = self._make(settings, {"created": self.clock()})
+        self.life = self._make(settings, {}, {"created": self.clock()})
         self._space.names(self.unit, "t").add(self._name)
         return self.life
 
@@ -134,7 +136,7 @@ class StoredTaskPlace:
     def _flush(self) -> None:
         if self.life is not None:
             values = [getattr(self.life, name) for name in _HEAD]
-            raw = dump([astuple(self.life.settings), *values])
+            raw = dump([astuple(self.life.settings), self.life.ready.pauses, *values])
             if raw != self._raw:
                 self.unit.txn.set(self._prefix + b"h", raw)
 

@@ -109,7 +109,9 @@ class PostgresBroker:
 def _read(told: Mapping[str, Any]) -> QueueSummary:
     age = None if told["age"] is None else max(told["age"], 0) / 1000
     if told["discipline"] == "tasks":
-        return of_tasks(told["name"], told["closed"], told["ways"], told["getting"], age)
+        return of_tasks(
+            told["name"], told["closed"], told["paused"], told["ways"], told["getting"], age
+        )
     return QueueSummary(
         name=told["name"],
         discipline=told["discipline"],

@@ -233,7 +233,9 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> Any:
         way, _, tube = name.partition(" ")
         where = tubes.setdefault(tube, {}) if tube else total
         where[way] = count
-    return a.TaskCounts(info["now"], info["created"], info["oldest"], info["closed"], total, tubes)
+    return a.TaskCounts(
+        info["now"], info["created"], info["oldest"], info["closed"], total, tubes, info["paused"]
+    )
 
 
 def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
@@ -298,6 +300,11 @@ does(
     once=False,
 )
 does(t.RequeueTasks, _ask_requeue, number)
+does(
+    t.PauseTasks,
+    lambda request, _: Asked("pause", flags(paused=request.paused), (encode(request.tube),)),
+    outcome,
+)
 does(t.CloseTasks, same("close"), outcome, once=False)
 does(t.AreTasksClosed, same("is_closed"), _read_closed, reads=True)
 does(t.DeleteTasks, same("delete"), outcome)

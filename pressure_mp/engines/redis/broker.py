@@ -49,6 +49,7 @@ from .requests.items import attendance
 from .role_checks import WaitingOperation, note_renewal
 from .settings import examine
 from .statuses import DONE
+from .task_records import read_paused
 
 #: The most queues that one call reads, which takes the server a few milliseconds.
 _AT_ONCE = 500
@@ -303,10 +304,11 @@ def _are_there(tickets: list[bytes], gone: dict[str, bool]) -> bool:
 
 def _read(name: str, told: list[Any]) -> QueueSummary:
     if told[0] == b"tasks":
-        _, closed, getting, age, ways = told
+        _, closed, getting, age, ways, pauses = told
         numbers = {way.decode(): int(number) for way, number in _pairs(ways)}
         seconds = max(int(age), 0) / 1000 if age else None
-        return of_tasks(name, bool(closed), numbers, int(getting), seconds)
+        paused = read_paused(pauses)
+        return of_tasks(name, bool(closed), paused, numbers, int(getting), seconds)
     discipline, bound, length, put, got, *more = told
     closed, in_flight, rejected, putting, getting, returned = more or _NOTHING_MORE
     return QueueSummary(

@@ -142,6 +142,11 @@ def decode_priority(encoded: bytes) -> float:
     return int(number) if number.is_integer() else float(number)
 
 
+def read_paused(pauses: bytes) -> list[str]:
+    """Read the tubes that are paused, with "" for the whole queue."""
+    return [one[1:] for one in pauses.decode().split("\0") if one[:1] == "P"]
+
+
 def dump(settings: TaskSettings) -> str:
     """Encode the options for the record; times are also in it as numbers."""
     return json.dumps(asdict(settings))

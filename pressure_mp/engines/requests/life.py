@@ -121,8 +121,8 @@ class Life:
                 yield self.tasks[place[-1]]
 
     def next_ready(self, tube: str) -> Living | None:
-        """Return the next ready task, of a tube if one is given."""
-        for task in self.ready.line(tube):
+        """Return the next task that can be taken, of a tube if one is given."""
+        for task in self.ready.next(tube):
             if not 0 < task.record.due <= self.now:
                 return task
             self.vanish(task, "dropped")

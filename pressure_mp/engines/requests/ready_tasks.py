@@ -7,6 +7,7 @@ end of the line: so keys take turns, however many tasks each has.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -28,6 +29,10 @@ T = TypeVar("T", bound=Task)
 
 #: Priority, number, id: the lowest is next. The number is that of the arrival, or a later one.
 Rank = tuple[float, int, bytes]
+#: How many held tasks are put in line at a time.
+_SOME = 100
+#: How many tasks are held at a time.
+_MOST_HELD = 1000
 
 
 @dataclass
@@ -44,7 +49,12 @@ class Group:
 
 class ReadyTasks(Generic[T]):
     """The ready tasks. ``most`` is how many tasks of a group may be taken at a time; 0 is no
-    bound."""
+    bound.
+
+    ``pauses`` has the tubes that are paused, True, and "" for the whole queue; and the tubes that
+    were resumed, False, until all their tasks are in line again. A task of a paused tube stays in
+    line until it is in the way of a take: then it is held, behind no key.
+    """
 
     def __init__(
         self,
@@ -53,6 +63,7 @@ class ReadyTasks(Generic[T]):
         line: SortedSet[tuple[str, float, int, bytes]],
         behind: SortedSet[tuple[str, str, float, int, bytes]],
         groups: MutableMapping[tuple[str, str], Group],
+        pauses: dict[str, bool],
     ) -> None:
         self._tasks = tasks
         self._most = most
@@ -61,16 +72,76 @@ class ReadyTasks(Generic[T]):
         #: The tasks that cannot be taken yet, by tube, key and rank.
         self._behind = behind
         self._groups = groups
+        self.pauses = pauses
 
     def line(self, tube: str) -> Iterator[T]:
-        """Iterate over the tasks that can be taken, of a tube if one is given; they may change
-        meanwhile."""
+        """Iterate over the tasks in line, of a tube if one is given; they may change meanwhile."""
         for *_, id in self._line.behind(tube):
             yield self._tasks[id]
 
+    def next(self, tube: str) -> Iterator[T]:
+        """Iterate over the tasks that can be taken, of a tube if one is given; they may change
+        meanwhile. Ends early when it has held many tasks, see :meth:`is_cut`."""
+        if not self.pauses:
+            yield from self.line(tube)
+            return
+        if self.pauses.get("") or self.pauses.get(tube):
+            return
+        for other in [one for one in self.pauses if tube in ("", one)]:
+            if not self.pauses[other]:
+                self._bring_back(other)
+        number = 0
+        for task in self.line(tube):
+            if not self.pauses.get(task.record.tube):
+                yield task
+            elif number == _MOST_HELD:
+                return
+            else:
+                self._hold(task)
+                number += 1
+
+    def is_cut(self, tube: str) -> bool:
+        """Tell whether more tasks may be found that can be taken, after none was."""
+        if not self.pauses or self.pauses.get("") or self.pauses.get(tube):
+            return False
+        return next(self.line(tube), None) is not None
+
+    def pause(self, tube: str, paused: bool) -> None:
+        """Pause a tube, or resume it; the whole queue, if that is empty."""
+        if paused or (tube and tube in self.pauses):
+            self.pauses[tube] = paused
+        else:
+            self.pauses.pop(tube, None)
+
+    def paused(self) -> list[str]:
+        """List the tubes that are paused, with "" for the whole queue."""
+        return [tube for tube, paused in self.pauses.items() if paused]
+
+    def _hold(self, task: T) -> None:
+        tube, rank = task.record.tube, self._rank(task)
+        self._remove(tube, rank)
+        self._behind.add((tube, "", *rank))
+
+    def _bring_back(self, tube: str) -> None:
+        """Put the next held tasks of a tube in line, if the first of them is before all others of
+        the tube."""
+        first = next(self._line.behind(tube), None)
+        held = [*itertools.islice(self._behind.behind(tube, ""), _SOME)]
+        if held and first and first[1:] < held[0][2:]:
+            return
+        for place in held:
+            self._behind.remove(place)
+            self._add(tube, place[2:])
+        if len(held) < _SOME:
+            del self.pauses[tube]
+
+    def _rank(self, task: T) -> Rank:
+        """Return the rank that a task has in line."""
+        first = self._groups[_group_of(task)].first if task.record.key else None
+        return first or _own_rank(task)
+
     def all(self) -> Iterator[T]:
-        """Iterate over the tasks that can be taken, and then, by tube and key, over the tasks that
-        cannot be taken yet."""
+        """Iterate over the tasks in line, and then, by tube and key, over the others."""
         yield from self.line("")
         for *_, id in self._behind.behind():
             yield self._tasks[id]
@@ -101,6 +172,9 @@ class ReadyTasks(Generic[T]):
             self._line.add((tube, *rank))
 
     def _remove(self, tube: str, rank: Rank) -> None:
+        if tube in self.pauses and next(self._behind.behind(tube, "", *rank), None):
+            self._behind.remove((tube, "", *rank))
+            return
         self._line.remove(("", *rank))
         if tube:
             self._line.remove((tube, *rank))

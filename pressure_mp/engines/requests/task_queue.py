@@ -60,10 +60,10 @@ def summarize(place: TaskPlace, name: str) -> QueueSummary | None:
     if life is None:
         return None
     life.now = place.clock()
-    task = life.next_ready("")
+    task = next(life.ready.line(""), None)
     age = None if task is None else (life.now - task.record.created) / 1000
     ways = {way: number for way, number in life.ways.all().items() if " " not in way}
-    return of_tasks(name, life.closed, ways, len(place.line), age)
+    return of_tasks(name, life.closed, life.ready.paused(), ways, len(place.line), age)
 
 
 def _keep_place(line: TaskLine, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:
@@ -109,10 +109,13 @@ def _served(line: TaskLine, life: Life | None) -> Iterator[Caller]:
     lines: dict[str, Iterator[Living]] = {}
     given: set[bytes] = set()
     for caller, tube, _ in takers:
-        rest = lines.setdefault(tube, life.ready.line(tube))
+        rest = lines.setdefault(tube, life.ready.next(tube))
         task = next((task for task in rest if task.id not in given), None)
         if task is not None:
             given.add(task.id)
+            yield caller
+        elif not given and life.ready.is_cut(tube):
+            given.add(b"")  # this caller looks for more
             yield caller
         elif life.closed and not life.number_ready(tube):
             yield caller

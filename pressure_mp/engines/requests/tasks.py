@@ -62,6 +62,8 @@ from ..contract.tasks import (
     OpenedTasks,
     OpenTasks,
     OpenTasksReply,
+    PauseTasks,
+    PauseTasksReply,
     PutAwaited,
     PutTasks,
     PutTasksReply,
@@ -153,7 +155,7 @@ def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
     if taken:
         life.presence.extend(request.owner, life.now + caller.lease)
     is_over = life.closed and not taken and not life.number_ready(request.tube)
-    if taken or acks:
+    if taken or acks or life.ready.is_cut(request.tube):
         return TakenTasks(taken, None if alone is None else alone.record, refused=refused)
     return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
 
@@ -289,6 +291,12 @@ def _configure(life: Life, request: ConfigureTasks, caller: Caller) -> Configure
     return OpenedTasks(life.settings)
 
 
+@for_tasks.does(PauseTasks)
+def _pause(life: Life, request: PauseTasks, caller: Caller) -> PauseTasksReply:
+    life.ready.pause(request.tube, request.paused)
+    return Outcome.DONE
+
+
 @for_tasks.does(CloseTasks)
 def _close(life: Life, request: CloseTasks, caller: Caller) -> CloseTasksReply:
     life.closed = True
@@ -311,7 +319,8 @@ def _count(life: Life, request: GetTaskCounts, caller: Caller) -> GetTaskCountsR
         where = tubes.setdefault(tube, {}) if tube else total
         where[way] = number
     oldest = min(ready, default=None)
-    return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes)
+    paused = life.ready.paused()
+    return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes, paused)
 
 
 @for_tasks.does(StoreChunks)

@@ -64,6 +64,25 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         configuring = self._at.operations.configure(settings.change(**stated))
         return self._then(self._run(configuring), self._at.learn)
 
+    def pause(self, tube: str | None = None) -> None:
+        """Pause the queue, or one tube of it, for all programs, until :meth:`resume`.
+
+        No take gets a task of a paused queue, and none gets a task of a paused tube: it waits, or
+        raises Empty, as if no task were ready, also after a shutdown. A take of all tubes leaves
+        out the paused ones. All else goes on: puts, the tasks that workers have, delays, ``ttr``
+        and ``ttl``. :attr:`TaskStats.paused` and :attr:`TaskStats.paused_tubes` tell what is
+        paused. Never waits, however many tasks there are. Raises QueueDoesNotExistError.
+        """
+        return self._run(self._at.operations.pause(check_tube(tube), True))
+
+    def resume(self, tube: str | None = None) -> None:
+        """Resume the queue, or one tube of it, for all programs: takes that wait get its tasks.
+
+        A tube that was paused by itself stays so when the queue is resumed. Never waits. Raises
+        QueueDoesNotExistError.
+        """
+        return self._run(self._at.operations.pause(check_tube(tube), False))
+
     def why_blocked(self) -> TaskDiagnosis:
         """Explain what a take would wait for now.
 

@@ -33,6 +33,7 @@ from pressure_mp.engines.contract.tasks import (
     DeleteTasks,
     GetTask,
     OpenTasks,
+    PauseTasks,
     PutTasks,
     ReleaseTask,
     RenewTaker,
@@ -72,6 +73,7 @@ OF_A_QUEUE = [
     *(OpenInbox("I", 1000), WatchTasks("I", [b"1"]), TakeNotices("I", 0, 1)),
     StoreChunks("0" * 24, 0, [[memoryview(b"x")]]),
     ConfigureTasks(SETTINGS, SETTINGS),
+    PauseTasks("", True),
 ]
 
 
@@ -109,6 +111,8 @@ def play(url, name):
     # It is created; nothing is there.
     q = TaskQueue.create(name, url=url, serializer="raw")
     q.configure(ttr=60, max_deliveries=None)
+    q.pause()
+    q.resume()
     refused(TaskQueue.create, name, url=url)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis_tasks, "_FORMAT", "0")

@@ -66,6 +66,8 @@ CREATE TABLE pressure_mp.queues (
     had_producers boolean NOT NULL DEFAULT false,
     -- For queues of tasks: their options, the time of creation, the last arrival and the last id.
     settings jsonb,
+    -- The tubes that are paused, '' for the whole queue.
+    paused bytea[] NOT NULL DEFAULT '{}',
     created bigint NOT NULL DEFAULT 0,
     arrival bigint NOT NULL DEFAULT 0,
     counter bigint NOT NULL DEFAULT 0,

@@ -9,6 +9,12 @@ LANGUAGE sql IMMUTABLE AS $$
     SELECT hashtextextended('pressure_mp ' || a_kind || ' ' || a_name, hashtext(a_prefix))
 $$;
 
+-- Return names that are kept as bytes, as JSON.
+CREATE OR REPLACE FUNCTION pressure_mp.texts(names bytea[]) RETURNS jsonb
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT coalesce(jsonb_agg(convert_from(u, 'UTF8')), '[]') FROM unnest(names) u
+$$;
+
 CREATE OR REPLACE FUNCTION pressure_mp.said(a_status text, a_info jsonb DEFAULT NULL)
 RETURNS pressure_mp.reply LANGUAGE sql IMMUTABLE AS $$
     SELECT ROW(a_status, a_info, NULL, NULL)::pressure_mp.reply

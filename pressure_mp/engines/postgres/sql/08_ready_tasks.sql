@@ -65,11 +65,13 @@ BEGIN
         WHERE v.queue = b.queue AND v.tube = b.tube AND v.part >= b.part;
 END $$;
 
--- Return the first ready task in a tube, in any tube where that is ''; NULL if there is none.
-CREATE OR REPLACE FUNCTION pressure_mp.first_ready(a_queue bigint, a_tube bytea)
+-- Return the first ready task in a tube, in any tube where that is ''; NULL if there is none that is
+-- not paused. The beginning of the line of all tubes moves past tasks of paused tubes.
+CREATE OR REPLACE FUNCTION pressure_mp.first_ready(q pressure_mp.queues, a_tube bytea)
 RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    b pressure_mp.beginnings := pressure_mp.beginning_of(a_queue, a_tube);
+    a_queue bigint := q.id;
+    b pressure_mp.beginnings;
     t pressure_mp.tasks;
     a_priority double precision;
     a_line bigint;
@@ -78,6 +80,10 @@ DECLARE
     -- take since then is one more entry of the index that is read in vain.
     written boolean;
 BEGIN
+    IF '' = ANY (q.paused) OR a_tube = ANY (q.paused) THEN
+        RETURN NULL;
+    END IF;
+    b := pressure_mp.beginning_of(a_queue, a_tube);
     IF b.by_priority THEN
         FOR at, a_priority, a_line IN
             SELECT u.o, u.p, u.l FROM unnest(b.priorities, b.lines) WITH ORDINALITY u (p, l, o)
@@ -87,6 +93,7 @@ BEGIN
                 SELECT * INTO t FROM pressure_mp.tasks v
                     WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0
                         AND v.priority = a_priority AND v.line > a_line
+                        AND v.tube <> ALL (q.paused)
                     ORDER BY v.line LIMIT 1;
             ELSE
                 SELECT * INTO t FROM pressure_mp.tasks v
@@ -105,6 +112,7 @@ BEGIN
             SELECT * INTO t FROM pressure_mp.tasks v
                 WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0
                     AND (v.priority, v.line) > (b.priorities[1], b.lines[1])
+                    AND v.tube <> ALL (q.paused)
                 ORDER BY v.priority, v.line LIMIT 1;
         ELSE
             SELECT * INTO t FROM pressure_mp.tasks v
@@ -117,7 +125,9 @@ BEGIN
         written := random() < 0.05;  -- lines of many priorities do not tell how many were taken
     END IF;
     IF t.id IS NULL THEN
-        IF b.queue IS NOT NULL AND (NOT b.by_priority OR cardinality(b.priorities) > 1) THEN
+        IF b.queue IS NOT NULL AND (NOT b.by_priority
+            OR cardinality(b.priorities) > (q.paused = '{}')::integer)
+        THEN
             b.by_priority := true;
             b.priorities := '{}';
             b.lines := '{}';
@@ -131,25 +141,53 @@ BEGIN
     RETURN t;
 END $$;
 
--- Count the ready tasks, up to so many.
-CREATE OR REPLACE FUNCTION pressure_mp.count_some_ready(a_queue bigint, a_tube bytea, most bigint)
-RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+-- Count the ready tasks that are not paused, up to so many.
+CREATE OR REPLACE FUNCTION pressure_mp.count_some_ready(q pressure_mp.queues, a_tube bytea,
+    most bigint) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    b pressure_mp.beginnings := pressure_mp.beginning_of(a_queue, a_tube);
+    b pressure_mp.beginnings;
 BEGIN
+    IF '' = ANY (q.paused) OR a_tube = ANY (q.paused) THEN
+        RETURN 0;
+    END IF;
+    b := pressure_mp.beginning_of(q.id, a_tube);
     IF NOT b.by_priority THEN
         RETURN (SELECT count(*) FROM (SELECT FROM pressure_mp.tasks v
-            WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0
-                AND (a_tube = '' OR v.tube = a_tube)
+            WHERE v.queue = q.id AND v.state = 'R' AND v.line > 0
+                AND (a_tube = '' OR v.tube = a_tube) AND v.tube <> ALL (q.paused)
                 AND (v.priority, v.line) > (b.priorities[1], b.lines[1])
             ORDER BY v.priority, v.line LIMIT most) few);
     END IF;
     RETURN (SELECT count(*) FROM (
         SELECT FROM unnest(b.priorities, b.lines) u (p, l), LATERAL (
             SELECT FROM pressure_mp.tasks v
-                WHERE v.queue = a_queue AND v.state = 'R' AND v.line > 0
-                    AND (a_tube = '' OR v.tube = a_tube)
+                WHERE v.queue = q.id AND v.state = 'R' AND v.line > 0
+                    AND (a_tube = '' OR v.tube = a_tube) AND v.tube <> ALL (q.paused)
                     AND v.priority = u.p AND v.line > u.l
                 ORDER BY v.line LIMIT most) t
         LIMIT most) few);
+END $$;
+
+-- Pause the tube in "parts", the whole queue if that is ''; or resume it.
+CREATE OR REPLACE FUNCTION pressure_mp.pause_tasks(q pressure_mp.queues, args jsonb, parts bytea[])
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    b pressure_mp.beginnings := pressure_mp.beginning_of(q.id, parts[1]);
+    others bytea[] := array_remove(q.paused, parts[1]);
+BEGIN
+    IF args ? 'paused' THEN
+        others := others || parts[1];
+    ELSIF parts[1] <> '' AND b.by_priority THEN
+        PERFORM pressure_mp.begin_before(q.id, '', u.p, u.l + 1)
+            FROM unnest(b.priorities, b.lines) u (p, l);
+    ELSIF parts[1] <> '' AND b.queue IS NOT NULL THEN
+        b := pressure_mp.beginning_of(q.id, '');
+        b.by_priority := false;
+        b.priorities := '{-Infinity}';
+        b.lines := '{0}';
+        PERFORM pressure_mp.set_beginning(b);
+    END IF;
+    UPDATE pressure_mp.queues v SET version = v.version + 1, paused = others
+        WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
+    RETURN pressure_mp.said('done');
 END $$;

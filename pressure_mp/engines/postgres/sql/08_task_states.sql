@@ -379,12 +379,15 @@ BEGIN
         coalesce(parts, '{}'), NULL);
 END $$;
 
--- Whether tasks with a key are ready, in line or not; in one tube unless that is ''.
-CREATE OR REPLACE FUNCTION pressure_mp.has_keyed(a_queue bigint, a_tube bytea) RETURNS boolean
-LANGUAGE plpgsql VOLATILE AS $$
+-- Whether there may be ready tasks that no take gets now: with a key, or paused; in one tube unless
+-- that is ''.
+CREATE OR REPLACE FUNCTION pressure_mp.has_withheld(q pressure_mp.queues, a_tube bytea)
+RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    RETURN EXISTS (SELECT FROM pressure_mp.tasks t WHERE t.queue = a_queue AND t.key <> ''
-        AND t.state = 'R' AND (a_tube = '' OR t.tube = a_tube));
+    RETURN EXISTS (SELECT FROM pressure_mp.tasks t WHERE t.queue = q.id AND t.key <> ''
+            AND t.state = 'R' AND (a_tube = '' OR t.tube = a_tube))
+        OR (q.paused <> '{}' AND EXISTS (SELECT FROM pressure_mp.tasks t WHERE t.queue = q.id
+            AND t.state = 'R' AND t.line > 0 AND (a_tube = '' OR t.tube = a_tube)));
 END $$;
 
 -- Wake the first in line for each ready task; after a shutdown also the sessions without a ready
@@ -402,11 +405,11 @@ BEGIN
         WHERE v.slot = a_slot
             AND v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
-    IF NOT FOUND OR (q.closed AND NOT pressure_mp.has_keyed(q.id, '')) THEN
+    IF NOT FOUND OR (q.closed AND NOT pressure_mp.has_withheld(q, '')) THEN
         PERFORM pressure_mp.wake_all(a_slot, 't', own);
         RETURN;
     END IF;
-    left_over := pressure_mp.count_some_ready(q.id, '', (SELECT count(*) FROM pressure_mp.waiting v
+    left_over := pressure_mp.count_some_ready(q, '', (SELECT count(*) FROM pressure_mp.waiting v
         WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed));
     FOR w IN
         SELECT * FROM pressure_mp.waiting v
@@ -418,14 +421,14 @@ BEGIN
                 WHERE v.slot = a_slot AND v.line = 't' AND v.place = w.place;
             CONTINUE;
         END IF;
-        IF q.closed AND NOT pressure_mp.has_keyed(q.id, w.tube) THEN
+        IF q.closed AND NOT pressure_mp.has_withheld(q, w.tube) THEN
             PERFORM pressure_mp.wake(w, own);
             CONTINUE;
         END IF;
         CONTINUE WHEN left_over <= 0;
         IF w.tube <> '' THEN
             in_tube := coalesce((given->>encode(w.tube, 'hex'))::bigint, 0);
-            CONTINUE WHEN pressure_mp.count_some_ready(q.id, w.tube, in_tube + 1) <= in_tube;
+            CONTINUE WHEN pressure_mp.count_some_ready(q, w.tube, in_tube + 1) <= in_tube;
             given := given || jsonb_build_object(encode(w.tube, 'hex'), in_tube + 1);
         END IF;
         left_over := left_over - 1;

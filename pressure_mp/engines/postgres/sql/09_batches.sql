@@ -148,7 +148,8 @@ END $$;
 
 -- Return the ready tasks at a task's priority from it on, in their order, in one tube unless that is
 -- '': where their rows are, and what decides whether one take gets them.
-CREATE OR REPLACE FUNCTION pressure_mp.ready_from(t pressure_mp.tasks, a_tube bytea, most bigint)
+CREATE OR REPLACE FUNCTION pressure_mp.ready_from(t pressure_mp.tasks, a_tube bytea, most bigint,
+    paused bytea[])
 RETURNS TABLE (at tid, line bigint, due bigint, deliveries bigint, size bigint)
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
@@ -156,7 +157,7 @@ BEGIN
         RETURN QUERY SELECT v.ctid, v.line, v.due, v.deliveries, octet_length(v.data)::bigint
             FROM pressure_mp.tasks v
             WHERE v.queue = t.queue AND v.state = 'R' AND v.line > 0
-                AND v.priority = t.priority AND v.line >= t.line
+                AND v.priority = t.priority AND v.line >= t.line AND v.tube <> ALL (paused)
             ORDER BY v.line LIMIT most;
     ELSE
         RETURN QUERY SELECT v.ctid, v.line, v.due, v.deliveries, octet_length(v.data)::bigint
@@ -170,7 +171,8 @@ END $$;
 -- Take the next tasks of one priority, from the first ready one on, up to so many and so many bytes.
 -- A task whose time is over ends them, and with "alone" one that was delivered before.
 CREATE OR REPLACE FUNCTION pressure_mp.take_from(t pressure_mp.tasks, moment bigint, args jsonb,
-    a_tube bytea, ends bigint, most bigint, room bigint) RETURNS pressure_mp.tasks[]
+    a_tube bytea, ends bigint, most bigint, room bigint, paused bytea[])
+RETURNS pressure_mp.tasks[]
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     taken pressure_mp.tasks[];
@@ -178,7 +180,7 @@ DECLARE
         SELECT v.at, v.line = t.line OR (sum(v.size) OVER w <= room
                 AND bool_and(v.due = 0 OR v.due > moment) OVER w
                 AND (NOT args ? 'retries_alone' OR bool_and(v.deliveries = 0) OVER w)) AS fits
-            FROM pressure_mp.ready_from(t, a_tube, most) v WINDOW w AS (ORDER BY v.line)) f
+            FROM pressure_mp.ready_from(t, a_tube, most, paused) v WINDOW w AS (ORDER BY v.line)) f
         WHERE f.fits);
 BEGIN
     WITH changed AS (
@@ -234,7 +236,7 @@ BEGIN
         END IF;
     END IF;
     WHILE cardinality(taken) < most LOOP
-        t := pressure_mp.first_ready(q.id, parts[1]);
+        t := pressure_mp.first_ready(q, parts[1]);
         EXIT WHEN t.id IS NULL;
         IF t.due > 0 AND t.due <= moment THEN
             PERFORM pressure_mp.vanish(c.slot, moment, t, 'dropped');
@@ -255,7 +257,7 @@ BEGIN
             CONTINUE;
         END IF;
         next := pressure_mp.take_from(t, moment, args, parts[1], ends, most - cardinality(taken),
-            room);
+            room, q.paused);
         FOREACH t IN ARRAY next LOOP
             room := room - octet_length(t.data);
             q.arrival := pressure_mp.begin_group(q.slot, t, q.arrival, moment);
@@ -338,7 +340,7 @@ DECLARE
     later bigint;
     wait bigint;
 BEGIN
-    IF q.closed AND NOT pressure_mp.has_keyed(q.id, a_tube) THEN
+    IF q.closed AND NOT pressure_mp.has_withheld(q, a_tube) THEN
         RETURN pressure_mp.said('closed');
     END IF;
     SELECT v.due INTO first_due FROM pressure_mp.tasks v

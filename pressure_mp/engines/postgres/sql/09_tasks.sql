@@ -258,7 +258,7 @@ BEGIN
                     WHERE t.queue = q.id AND t.state = 'R' AND t.line > 0),
                 (SELECT min(t.created) FROM pressure_mp.tasks t
                     WHERE t.queue = q.id AND t.state = 'R' AND t.key <> '')),
-            'closed', q.closed,
+            'closed', q.closed, 'paused', pressure_mp.texts(q.paused),
             'numbers', (SELECT coalesce(jsonb_agg(w.number ORDER BY w.way), '[]')
                 FROM pressure_mp.ways w WHERE w.queue = q.id)),
         (SELECT array_agg(w.way ORDER BY w.way) FROM pressure_mp.ways w WHERE w.queue = q.id),

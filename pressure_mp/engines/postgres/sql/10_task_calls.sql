@@ -167,6 +167,8 @@ BEGIN
             q.settings := args->'settings';
         END IF;
         RETURN pressure_mp.said('opened', q.settings);
+    WHEN 'pause' THEN
+        RETURN pressure_mp.pause_tasks(q, args, parts);
     WHEN 'close' THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, closed = true

@@ -10,6 +10,7 @@ RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
         'length', q.length,
         'bound', q.bound,
         'closed', q.closed,
+        'paused', pressure_mp.texts(q.paused),
         'produced', q.produced_messages,
         'consumed', q.consumed_messages,
         'in_flight', (SELECT count(*) FROM pressure_mp.deliveries d

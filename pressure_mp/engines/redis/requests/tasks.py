@@ -31,7 +31,14 @@ from ..statuses import (
     WRONG,
     Reply,
 )
-from ..task_records import PackedRecord, dump, encode_priority, load, read_tasks
+from ..task_records import (
+    PackedRecord,
+    dump,
+    encode_priority,
+    load,
+    read_paused,
+    read_tasks,
+)
 from ..task_waiting import ask, or_none, waiter_of
 
 _FORMAT = "1"
@@ -345,7 +352,7 @@ does(a.TruncateTasks)(
 def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply:
     if reply[0] == MISSING:
         return Outcome.MISSING
-    _, _, now, created, oldest, closed, flat = reply
+    _, _, now, created, oldest, closed, flat, pauses = reply
     total: dict[str, int] = {}
     tubes: dict[str, dict[str, int]] = {}
     for name, number in zip(flat[::2], flat[1::2], strict=True):
@@ -353,7 +360,8 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply
         where = tubes.setdefault(tube, {}) if tube else total
         where[way] = int(number)
     first = None if oldest == b"" else int(oldest)
-    return a.TaskCounts(int(now), int(created), first, bool(closed), total, tubes)
+    paused = read_paused(pauses)
+    return a.TaskCounts(int(now), int(created), first, bool(closed), total, tubes, paused)
 
 
 does(a.GetTaskCounts)(OneScript("stats", nothing, _read_counts))
@@ -394,6 +402,11 @@ def _read_flag(request: object, reply: Reply) -> bool | Missing:
     return Outcome.MISSING if reply[0] == MISSING else bool(reply[2])
 
 
+def _pause(binding: RedisBinding, request: t.PauseTasks) -> tuple[Any, ...]:
+    return request.tube, "P" if request.paused else "R"
+
+
+does(t.PauseTasks)(OneScript("pause", _pause, _read_done))
 does(t.CloseTasks)(OneScript("close", nothing, _read_done))
 does(t.AreTasksClosed)(OneScript("closed", nothing, _read_flag))
 does(t.DeleteTasks)(OneScript("delete", nothing, _read_done))

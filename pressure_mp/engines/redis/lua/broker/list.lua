@@ -74,6 +74,7 @@ local function tasks(at)
   if first and #first > 16 then age = string.format('%d', now - math.floor(struct.unpack('>I8', first, 9) / 1000)) end
   return {
     'tasks', told(redis.pcall('HEXISTS', meta, 'closed')) or 0, told(redis.pcall('ZCARD', line)) or 0, age, ways,
+    told(redis.pcall('HGET', meta, 'pauses')) or '',
   }
 end
 

@@ -42,12 +42,13 @@ local function are_counted(counts, ready, behind, shelf)
 end
 
 local function of_tasks(at)
-  local _, bound, _, records, payloads, counts, ready, behind, groups, tubes, due, expiry, taken, bundles, shelf =
+  local meta, bound, _, records, payloads, counts, ready, behind, groups, tubes, due, expiry, taken, bundles, shelf =
     unpack(KEYS, at + 1, at + PARTS - 1)
   if not is_there(bound) or not are_counted(counts, ready, behind, shelf) then return 'incomplete' end
-  if is_there(behind) and not is_there(groups) then return 'incomplete' end
+  local has_held = redis.call('HEXISTS', meta, 'pauses') == 1 -- tasks with a tube may be in `behind`
+  if is_there(behind) and not (has_held or is_there(groups)) then return 'incomplete' end
   local found = {
-    groups = is_there(groups), tubes = is_there(tubes), taken = is_there(taken), due = is_there(due),
+    groups = is_there(groups), tubes = has_held or is_there(tubes), taken = is_there(taken), due = is_there(due),
     expiry = is_there(expiry), bundles = is_there(bundles),
   }
   return lacks(records, found) and 'incomplete' or ''

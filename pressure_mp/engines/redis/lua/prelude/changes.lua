@@ -5,6 +5,7 @@
 -- hashes; the counts of transitions; the waiters to wake; the tubes with waiters to wake, and how many.
 local removed, added, set, deleted, tally, bells, woken_tubes = {}, {}, {}, {}, {}, {}, {}
 local wakes_any = false -- whether to wake a waiter of any tube
+local wakes_all = false -- whether to wake all that wait for a task of a tube, and the first of the others
 local awaiting
 
 local function noted(where, key)

@@ -39,6 +39,11 @@ local function member_behind(group, place)
   return group.name .. '\0' .. place
 end
 
+-- Return the member of `behind` of a held task, from its member of `ready`.
+local function held(tube, member)
+  return tube .. '\0\0' .. member
+end
+
 -- Return the id in a member of `behind`.
 local function id_behind(member)
   local tube_ends = string.find(member, '\0', 1, true)
@@ -50,11 +55,18 @@ local function join_group(group, place)
   note(added, behind, '0', member_behind(group, place))
 end
 
+-- Take a ready task out of the line, by its member of `ready`.
+local function leave_line(tube, member)
+  note(removed, ready, member)
+  if tube == '' then return end
+  note(removed, tubes, tube .. '\0' .. member)
+  if settings.pauses and settings.pauses[tube] then note(removed, behind, held(tube, member)) end
+end
+
 -- Take the task of a group out of the line.
 local function step_out(group)
   local member = in_line(group)
-  note(removed, ready, member)
-  if group.tube ~= '' then note(removed, tubes, group.tube .. '\0' .. member) end
+  leave_line(group.tube, member)
   group.first = ''
 end
 
@@ -86,6 +98,7 @@ local function update_line(group)
   if group.first ~= '' and (is_full or (next_one and is_before(next_one, group.first))) then
     redis.call('ZREM', ready, in_line(group))
     if group.tube ~= '' then redis.call('ZREM', tubes, prefix .. in_line(group)) end
+    if settings.pauses then redis.call('ZREM', behind, held(group.tube, in_line(group))) end
     redis.call('ZADD', behind, '0', member_behind(group, group.first))
     group.first = ''
   end

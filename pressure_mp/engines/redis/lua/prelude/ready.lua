@@ -1,5 +1,17 @@
 -- Tasks that are ready, or will be; and the clients that wait for them.
 
+-- Note the pauses as they are in `settings` now.
+local function note_pauses()
+  local texts = {}
+  for tube, state in pairs(settings.pauses) do texts[#texts + 1] = state .. tube .. '\0' end
+  if #texts > 0 then
+    note(set, meta, 'pauses', table.concat(texts))
+  else
+    note(deleted, meta, 'pauses')
+    settings.pauses = nil
+  end
+end
+
 -- Note a client that waits for a task of a tube; returns the entry.
 local function join_line(tube, ticket)
   local entry = tube_of(tube) .. struct.pack('>I8', time[1] * 1000000 + time[2]) .. ticket

@@ -3,7 +3,7 @@
 -- has changed. `woken` is the key with the token that woke the caller, nil if it did not wait. `known` is the inbox
 -- that `ack_one` has told of another task, as it is now; nil if there is none.
 local function take_one(presence, owner, call, ttr, lease, woken, known)
-  if not settings then return nil end
+  if not settings or settings.pauses then return nil end
   local ends = lifetime(ttr ~= '' and tonumber(ttr) or settings.ttr)
   if ends > 0 and ends < now + TICK then return nil end
   if redis.call('ZCOUNT', due, '-inf', now) > 0 then return nil end -- it may be next

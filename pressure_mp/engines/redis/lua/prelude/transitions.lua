@@ -151,9 +151,9 @@ local function leave_sets(task)
     if task.key ~= '' then
       leave_group(group_of(task.tube, task.key, true), member)
     else
-      note(removed, ready, member)
-      if task.tube ~= '' then note(removed, tubes, tube_of(task.tube) .. member) end
+      leave_line(task.tube, member)
     end
+    if settings.pauses and settings.closed then wakes_all = true end -- of a paused tube it may have been the last
     if task.ends > 0 then note(removed, expiry, task.id) end
   elseif state == 'W' then
     note(removed, due, task.id)
@@ -177,6 +177,7 @@ local function leave_sets(task)
 end
 
 local function wake_waiter(tube, number)
+  if is_paused(tube) then return end
   wakes_any = true
   if tube ~= '' then woken_tubes[tube] = (woken_tubes[tube] or 0) + (number or 1) end
 end
@@ -358,11 +359,14 @@ end
 -- Write all changes, have a waiter woken for ready tasks, and reply. The second value has the tickets of the waiters to
 -- wake one by one, if there are any.
 local function finish(status, ...)
+  wakes_any = wakes_any or wakes_all
   local signs = (wakes_any or next(changed_groups)) and redis.call('LLEN', wake)
-  local waiters = (next(woken_tubes) or next(changed_groups)) and redis.call('ZCARD', waiting) or 0
+  local waiters = (wakes_all or next(woken_tubes) or next(changed_groups)) and redis.call('ZCARD', waiting) or 0
   flush()
   if wakes_any then raise_sign(signs) end
-  if waiters > 0 then
+  if wakes_all then
+    ring(redis.call('ZRANGE', waiting, 0, -1))
+  elseif waiters > 0 then
     for tube, number in pairs(woken_tubes) do ring(beginning(waiting, tube_of(tube), 0, number)) end
   end
   return {status, #bells > 0 and bells or '', ...}

@@ -3,7 +3,7 @@
 -- uses: storage notices changes groups transitions ready
 -- `empty` and `next` are as in take. Tasks that become ready now are for the first in line, which is woken.
 if not settings then return {'missing'} end
-local is_reason = settings.closed or number_ready('') > 0
+local is_reason = settings.closed or (not is_paused('') and number_in_line('') > 0)
 make_due_transitions()
 if is_reason then return finish('done') end
 return finish('empty', next_due())

@@ -5,9 +5,6 @@
 -- full: yes
 -- durable: yes
 if not settings then return {'missing'} end
-local entries = redis.call('ZRANGE', waiting, 0, -1)
-wakes_any = true
+wakes_all = true
 note(set, meta, 'closed', '1')
-flush()
-ring(entries)
 return finish('done')

@@ -36,5 +36,5 @@ redis.call('ZADD', ready, '0', place .. id)
 redis.call('HSET', meta, 'seq', last)
 if counter then redis.call('HSET', meta, 'id', counter) end
 if is_named and not settings.named then redis.call('HSET', meta, 'named', '1') end
-if signs == 0 then redis.call('LPUSH', wake, '1') end
+if signs == 0 and not is_paused('') then redis.call('LPUSH', wake, '1') end
 return id

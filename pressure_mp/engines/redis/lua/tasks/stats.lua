@@ -1,8 +1,8 @@
 -- stats: return the counts of all transitions so far, and the time of the oldest ready task.
--- replies: done bells now created oldest closed counts | missing
+-- replies: done bells now created oldest closed counts pauses | missing
 -- uses: storage notices changes groups transitions
 -- `oldest` is the time of its put, '' when none is ready. `counts` are transitions, with a tube or without, each
--- followed by its number.
+-- followed by its number. `pauses` are as in `meta`.
 if not settings then return {'missing'} end
 make_due_transitions()
 -- The oldest of each priority is its first; only the first 100 priorities are read.
@@ -15,5 +15,11 @@ for _ = 1, 100 do
   if task and (oldest == '' or task.created < oldest) then oldest = task.created end
   from = '(' .. string.sub(member, 1, 8) .. LAST
 end
+for tube in pairs(settings.pauses or {}) do
+  local member = beginning(behind, held(tube, ''), 0, 1)[1]
+  local task = member and read('', record_of(id_behind(member)))
+  if task and (oldest == '' or task.created < oldest) then oldest = task.created end
+end
 local created = redis.call('HGET', meta, 'created')
-return finish('done', now, created, oldest, settings.closed and 1 or 0, redis.call('HGETALL', counts))
+return finish('done', now, created, oldest, settings.closed and 1 or 0, redis.call('HGETALL', counts),
+  kept[6] or '')

@@ -6,7 +6,8 @@
 -- bytes:
 --   ready   R: priority, arrival, id
 --   tubes   R with a tube: the tube, a zero byte, and the same
---   behind  R with a key that is not in line, and so in neither of these: see `groups`
+--   behind  R with a key that is not in line, and so in neither of these: see `groups`; and R of a paused tube that
+--           was in the way of a take, and so is held: as with an empty key, with its place in `ready`
 --   taken   T: the end of the owner's name, which is random; number of the take, id. Tasks that were
 --           taken together are a bundle, with a zero byte and its number for the id: as long as
 --           none of them changes alone. `bundles` has how many they are, 1 if none of them
@@ -34,19 +35,27 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 -- Read the queue's options, and the last numbers given; nil when the queue does not exist.
 local settings
-local kept = redis.call('HMGET', meta, 'settings', 'closed', 'seq', 'id', 'named')
+local kept = redis.call('HMGET', meta, 'settings', 'closed', 'seq', 'id', 'named', 'pauses')
 if kept[1] then
   local ttr, ttl, zombie, keep, limit, per_key = struct.unpack('>I8I8i8I8I8I8', kept[1])
   settings = {
     ttr = ttr, ttl = ttl, zombie = zombie, keep = keep == 1, limit = limit, per_key = per_key,
     closed = kept[2], seq = tonumber(kept[3] or '0'), id = tonumber(kept[4] or '0'),
     named = kept[5], -- a put gave an id, which may be another task's
+    pauses = kept[6] and {}, -- by tube: P, it is paused; R, it was resumed, and may have tasks that are held
   }
+  for state, tube in string.gmatch(kept[6] or '', '([PR])(%Z*)%z') do settings.pauses[tube] = state end
 end
 
 -- The priority of most tasks, and the end of the record of a task that is ready for the first time, without an end,
 -- tube or inbox.
 local USUAL, NOTHING = '\128\0\0\0\0\0\0\0', string.rep('\0', 36)
+
+-- Whether no take gets a task of this tube; '': of the whole queue.
+local function is_paused(tube)
+  local pauses = settings.pauses
+  return pauses and (pauses[''] == 'P' or pauses[tube] == 'P')
+end
 
 -- Return the time of the put of a task without a record, in eight bytes: its id begins with the milliseconds.
 local function created(id)

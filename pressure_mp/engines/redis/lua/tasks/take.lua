@@ -53,14 +53,41 @@ local kinds = setmetatable({}, {__index = function(known, rest)
   return kind
 end})
 
+-- Hold the tasks of paused tubes in front of the next others, as many as this call takes. Returns how many others are in
+-- front then, and whether more are to be looked at.
+local function hold_paused()
+  local others, looked, some = 0, 0, limit
+  repeat
+    local members, ids = next_ready('', others, some), {}
+    for i, member in ipairs(members) do ids[i] = id_in(member, '') end
+    local found = #ids > 0 and redis.call('HMGET', records, unpack(ids)) or {}
+    for i, member in ipairs(members) do
+      local of = kinds[found[i] and string.sub(found[i], 34) or NOTHING].of
+      if is_paused(of) then
+        leave_line(of, member)
+        note(added, behind, '0', held(of, member))
+      else
+        others = others + 1
+      end
+    end
+    flush()
+    if #members < some then return math.min(others, limit), false end
+    looked, some = looked + some, 100
+  until others >= limit or looked >= 500
+  return math.min(others, limit), true
+end
+
 -- Return the next tasks: ids, and for each its member of `ready`, the beginning of its record after the state, and its
--- kind. Removes tasks that are due to be removed; the second value is whether there were any. Tasks with keys end where
+-- kind. Removes tasks that are due to be removed, and holds tasks of paused tubes; the second value is whether another
+-- look may find more. Tasks with keys end where
 -- the priority changes: before that no other task of these keys is next. They also end before a task that must be taken
 -- alone, unless it is the first of the call, with none chosen `before`.
 local function choose(before)
-  local members, ids = next_ready(tube, 0, limit), {}
+  local number, is_more, ids = limit, false, {}
+  if tube == '' and settings.pauses then number, is_more = hold_paused() end
+  local members = number > 0 and next_ready(tube, 0, number) or {}
   local chosen = {ids = {}, places = {}, heads = {}, kinds = {}, have_keys = false}
-  if #members == 0 then return chosen, false end
+  if #members == 0 then return chosen, is_more end
   for i, member in ipairs(members) do ids[i] = id_in(member, tube) end
   local found, at, lapsed = redis.call('HMGET', records, unpack(ids)), 0, false
   for i, id in ipairs(ids) do
@@ -83,6 +110,27 @@ local function choose(before)
   end
   if lapsed then flush() end
   return chosen, true
+end
+
+-- Put held tasks of tubes that were resumed in line, more than this call takes.
+local function bring_back()
+  local most, is_over = math.max(limit, 100), false
+  for name, state in pairs(settings.pauses) do
+    if state == 'R' and (tube == '' or tube == name) then
+      local members = beginning(behind, held(name, ''), 0, most)
+      for _, member in ipairs(members) do
+        local place = string.sub(member, #name + 3)
+        note(removed, behind, member)
+        note(added, ready, '0', place)
+        note(added, tubes, '0', tube_of(name) .. place)
+      end
+      if #members < most then
+        settings.pauses[name], is_over = nil, true
+      end
+    end
+  end
+  if is_over then note_pauses() end
+  flush()
 end
 
 -- Read the data of the first tasks, as many as fit into the reply, but at least one if it `is_first`.
@@ -155,11 +203,12 @@ local function take_chosen(chosen, data, tasks)
   if tube == '' and not chosen.have_keys then redis.call('ZREMRANGEBYRANK', ready, 0, number - 1) end
 end
 
-local looks, chosen, are_there = 0, nil, nil
-repeat
+local looks, chosen, are_there = 0, {ids = {}}, not is_paused(tube)
+if are_there and settings.pauses then bring_back() end
+while are_there and #chosen.ids == 0 and looks < (settings.pauses and 2 or LOOKS) do
   looks = looks + 1
   chosen, are_there = choose()
-until #chosen.ids > 0 or not are_there or looks == LOOKS
+end
 
 if #chosen.ids > 0 then
   local tasks = {}
