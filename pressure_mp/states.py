@@ -75,6 +75,11 @@ REQUEUE = "requeue"
 _TRANSITIONS = [
     Transition(VOID, READY, "put"),
     Transition(VOID, WAITING, "put", "with a delay"),
+    *(
+        Transition(before, after, "replace", "with a delay" if after == WAITING else "")
+        for before in (READY, WAITING)
+        for after in (READY, WAITING)
+    ),
     Transition(WAITING, READY, TIME, "when the delay has passed"),
     Transition(READY, VOID, TIME, "when ttl has passed"),
     Transition(READY, TAKEN, "take"),

@@ -53,6 +53,12 @@ _KINDS = {FIFO: Queue, "lifo": LifoQueue}
     "bound. 0: no bound, and an existing queue may have any.",
 )
 @click.option("--shutdown", is_flag=True, help="Shut the queue down at the end of the input.")
+@click.option(
+    "--unique",
+    metavar="KEY",
+    help="Put a line, into a queue of tasks, only if no task with this key is ready, waiting or "
+    "taken.",
+)
 @with_broker
 def put(
     name: str,
@@ -61,6 +67,7 @@ def put(
     raw_chunks: int | None,
     maxsize: int | None,
     shutdown: bool,
+    unique: str | None,
     broker: Broker,
 ) -> None:
     """Put each line of the standard input into the queue NAME.
@@ -72,16 +79,23 @@ def put(
     """
     if null and raw_chunks:
         raise click.UsageError("-0 and --raw-chunks exclude each other: both say where items end")
+    if unique is not None and broker.find(name).discipline != TASKS:
+        raise click.ClickException(f"{name!r} is no queue of tasks: leave out --unique")
     queue = _open_to_put(broker, name, maxsize)
     queue.open()
     batches = _chunks(raw_chunks) if raw_chunks else _lines(b"\0" if null else b"\n")
     if in_json:
         batches = _only_json(batches)
+    if unique is not None:
+        batches = ([line] for batch in batches for line in batch)
     number = 0
     with queue:
         try:
             for batch in batches:
-                queue.put_many(batch)
+                if isinstance(queue, TaskQueue) and unique is not None:
+                    queue.put(*batch, unique=unique)
+                else:
+                    queue.put_many(batch)
                 number += len(batch)
         except _NotJson as error:
             raise click.ClickException(

@@ -70,6 +70,7 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
         "deliveries": record.deliveries,
         "tube": record.tube or None,
         "key": record.key or None,
+        "unique": record.unique or None,
         "owner": record.owner or None,
         "error": record.error or None,
         "data": content_of(data).as_json(),

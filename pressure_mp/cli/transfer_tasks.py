@@ -13,6 +13,7 @@ import click
 from ..encoding.task_values import decode_id, encode_id
 from ..engines.contract.queues import How
 from ..engines.contract.task_records import LOST_DATA, TaskSettings
+from ..engines.contract.tasks import UniqueKey
 from ..exceptions import TaskExists
 from ..operations.task_queue import TASKS, DecodedTask
 from ..states import BURIED, READY, WAITING
@@ -35,7 +36,8 @@ class OtherData(click.ClickException):
 
 class CarriedTask(NamedTuple):
     """A task. ``delay`` is for how many milliseconds it still waits, and ``ttl`` for how many it is
-    still ready, None for the queue's own time."""
+    still ready, None for the queue's own time. A buried task is carried without its unique key,
+    which another task may have."""
 
     id: int | str
     data: bytes
@@ -45,6 +47,7 @@ class CarriedTask(NamedTuple):
     key: str
     delay: int
     ttl: int | None
+    unique: str = ""
 
     @classmethod
     def of(cls, task: DecodedTask, now: int) -> CarriedTask:
@@ -59,7 +62,8 @@ class CarriedTask(NamedTuple):
         delay = _HELD if record.state == BURIED else left if record.state == WAITING else 0
         ttl = left if record.state == READY and left else None
         where = record.priority, record.tube, record.key
-        return cls(decode_id(id), data, str(record.state), *where, delay, ttl)
+        unique = "" if record.state == BURIED else record.unique
+        return cls(decode_id(id), data, str(record.state), *where, delay, ttl, unique)
 
     def as_json(self) -> dict[str, Any]:
         """Return the task for a line of a file."""
@@ -117,11 +121,23 @@ class Loader:
     def load(self, tasks: list[CarriedTask]) -> None:
         """Put tasks that differ only in their id and data."""
         operations, first = self._target.tasks, tasks[0]
+        if first.unique and len(tasks) > 1:
+            for task in tasks:
+                self.load([task])
+            return
         data = [self._translate(task) for task in tasks]
         options = (first.delay, first.ttl, first.priority, first.tube, 0, "", first.key)
         try:
-            self._target.run(operations.put_many(data, [task.id for task in tasks], options))
+            if first.unique:
+                unique = UniqueKey(first.unique)
+                putting = operations.put_unique(data[0], first.id, options, unique, refuses=True)
+                self._target.run(putting)
+            else:
+                self._target.run(operations.put_many(data, [task.id for task in tasks], options))
         except TaskExists as error:
+            if error.task_id != first.id and len(tasks) == 1:  # another task has its unique key
+                self.load([first._replace(unique="")])
+                return
             if len(tasks) > 1:
                 for task in tasks:  # the tasks put now are in the queue as well
                     self.load([task])

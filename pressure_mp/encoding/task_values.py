@@ -74,6 +74,11 @@ def check_key(key: object) -> str:
     return _check_text("key", "a task's key", key)
 
 
+def check_unique(unique: object) -> str:
+    """Return a unique key. Raises ArgumentTypeError, ArgumentError."""
+    return _check_text("unique", "a unique key", unique)
+
+
 def _check_text(option: str, what: str, given: object) -> str:
     if given is None:
         return ""

@@ -98,6 +98,11 @@ class BaseTask(Generic[Data]):
         return self.record.key or None
 
     @property
+    def unique(self) -> str | None:
+        """The task's unique key, None if it was put without one."""
+        return self.record.unique or None
+
+    @property
     def priority(self) -> float:
         """The task's priority: the lowest is taken first."""
         return self.record.priority

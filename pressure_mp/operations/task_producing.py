@@ -16,10 +16,12 @@ from ..engines.contract.tasks import (
     AwaitTask,
     AwaitTaskReply,
     FinishedTask,
+    KeyTaken,
     PutAwaited,
     PutTasks,
     PutTasksReply,
     TaskThere,
+    UniqueKey,
 )
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError, TaskExists
 from ..exhaustive import assert_never
@@ -57,6 +59,23 @@ class TaskProducing(TaskQueueOperations):
 
     def _only_id(self, reply: PutTasksReply) -> int | str:
         return decode_id(reply[0] if type(reply) is list else self._ids(reply)[0])
+
+    def put_unique(
+        self,
+        data: Any,
+        id: int | str | None,
+        options: PutOptions,
+        unique: UniqueKey,
+        refuses: bool,
+    ) -> Operation[int | str]:
+        """Put a task, unless another one holds the unique key; return the id of the one or the
+        other. With ``refuses`` raise TaskExists instead."""
+        with events.sending(self.destination, 1) as headers:
+            task = self._name(id), self.codec.encode_whole(data, headers)
+            reply: PutTasksReply = yield PutTasks([task], self.settings.id, *options, unique)
+            if isinstance(reply, KeyTaken) and not refuses:
+                return decode_id(reply.id)
+            return self._only_id(reply)
 
     def put_many(
         self, data: Sequence[Any], ids: Iterable[int | str] | None, options: PutOptions
@@ -147,6 +166,8 @@ class TaskProducing(TaskQueueOperations):
                 return reply
             case TaskThere():
                 raise self._error(TaskExists, reply.id, reply.state, "there is one already")
+            case KeyTaken():
+                raise self._error(TaskExists, reply.id, reply.state, "it has this unique key")
             case Outcome.CLOSED:
                 raise self._shut_down()
             case Outcome.MISSING:

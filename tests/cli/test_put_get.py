@@ -14,7 +14,7 @@ import pytest
 from cli.runs import HEARS_INTERRUPTS, MAIN, environment, python
 from waiting import LIMIT, until
 
-from pressure_mp import LifoQueue, PriorityQueue, Queue
+from pressure_mp import LifoQueue, PriorityQueue, Queue, TaskQueue
 from pressure_mp.cli import statuses
 
 #: A line that fills a good part of a pipe.
@@ -279,3 +279,28 @@ def test_a_get_whose_time_is_up_says_for_how_long_it_waited(run, make):
     assert status == statuses.TIME_IS_UP
     assert found is not None, errors
     assert float(found[1]) >= 0.29
+
+
+def test_lines_with_a_unique_key_are_one_task_until_it_is_done(run, valkey, name):
+    tasks = TaskQueue("tasks", url=valkey.url, prefix=name, serializer="text")
+
+    def put(*lines):
+        putting = run("put", "tasks", "--unique", "nightly", stdin=subprocess.PIPE)
+        assert outcome(putting, "".join(f"{line}\n" for line in lines).encode())[0] == 0
+
+    put("first", "second")
+    put("third")
+    task = tasks.take(0)
+    assert (task.data, tasks.qsize()) == ("first", 0)
+    task.ack()
+    put("fourth")
+    assert tasks.take(0).data == "fourth"
+
+
+def test_only_a_queue_of_tasks_has_unique_keys(run, make):
+    make().put("line")
+    putting = run("put", "jobs", "--unique", "nightly", stdin=subprocess.PIPE)
+    status, _, errors = outcome(putting, b"line\n")
+    assert (status, "is no queue of tasks" in errors) == (1, True)
+    putting = run("put", "nothing", "--unique", "nightly", stdin=subprocess.PIPE)
+    assert outcome(putting, b"line\n")[0] == statuses.MISSING

@@ -205,3 +205,26 @@ def test_a_file_that_cannot_be_written_is_named(places, tmp_path):
     file = tmp_path / "nowhere" / "file"
     said = call("export", "source", file, *options(here), status=1)
     assert said == f"Error: {file}.part: No such file or directory\n"
+
+
+@pytest.mark.parametrize("command", ["copy", "move", "export"])
+def test_tasks_have_their_unique_keys_where_these_are_free(places, tmp_path, command):
+    here, there = places
+    file = tmp_path / "file"
+    tasks, target = TaskQueue("tasks", **here), TaskQueue("tasks", **there)
+    tasks.put("buried", id="a", unique="free")
+    tasks.take(0).bury()
+    tasks.put("first", id="b", unique="free")
+    tasks.put("second", id="c", unique="held")
+    held = target.put("another", unique="held", delay=1000)
+    for _ in range(1 if command == "move" else 2):
+        if command == "export":
+            call("export", "tasks", file, *options(here))
+            call("import", file, *options(there))
+        else:
+            call(command, "tasks", "tasks", *options(here), *options(there, "to-"))
+    there_now = {task.id: (task.data, task.unique) for task in target.list("R")}
+    assert there_now == {"b": ("first", "free"), "c": ("second", None)}
+    assert target.peek("a").state == "B"
+    assert target.put("third", unique="free") == "b"
+    assert target.put("third", unique="held") == held

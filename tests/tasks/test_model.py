@@ -49,6 +49,7 @@ from pressure_mp.engines.contract.tasks import (
     RequeueTasks,
     TakeTasks,
     TouchTask,
+    UniqueKey,
 )
 from pressure_mp.states import FOR_GOOD, sources
 
@@ -60,6 +61,9 @@ KEYS = st.sampled_from(["", "k", "k", "l"])
 #: Times in milliseconds that have passed after a short sleep, and such as never pass.
 SOON, LATE = 1, 3_600_000
 TIMES = st.sampled_from([SOON, LATE])
+UNIQUE = st.builds(
+    UniqueKey, st.sampled_from(["u", "v"]), st.booleans(), st.sampled_from([0, 0, SOON, LATE])
+)
 PAUSE = 0.004
 NUMBERS = st.integers(1, 12)
 INBOX = st.sampled_from(INBOXES)
@@ -158,6 +162,21 @@ class Histories(RuleBasedStateMachine):
         first = self.named(id) if id else b""
         tasks = [(first, b"0"), *((b"", b"%d" % other) for other in range(1, number))]
         self.put_both(tasks, delay, ttl, priority, tube, *asked, key)
+
+    @precondition(lambda self: self.created)
+    @rule(
+        id=st.one_of(st.none(), NUMBERS),
+        delay=st.sampled_from([0, 0, SOON, LATE]),
+        ttl=st.sampled_from([None, None, SOON, LATE]),
+        priority=PRIORITIES,
+        tube=TUBES,
+        asked=ASKED,
+        key=KEYS,
+        unique=UNIQUE,
+    )
+    def put_unique(self, id, delay, ttl, priority, tube, asked, key, unique):
+        tasks = [(self.named(id) if id else b"", b"unique")]
+        self.put_both(tasks, delay, ttl, priority, tube, *asked, key, unique)
 
     @precondition(lambda self: self.created)
     @rule(

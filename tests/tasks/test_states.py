@@ -77,6 +77,10 @@ def happen(queue, transition):
     tube = "b" if "tube" in when else None
     if operation == "put":
         queue.put("data", delay=delay, tube="a")
+    elif operation == "replace":
+        first = 3600 if before == states.WAITING else None
+        queue.put("data", delay=first, tube="a", unique="key")
+        queue.put("data", delay=delay, tube="a", unique="key", on_conflict="replace")
     elif operation == "take":
         queue.put("data", tube="a")
         queue.take()

@@ -23,6 +23,8 @@ pytestmark = pytest.mark.usefixtures("no_looks")
 LEFT_OUT = {"bound", "users", "kept", "woken", "outcomes"}
 #: Keys of what comes of tasks.
 OF_RESULTS = {"results", "notices", "inboxes", "chunks"}
+#: The key of unique keys.
+OF_UNIQUE = {"uniques"}
 #: Keys of tasks that have a key.
 OF_GROUPS = {"behind", "groups"}
 #: Keys that only tasks with a tube have.
@@ -34,7 +36,7 @@ WRONG = pytest.mark.parametrize(
     ("part", "tube"),
     [
         (part, tube)
-        for part in sorted(keys.TASKS.keys() - LEFT_OUT - OF_RESULTS - OF_GROUPS)
+        for part in sorted(keys.TASKS.keys() - LEFT_OUT - OF_RESULTS - OF_GROUPS - OF_UNIQUE)
         for tube in (None, "tube")
         if tube or part not in OF_TUBES
     ],
@@ -159,6 +161,26 @@ def test_a_key_of_results_of_another_type_is_named_and_nothing_is_half_done(part
                 lambda: queue.kill("c"),
                 lambda: inbox.watch(["b"]),
                 lambda: inbox.take(0),
+            )
+            named = spoilt.refusals_of(calls)
+        assert named
+        assert all(f":{part}'" in error for error in named)
+        queue.delete()
+
+
+@pytest.mark.parametrize("part", sorted({*OF_UNIQUE, "times"}))
+def test_a_key_of_unique_keys_of_another_type_is_named_and_nothing_is_half_done(part, valkey, name):
+    queue = TaskQueue(name, url=valkey.url)
+    queue.put(1, unique="one", for_=3600)
+    task = queue.take(0)
+    queue.put(2, unique="two")
+    with valkey.client() as client:
+        with Spoilt(client, name, part) as spoilt:
+            calls = (
+                lambda: queue.put(3, unique="three"),
+                lambda: queue.put(4, unique="two", on_conflict="replace"),
+                task.ack,
+                lambda: queue.kill(queue.list("R")[0]),
             )
             named = spoilt.refusals_of(calls)
         assert named

@@ -12,7 +12,7 @@ from ...hidden import hide_in
 from ...sync.tasks import task_queue as sync
 from ...sync.tasks.administration import TaskAdministration
 from ...sync.tasks.inbox import BaseInbox
-from ...sync.tasks.producer import TaskProducer
+from ...sync.tasks.producer import OnConflict, TaskProducer
 from ...sync.tasks.results import TaskResults
 from ...sync.tasks.taker import TaskTaker
 from ..awaited import as_in, awaited, awaited_open, signed_as
@@ -83,6 +83,9 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: BaseInbox | None = None,
+        unique: str | None = None,
+        on_conflict: OnConflict = "skip",
+        for_: float | None = None,
         wait: None = None,
         connection: object | None = None,
     ) -> int | str: ...

@@ -95,6 +95,10 @@ class TaskRecord(Protocol):
         """The key of its group, empty when it has none."""
 
     @property
+    def unique(self) -> str:
+        """Its unique key, empty when it was put without one."""
+
+    @property
     def owner(self) -> str:
         """The process that has it, empty when no process does."""
 
@@ -127,6 +131,7 @@ class Record(NamedTuple):
     error: str = ""
     result_ttl: int = 0
     key: str = ""
+    unique: str = ""
 
     def into(self, state: str, since: int | None = None) -> Record:
         """Do what :meth:`TaskRecord.into` does."""

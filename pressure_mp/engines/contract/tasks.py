@@ -79,6 +79,23 @@ class TaskThere(NamedTuple):
     state: str
 
 
+class UniqueKey(NamedTuple):
+    """A task with this key is not put while another task holds the key: from its put until its end
+    or its burial, and for ``time`` after its put. With ``replaces`` the put changes a holder that
+    is ready or waiting; if the holder is taken, a new task is put, which holds the key then."""
+
+    key: str
+    replaces: bool = False
+    time: int = 0
+
+
+class KeyTaken(NamedTuple):
+    """A task of that id, in that state, holds the unique key; ``X`` if the task is gone."""
+
+    id: bytes
+    state: str
+
+
 class PutTasks(NamedTuple):
     """Add tasks, each an id and data: up to MOST_ITEMS and MOST_BYTES. All are added, or none is;
     the reply has their ids.
@@ -95,6 +112,11 @@ class PutTasks(NamedTuple):
     taken, the next task of its group goes to the end of the line, behind all tasks that are ready
     at that priority. A task without a key has its own place in the line. A task that is not in line
     is ready too, but no take gets it.
+
+    With ``unique`` it is one task; KeyTaken: its key is held, and nothing was done. A put that
+    replaces has the id of the holder as its reply; the holder keeps its id, ``key``, result
+    options, inboxes and arrival. A buried or processed task that becomes ready again holds its key
+    again, unless another task does.
     """
 
     tasks: Sequence[tuple[bytes, bytes]]
@@ -106,6 +128,7 @@ class PutTasks(NamedTuple):
     result_ttl: int = 0
     inbox: str = ""
     key: str = ""
+    unique: UniqueKey | None = None
 
 
 class PutAwaited(NamedTuple):
@@ -114,7 +137,7 @@ class PutAwaited(NamedTuple):
     put: PutTasks
 
 
-PutTasksReply = list[bytes] | TaskThere | Closed | Missing
+PutTasksReply = list[bytes] | TaskThere | KeyTaken | Closed | Missing
 
 
 class OtherState(NamedTuple):

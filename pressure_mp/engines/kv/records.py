@@ -16,6 +16,7 @@ from ..requests.ready_tasks import Group
 from ..requests.results import Inbox, Kept
 from ..requests.state import Delivery, Reader
 from ..requests.storage import Entry, Tenant
+from ..requests.unique_keys import Holder
 
 T = TypeVar("T")
 
@@ -122,6 +123,15 @@ def _dump_group(one: Group) -> bytes:
     return dump([one.last, one.taken, first and first[:2]], *([first[2]] if first else []))
 
 
+def _dump_holder(one: Holder) -> bytes:
+    return dump([one.end, one.is_held], one.id)
+
+
+def _load_holder(raw: bytes) -> Holder:
+    fields, (id,) = load(raw)
+    return Holder(id, *fields)
+
+
 def _load_tenant(raw: bytes) -> Tenant:
     tenant = Tenant()
     (tenant.round, tenant.used, tenant.queued), _ = load(raw)
@@ -137,4 +147,5 @@ NOTICE = Kind(_dump_notice, _load_notice)
 KEPT = Kind(_dump_kept, _load_kept)
 INBOX: Kind[Inbox] = _fields(Inbox)
 GROUP = Kind(_dump_group, _load_group)
+HOLDER = Kind(_dump_holder, _load_holder)
 TENANT = Kind(lambda one: dump([one.round, one.used, one.queued]), _load_tenant)

@@ -16,7 +16,7 @@ from ..requests.ready_tasks import ReadyTasks
 from ..requests.results import Results
 from .line import Session, StoredEnds, StoredTaskLine
 from .packing import pack
-from .records import GROUP, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
+from .records import GROUP, HOLDER, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
 from .space import NamedQueue, Space
 from .store import How
 from .unit import Names, StoredCounter, StoredLeases, StoredSet, Table, Unit
@@ -102,6 +102,7 @@ class StoredTaskPlace:
             notices=Table(unit, prefix + b"zn", NOTICE, False),
             ends=tuples(b"ze"),
             contents=Contents(chunks, kept, tuples(b"xe"), self.clock),
+            holders=Table(unit, prefix + b"o", HOLDER),
         )
         tasks = StoredLivings(unit, prefix + b"k")
         groups: Table[Any, Any] = Table(unit, prefix + b"g", GROUP, False)

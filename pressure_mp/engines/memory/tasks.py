@@ -34,7 +34,7 @@ class MemoryTaskPlace:
     def create(self, settings: TaskSettings) -> Life:
         now = self.clock()
         tasks: dict[bytes, Living] = {}
-        results = Results({}, {}, {}, MemorySet(), Contents({}, {}, MemorySet(), milliseconds))
+        results = Results({}, {}, {}, MemorySet(), Contents({}, {}, MemorySet(), milliseconds), {})
         ready = ReadyTasks(tasks, settings.per_key, MemorySet(), MemorySet(), {}, {})
         self.life = Life(
             settings,

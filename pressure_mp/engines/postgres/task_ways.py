@@ -26,8 +26,8 @@ def decode(text: bytes) -> str:
 def _tasks(reply: Reply) -> list[StoredTask]:
     found = []
     n = len(reply.info["tasks"])
-    parts = [reply.items[start : start + n] for start in range(0, 5 * n, n)] if n else [[]] * 5
-    for told, id, tube, key, error, data in zip(reply.info["tasks"], *parts, strict=True):
+    parts = [reply.items[start : start + n] for start in range(0, 6 * n, n)] if n else [[]] * 6
+    for told, id, tube, key, unique, error, data in zip(reply.info["tasks"], *parts, strict=True):
         state, priority, created, since, due, deliveries, call, owner, result_ttl = told
         record = Record(
             state,
@@ -42,6 +42,7 @@ def _tasks(reply: Reply) -> list[StoredTask]:
             decode(error),
             result_ttl,
             decode(key),
+            decode(unique),
         )
         found.append(StoredTask(id, record, data))
     return found
@@ -86,7 +87,11 @@ def _ask_put(request: t.PutTasks | t.PutAwaited, discipline: str) -> Asked:
     args["result_ttl"] = put.result_ttl
     args |= given(ttl=put.ttl, inbox=put.inbox or None) | flags(awaited=is_awaited)
     ids, data = zip(*put.tasks, strict=True)
-    parts = [encode(put.tube), encode(put.key)]
+    unique = put.unique
+    if unique is not None:
+        args["unique_for"] = unique.time
+        args |= flags(replaces=unique.replaces)
+    parts = [encode(put.tube), encode(put.key), encode(unique.key if unique else "")]
     if any(ids):
         args["chosen"] = True
         parts += ids
@@ -100,6 +105,8 @@ def _read_put(request: Any, reply: Reply) -> Any:
             return reply.items
         case "there":
             return t.TaskThere(reply.items[0], reply.info)
+        case "held":
+            return t.KeyTaken(reply.items[0], reply.info)
     return outcome(request, reply)
 
 
@@ -123,7 +130,7 @@ def _read_take(request: t.TakeTasks, reply: Reply) -> Any:
             later = NoTask(request.tube, reply.info["due"]) if "due" in reply.info else None
             if "acknowledged" not in reply.info:
                 return t.TakenTasks(tasks, None, later, refused)
-            (done,) = _tasks(Reply("", {"tasks": reply.info["acknowledged"]}, reply.items[-5:]))
+            (done,) = _tasks(Reply("", {"tasks": reply.info["acknowledged"]}, reply.items[-6:]))
             return t.TakenTasks(tasks, done.record, later)
         case "no_task":
             return NoTask(request.tube, reply.info["due"])

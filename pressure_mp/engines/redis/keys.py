@@ -77,7 +77,7 @@ TASKS = {
     "bound": "string",
     **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),
     **dict.fromkeys(("records", "payloads", "bundles", "groups"), "hash"),
-    **dict.fromkeys(("results", "inboxes", "chunks"), "hash"),
+    **dict.fromkeys(("results", "inboxes", "chunks", "uniques"), "hash"),
     **dict.fromkeys(
         ("ready", "tubes", "behind", "due", "expiry", "taken", "shelf", "waiting"), "zset"
     ),

@@ -33,6 +33,7 @@ ABSENT = b"absent"
 WRONG = b"wrong"  # the task is in a state that the operation does not change; the state follows
 FOREIGN = b"foreign"  # the task is taken by another process, or by another take
 DUE = b"due"  # a transition is due that another script must make first
+HELD = b"held"  # another task holds the unique key
 CHANGED = b"changed"  # the data changed since the caller read it
 
 # A reader has items reserved; in a busy reply, the holder of the role is a reader.

@@ -5,9 +5,9 @@ eight bytes, big-endian: the number of the arrival, the time of the put, the tim
 in its state, and the time at which that ends by itself (0: never). In four bytes each follow the
 number of its bundle, which only the scripts use, and the number of deliveries; in eight the number
 of the take that has it, and in eight the time for which its result is kept (-1: with an inbox).
-Then the tube, the key, the owner, and the inboxes that are told of it, with spaces between, each
-ended by a zero byte; and the text of the last error. Times are the server's, in milliseconds since
-the epoch.
+Then the tube, the key, the owner, the inboxes that are told of it, with spaces between, and the
+unique key, each ended by a zero byte; and the text of the last error. Times are the server's, in
+milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -68,6 +68,10 @@ class PackedRecord:
         return "" if self._packed[HEAD.size : HEAD.size + 2] == b"\0\0" else self._all.key
 
     @property
+    def unique(self) -> str:
+        return self._all.unique
+
+    @property
     def priority(self) -> float:
         return self._all.priority
 
@@ -113,9 +117,9 @@ class PackedRecord:
 
 def unpack(packed: bytes) -> Record:
     state, priority, *numbers, result_ttl = HEAD.unpack_from(packed)
-    texts = packed[HEAD.size :].decode(errors="replace").split("\0", 4)
-    tube, key, owner, _, error = texts
-    said: Any = tube, owner, error, result_ttl, key
+    texts = packed[HEAD.size :].decode(errors="replace").split("\0", 5)
+    tube, key, owner, _, unique, error = texts
+    said: Any = tube, owner, error, result_ttl, key, unique
     return Record(state.decode(), decode_priority(priority), *numbers, *said)
 
 

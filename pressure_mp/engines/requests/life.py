@@ -200,12 +200,14 @@ class Life:
         else:
             self.revive(task, delay, ttl, tube)
 
-    def revive(self, task: Living, delay: int, ttl: int | None, tube: str | None) -> None:
+    def revive(
+        self, task: Living, delay: int, ttl: int | None, tube: str | None, **changes: Any
+    ) -> None:
         """Make a task ready, or let it wait for a delay."""
         if delay:
-            self.turn(task, states.WAITING, self.now + delay, tube)
+            self.turn(task, states.WAITING, self.now + delay, tube, **changes)
         else:
-            self.turn(task, states.READY, self.lifetime(ttl), tube)
+            self.turn(task, states.READY, self.lifetime(ttl), tube, **changes)
 
     def turn(self, task: Living, after: str, ends: int, tube: str | None, **changes: Any) -> None:
         """Bring a task into another state, which ends by itself at ``ends``, and into a tube."""
@@ -221,6 +223,8 @@ class Life:
         task.record = before._replace(state=after, since=self.now, due=ends, **changes)
         self._enter(task)
         self._update_lines(before, task.record)
+        if before.unique and before.state in OUTCOMES and after not in OUTCOMES:
+            self.results.unique.hold_again(before.unique, task.id, self.now)
         if after == states.BURIED:
             self.conclude(task, "buried", before.state)
 
@@ -253,6 +257,8 @@ class Life:
         """Tell the callers that wait for the task its outcome, and keep its result, if that is to
         be kept. Removing a task that had come to its end before is no new outcome."""
         self.ends.conclude(task.id, outcome)
+        if task.record.unique:
+            self.results.unique.release(task.record.unique, task.id, self.now)
         had = OUTCOMES.get(before)
         if had is None or (task.record.state != states.VOID and had != outcome):
             self.results.conclude(task.id, task.inboxes, task.record, outcome, self.now)

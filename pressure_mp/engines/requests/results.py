@@ -10,6 +10,7 @@ from ..contract.task_records import Record
 from ..contract.task_results import ABSENT, NO_RESULT, TAKEN, WITH_INBOX, Notice, OpenInbox, Result
 from .contents import Contents
 from .kinds import SortedSet
+from .unique_keys import KEY, Holder, UniqueKeys
 
 
 @dataclass
@@ -46,22 +47,27 @@ class Results:
         notices: MutableMapping[tuple[str, int], Notice],
         ends: SortedSet[tuple[int, str, bytes]],
         contents: Contents,
+        holders: MutableMapping[str, Holder],
     ) -> None:
         self.kept = kept
         self.inboxes = inboxes
         self.contents = contents
         #: The notices that the clients have not yet seen, by inbox and number.
         self._notices = notices
-        #: The time at which each inbox ends, and each result by the id of its task.
+        #: The time at which each inbox ends, each result by the id of its task, and each unique key
+        #: that no task holds.
         self._ends = ends
+        self.unique = UniqueKeys(holders, ends)
 
     def sweep(self, now: int) -> None:
-        """Remove the results and inboxes whose time is over."""
-        for end, inbox, id in self._ends.behind():
+        """Remove the results, inboxes and unique keys whose time is over."""
+        for end, name, id in self._ends.behind():
             if end > now:
                 break
-            if inbox:
-                self.close(inbox)
+            if id == KEY and name:
+                self.unique.forget(name)
+            elif name:
+                self.close(name)
             else:
                 self.forget(id)
 

@@ -59,6 +59,7 @@ from ..contract.tasks import (
     FinishedTask,
     GetTask,
     GetTaskReply,
+    KeyTaken,
     OpenedTasks,
     OpenTasks,
     OpenTasksReply,
@@ -76,6 +77,7 @@ from ..contract.tasks import (
     TakeTasks,
     TakeTasksReply,
     TaskThere,
+    UniqueKey,
 )
 from . import large, settling
 from .dispatch import for_places, for_tasks
@@ -185,6 +187,10 @@ def _await(life: Life, request: AwaitTask, caller: Caller) -> AwaitTaskReply:
 def _put(life: Life, request: PutTasks, caller: Caller) -> PutTasksReply:
     if life.closed:
         return Outcome.CLOSED
+    if request.unique is not None:
+        held = _put_for_holder(life, request, request.unique)
+        if held is not None:
+            return held
     state, ends = states.READY, life.lifetime(request.ttl)
     if request.delay:
         state, ends = states.WAITING, life.now + request.delay
@@ -201,9 +207,30 @@ def _put(life: Life, request: PutTasks, caller: Caller) -> PutTasksReply:
             tube=request.tube,
             result_ttl=request.result_ttl,
             key=request.key,
+            unique=request.unique.key if request.unique else "",
         )
         life.add(Living(id, record, data, life.next_seq(), hearing.copy()))
+        if request.unique is not None:
+            life.results.unique.hold(request.unique.key, id, life.now + request.unique.time)
     return [*named]
+
+
+def _put_for_holder(
+    life: Life, request: PutTasks, unique: UniqueKey
+) -> list[bytes] | KeyTaken | None:
+    """Do what a put does instead when a task holds its unique key; None: a task is to be put."""
+    holder = life.results.unique.holder(unique.key, life.now)
+    if holder is None:
+        return None
+    task = life.tasks.get(holder.id)
+    if not unique.replaces or task is None or not holder.is_held:
+        return KeyTaken(holder.id, task.record.state if task else states.VOID)
+    if task.record.state == states.TAKEN:
+        return None
+    ((_, task.data),) = request.tasks
+    order = {"priority": request.priority}
+    life.revive(task, request.delay, request.ttl, request.tube, **order)
+    return [task.id]
 
 
 @for_tasks.does(PutAwaited)

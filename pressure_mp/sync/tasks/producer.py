@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import overload
+from typing import Literal, get_args, overload
 
 from ...encoding.task_values import (
     check_key,
     check_priority,
     check_times,
     check_tube,
+    check_unique,
     encode_id,
     milliseconds,
 )
 from ...engines.contract.task_results import WITH_INBOX
-from ...exceptions import ArgumentTypeError, PressureError
+from ...engines.contract.tasks import UniqueKey
+from ...exceptions import ArgumentError, ArgumentTypeError, PressureError
 from ...handles.base_task import Data
 from ...handles.task_verbs import AnyTask
 from ...handles.transactions import check_waits_for_nothing
 from ...operations.task_producing import PutOptions
 from .handle import TaskHandle
 from .inbox import BaseInbox
+
+#: What a put does while another task has its unique key.
+OnConflict = Literal["skip", "replace", "error"]
 
 
 class TaskProducer(TaskHandle[Data, AnyTask]):
@@ -39,6 +44,9 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: BaseInbox | None = None,
+        unique: str | None = None,
+        on_conflict: OnConflict = "skip",
+        for_: float | None = None,
         wait: None = None,
         connection: object | None = None,
     ) -> int | str: ...
@@ -71,6 +79,9 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: BaseInbox | None = None,
+        unique: str | None = None,
+        on_conflict: OnConflict = "skip",
+        for_: float | None = None,
         wait: float | None = None,
         connection: object | None = None,
     ) -> int | str | tuple[AnyTask, bool]:
@@ -91,6 +102,17 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
             :meth:`result`. Without it, the result is not kept, or only for ``inbox``.
         :param inbox: a :class:`TaskInbox` of this queue that gets the events of this task. Without
             ``result_ttl`` the result is kept until this inbox has taken it, or is gone.
+        :param unique: a text of which the queue has one task at a time: it is not put while a task
+            that was put with the same text is ready, waiting or taken. The text is free again when
+            that task is processed, buried or removed; a buried or processed task that is made ready
+            again has it again, if no other task has it. Excludes ``wait`` and ``connection``.
+        :param on_conflict: what to do while another task has that text. ``"skip"``: put nothing,
+            and return the id of that task. ``"error"``: raise TaskExists, whose ``id`` and
+            ``state`` are that task's. ``"replace"``: give that task this put's data, ``delay``,
+            ``ttl``, ``priority`` and ``tube``, and return its id; all else stays as it was put
+            first. A taken task is not changed: a new task is put, which has the text from then on.
+        :param for_: seconds from the put on for which the text is not free, even if the task ends
+            before: at most one task is put in that time. Excludes ``on_conflict="replace"``.
         :param wait: wait at most this many seconds until the task is processed, and return what
             :meth:`wait` returns.
         :param connection: the put is part of this connection's transaction, as for
@@ -98,13 +120,19 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
             from then on. The id is returned at once; if ``id`` was stated, and a task of this id
             exists at the commit, the commit fails.
 
-        Blocks only for ``wait``. Raises TaskExists when a task of this id exists, ShutDown,
+        Blocks only for ``wait``. Raises TaskExists when a task of this id exists, or one that is
+        ``unique`` with ``on_conflict="error"``, ShutDown,
         EncodingError, AuthenticationError, ItemTooLargeError, QueueDoesNotExistError,
         HandleClosedError, ArgumentError, ArgumentTypeError; after each of these nothing was put.
         Raises BrokerUnavailable and NotDurable as :meth:`pressure_mp.Queue.put` does.
         """
         self._at.check_open()
         options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
+        if unique is not None or for_ is not None or on_conflict != "skip":
+            if wait is not None or connection is not None:
+                raise ArgumentError("unique= cannot go with wait= or connection=")
+            one, refuses = unique_key(unique, on_conflict, for_), on_conflict == "error"
+            return self._run(self._at.operations.put_unique(data, id, options, one, refuses))
         if connection is not None:
             check_waits_for_nothing("wait", wait)
             return self._run_in(connection, self._at.operations.put(data, id, options))
@@ -186,3 +214,15 @@ def put_options(
     name = inbox.name if inbox is not None else ""
     order = *check_times(delay, ttl), check_priority(priority), check_tube(tube)
     return *order, kept, name, check_key(key)
+
+
+def unique_key(unique: str | None, on_conflict: OnConflict, for_: float | None) -> UniqueKey:
+    """The unique key of a put. Raises ArgumentError, ArgumentTypeError."""
+    if on_conflict not in get_args(OnConflict):
+        raise ArgumentError(f"on_conflict is 'skip', 'replace' or 'error', not {on_conflict!r}")
+    replaces = on_conflict == "replace"
+    if unique is None:
+        raise ArgumentError("on_conflict= and for_= are for a put with unique=")
+    if replaces and for_ is not None:
+        raise ArgumentError("for_= cannot go with on_conflict='replace'")
+    return UniqueKey(check_unique(unique), replaces, milliseconds("for_", for_, least=0.001))

@@ -94,7 +94,8 @@ class Broker:
         raise NotImplementedError
 
     def results(self, name: str) -> list[int]:
-        """How many results, inboxes, chunks, notices and times it keeps of a queue of tasks."""
+        """How many results, inboxes, chunks, notices, times and unique keys it keeps of a queue of
+        tasks."""
         raise NotImplementedError
 
     @staticmethod

@@ -267,7 +267,7 @@ class Postgres(Broker):
 
     def results(self, name: str) -> list[int]:
         queue = f"(SELECT max(id) FROM pressure_mp.queues WHERE name = '{name}')"
-        tables = "results", "inboxes", "chunks", "notices", "contents"
+        tables = "results", "inboxes", "chunks", "notices", "contents", "holders"
         counts = [f"SELECT count(*) FROM pressure_mp.{one} WHERE queue = {queue}" for one in tables]
         return [self.execute(count)[0][0] for count in counts]
 

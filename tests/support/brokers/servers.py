@@ -174,7 +174,7 @@ class Server(Broker):
         keys = f"__pressure__:mp:{{{name}}}:"
         with self.client() as client:
             return [
-                *(client.hlen(keys + part) for part in ("results", "inboxes", "chunks")),
+                *(client.hlen(keys + part) for part in ("results", "inboxes", "chunks", "uniques")),
                 *(client.zcard(keys + part) for part in ("notices", "times")),
             ]
 

@@ -107,7 +107,7 @@ class Pair:
 def acknowledged(id, fence, owner, said):
     numbers = 0, 0, 0, 1, fence, bool(said.data)
     packed = HEAD.pack(states.TAKEN.encode(), bytes(8), *numbers)
-    return Acknowledged(id, PackedRecord(packed + b"\0\0%s\0\0" % owner.encode()), said)
+    return Acknowledged(id, PackedRecord(packed + b"\0\0%s\0\0\0" % owner.encode()), said)
 
 
 def ask(binding, request):
@@ -189,7 +189,7 @@ def plain(reply):
         record = reply.record
         same = record.state, record.priority, record.deliveries, record.call, bool(record.due)
         asked = record.result_ttl
-        texts = record.tube, record.key, record.owner, record.error
+        texts = record.tube, record.key, record.unique, record.owner, record.error
         return reply.id, reply.data, *same, *texts, asked
     if isinstance(reply, NoTask):
         return "no task", reply.tube, reply.due is not None

@@ -164,6 +164,10 @@ def play(url, name):
     assert run(RenewTaker("A", True)).leases["A"]
     assert run(RequeueTasks("A", "gone", 1, seen=1)) is Outcome.RENEWED
     run(RequeueTasks("A", "gone", 1))
+    assert q.put(b"3", unique="key", id="one") == q.put(b"3", unique="key") == "one"
+    assert q.put(b"4", unique="key", on_conflict="replace") == "one"
+    refused(q.put, b"3", unique="key", on_conflict="error")
+    q.kill("one")
     # What comes of tasks.
     lost = Result(b"x", "0" * 24)
     assert run(StoreChunks(lost.token, 1, [[memoryview(b"x")]])) is Outcome.LOST

@@ -250,6 +250,7 @@ CREATE TABLE pressure_mp.tasks (
     -- line.
     key bytea NOT NULL,
     line bigint NOT NULL,
+    unique_key bytea NOT NULL,
     PRIMARY KEY (queue, id)
 ) WITH (fillfactor = 70);
 CREATE INDEX tasks_ready ON pressure_mp.tasks (queue, priority, line)
@@ -288,6 +289,18 @@ CREATE TABLE pressure_mp.groups (
     first bytea,
     PRIMARY KEY (queue, tube, key)
 ) WITH (fillfactor = 50);
+
+-- The unique keys of tasks: who holds each, and until when it is kept from others at least. Without
+-- "held" the task has ended, and the key is free from then on.
+CREATE TABLE pressure_mp.holders (
+    queue bigint NOT NULL,
+    key bytea NOT NULL,
+    id bytea NOT NULL,
+    until bigint NOT NULL,
+    held boolean NOT NULL,
+    PRIMARY KEY (queue, key)
+) WITH (fillfactor = 50);
+CREATE INDEX holders_until ON pressure_mp.holders (queue, until) WHERE NOT held;
 
 -- Results of tasks: the time until which each is kept, NULL if only for one inbox, whose notice has
 -- that number; the data of the result, and its token, if it is in chunks.

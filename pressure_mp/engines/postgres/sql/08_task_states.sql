@@ -86,6 +86,9 @@ DECLARE
     had text := CASE before WHEN 'Z' THEN 'processed' WHEN 'D' THEN 'processed'
         WHEN 'B' THEN 'buried' END;
 BEGIN
+    IF t.unique_key <> '' THEN
+        PERFORM pressure_mp.release_key(t, moment);
+    END IF;
     FOR w IN
         UPDATE pressure_mp.watchers v SET outcome = a_outcome
             WHERE v.slot = a_slot AND v.task = t.id AND v.outcome IS NULL RETURNING *
@@ -208,6 +211,9 @@ BEGIN
             PERFORM pressure_mp.settle_group(a_slot, t.queue, old_tube, t.key);
         END IF;
         PERFORM pressure_mp.settle_group(a_slot, t.queue, t.tube, t.key);
+    END IF;
+    IF t.unique_key <> '' AND before IN ('B', 'Z', 'D') AND after IN ('R', 'W') THEN
+        PERFORM pressure_mp.hold_again(t, moment);
     END IF;
     IF after = 'B' THEN
         PERFORM pressure_mp.conclude(a_slot, moment, t, 'buried', before);
@@ -353,7 +359,7 @@ BEGIN
     RETURN n > 0;
 END $$;
 
--- Make tasks for a reply: the ids, tubes, keys, errors and data of all, and the numbers beside these.
+-- Make tasks for a reply: the ids, tubes, keys, unique keys, errors and data of all, and the numbers beside these.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_tasks(a_status text, tasks pressure_mp.tasks[],
     whole boolean,
     more jsonb DEFAULT '{}') RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
@@ -366,12 +372,12 @@ BEGIN
         t := tasks[1];
         told := jsonb_build_array(jsonb_build_array(t.state, t.priority::text, t.created, t.since,
             t.due, t.deliveries, t.call, t.owner, t.result_ttl));
-        parts := ARRAY[t.id, t.tube, t.key, t.error, CASE WHEN whole THEN t.data ELSE '' END];
+        parts := ARRAY[t.id, t.tube, t.key, t.unique_key, t.error, CASE WHEN whole THEN t.data ELSE '' END];
     ELSE
         SELECT coalesce(jsonb_agg(jsonb_build_array(e.state, e.priority::text, e.created, e.since,
                 e.due, e.deliveries, e.call, e.owner, e.result_ttl)), '[]'),
-            array_agg(e.id) || array_agg(e.tube) || array_agg(e.key) || array_agg(e.error)
-                || array_agg(CASE WHEN whole THEN e.data ELSE '' END)
+            array_agg(e.id) || array_agg(e.tube) || array_agg(e.key) || array_agg(e.unique_key)
+                || array_agg(e.error) || array_agg(CASE WHEN whole THEN e.data ELSE '' END)
             INTO told, parts
             FROM (SELECT * FROM unnest(tasks) WITH ORDINALITY u ORDER BY u.ordinality) e;
     END IF;

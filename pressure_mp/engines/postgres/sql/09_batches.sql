@@ -29,7 +29,7 @@ BEGIN
         FROM unnest(ids) u (id));
 END $$;
 
--- "parts" are the tube, the key, the ids if some are "chosen", where '' is for an id to be made, and
+-- "parts" are the tube, the key, the unique key, the ids if some are "chosen", where '' is for an id to be made, and
 -- the data of each task.
 CREATE OR REPLACE FUNCTION pressure_mp.put_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
@@ -44,7 +44,9 @@ DECLARE
     a_key bytea := parts[2];
     a_result_ttl bigint := (args->>'result_ttl')::bigint;
     inboxes text[] := CASE WHEN args ? 'inbox' THEN ARRAY[args->>'inbox'] ELSE '{}' END;
-    n bigint := cardinality(parts) - 2;
+    a_unique bytea := parts[3];
+    n bigint := cardinality(parts) - 3;
+    r pressure_mp.reply;
     -- The number of the arrival of the first.
     first bigint := greatest(q.arrival + 1, moment * 1000);
     ids bytea[];
@@ -53,9 +55,16 @@ BEGIN
     IF q.closed THEN
         RETURN pressure_mp.said('closed');
     END IF;
+    IF a_unique <> '' THEN
+        r := pressure_mp.put_for_holder(q, moment, args, a_unique, a_tube,
+            parts[cardinality(parts)]);
+        IF r.status IS NOT NULL THEN
+            RETURN r;
+        END IF;
+    END IF;
     IF args ? 'chosen' THEN
         n := n / 2;
-        ids := parts[3:n + 2];
+        ids := parts[4:n + 3];
         IF NOT pressure_mp.are_free(q.id, ids) THEN
             SELECT * INTO ids, q.counter, there
                 FROM pressure_mp.make_some_ids(q, first, args, ids, a_state);
@@ -66,29 +75,32 @@ BEGIN
                 RETURN pressure_mp.told('there', to_jsonb(there), ids, NULL);
             END IF;
         END IF;
-        parts := parts[n + 3:];
+        parts := parts[n + 4:];
     ELSIF args->>'ids' = 'auto_increment' THEN
         ids := pressure_mp.free_ids(q.id, q.counter + 1, n);
         q.counter := convert_from(ids[n], 'UTF8')::bigint;
-        parts := parts[3:];
+        parts := parts[4:];
     ELSE
         ids := pressure_mp.free_ids(q.id, first, n);
-        parts := parts[3:];
+        parts := parts[4:];
     END IF;
     IF n = 1 THEN
         INSERT INTO pressure_mp.tasks VALUES (q.id, ids[1], a_state, a_priority, moment, moment, ends,
             0, 0, a_tube, '', '', parts[1], first, a_result_ttl, inboxes, a_key,
-            CASE a_key WHEN '' THEN first ELSE 0 END);
+            CASE a_key WHEN '' THEN first ELSE 0 END, a_unique);
         PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
             WHERE v.queue = q.id AND v.id = ids[1];
     ELSE
         INSERT INTO pressure_mp.tasks SELECT q.id, u.id, a_state, a_priority, moment, moment, ends,
                 0, 0, a_tube, '', '', u.data, first - 1 + u.o, a_result_ttl, inboxes, a_key,
-                CASE a_key WHEN '' THEN first - 1 + u.o ELSE 0 END
+                CASE a_key WHEN '' THEN first - 1 + u.o ELSE 0 END, a_unique
             FROM unnest(ids, parts) WITH ORDINALITY u (id, data, o);
         PERFORM pressure_mp.forget_result(q.id, u.id) FROM unnest(ids) u (id)  -- of earlier tasks
             WHERE (SELECT v.outcome FROM pressure_mp.results v
                 WHERE v.queue = q.id AND v.id = u.id) IS NOT NULL;
+    END IF;
+    IF a_unique <> '' THEN
+        PERFORM pressure_mp.hold(q.id, a_unique, ids[1], moment + (args->>'unique_for')::bigint);
     END IF;
     PERFORM pressure_mp.count_way(q.id, 'X', a_state, a_tube, n);
     IF a_state = 'R' AND a_key = '' THEN
@@ -313,7 +325,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pressure_mp.shorten_take(r pressure_mp.reply) RETURNS pressure_mp.reply
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
-    n integer := 5 * jsonb_array_length(r.info->'tasks');
+    n integer := 6 * jsonb_array_length(r.info->'tasks');
 BEGIN
     RETURN pressure_mp.told(r.status, r.info - 'tasks', r.items[n + 1:], NULL);
 END $$;
@@ -378,7 +390,7 @@ BEGIN
     RETURN QUERY SELECT u.o, f.ctid,
         ROW(f.queue, f.id, f.state, f.priority, f.created, f.since, f.due, f.deliveries, f.call,
             f.tube, f.owner, f.error, coalesce(u.result, ''), f.arrival, f.result_ttl, f.inboxes,
-            f.key, f.line)::pressure_mp.tasks,
+            f.key, f.line, f.unique_key)::pressure_mp.tasks,
         CASE WHEN f.id IS NULL THEN 'absent'
             WHEN f.state <> 'T' THEN 'other_state'
             WHEN f.owner <> an_owner OR f.call <> u.call THEN 'other_owner'
@@ -480,6 +492,7 @@ BEGIN
     LOOP
         PERFORM pressure_mp.tell(w.listener, w.session, NULL);
     END LOOP;
+    PERFORM pressure_mp.release_key(e, moment) FROM unnest(ended) e WHERE e.unique_key <> '';
     PERFORM pressure_mp.forget_result(e.queue, e.id) FROM unnest(ended) e
         WHERE e.result_ttl <> 0 AND (SELECT v.outcome FROM pressure_mp.results v
             WHERE v.queue = e.queue AND v.id = e.id) IS NOT NULL;

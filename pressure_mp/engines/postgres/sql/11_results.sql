@@ -159,6 +159,8 @@ BEGIN
     LOOP
         PERFORM pressure_mp.close_inbox(a_queue, a_name);
     END LOOP;
+    DELETE FROM pressure_mp.holders v
+        WHERE v.queue = a_queue AND NOT v.held AND v.until <= moment;
     PERFORM FROM pressure_mp.contents k WHERE k.queue = a_queue AND k.until <= moment LIMIT 1;
     IF FOUND THEN
         PERFORM pressure_mp.sweep(a_queue);

@@ -22,6 +22,7 @@ from ..statuses import (
     DONE,
     EXISTS,
     FOREIGN,
+    HELD,
     LOST,
     MISMATCH,
     MISSING,
@@ -84,10 +85,14 @@ does(t.ConfigureTasks)(OneScript("configure", _configure, _read_configured))
 
 
 def _put(binding: RedisBinding, request: t.PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:
-    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key = request
+    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key, unique = request
     flat = tasks[0] if len(tasks) == 1 else [part for task in tasks for part in task]
     options = ids.encode(), delay, or_none(ttl), encode_priority(priority), tube.encode()
-    return (*options, waiter, result_ttl, inbox, key, len(tasks), *flat)
+    return (*options, waiter, result_ttl, inbox, key, _unique(unique), len(tasks), *flat)
+
+
+def _unique(unique: t.UniqueKey | None) -> str:
+    return f"{unique.time} {int(unique.replaces)} {unique.key}" if unique else ""
 
 
 def _read_put(request: t.PutTasks, reply: Reply) -> t.PutTasksReply:
@@ -96,12 +101,15 @@ def _read_put(request: t.PutTasks, reply: Reply) -> t.PutTasksReply:
         return reply[2:]
     if status == EXISTS:
         return t.TaskThere(reply[2], reply[3].decode())
+    if status == HELD:
+        return t.KeyTaken(reply[2], reply[3].decode())
     return Outcome.CLOSED if status == CLOSED else Outcome.MISSING
 
 
 def _first_of_put(binding: RedisBinding, request: t.PutTasks) -> tuple[str, tuple[Any, ...]] | None:
-    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key = request
-    if len(tasks) != 1 or delay or ttl is not None or tube or key or not binding.put_one.is_due():
+    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key, unique = request
+    is_ordinary = len(tasks) == 1 and not (delay or ttl is not None or tube or key or unique)
+    if not is_ordinary or not binding.put_one.is_due():
         return None
     return "put_one", (ids, encode_priority(priority), result_ttl, inbox, *tasks[0])
 

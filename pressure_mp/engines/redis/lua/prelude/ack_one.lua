@@ -1,4 +1,4 @@
--- The fast path of `ack`: the task is removed; it has no tube, no bundle and no key, at most one inbox is told of it,
+-- The fast path of `ack`: the task is removed; it has no tube, no bundle and no key of either kind, at most one inbox is told of it,
 -- the content of its result exists if it needs one, and no client waits for the end of a task. It writes directly, and
 -- the functions for other cases are not even defined. Where it does not apply nothing has changed. Like the fast path
 -- of `put`, it makes no transitions that are due. Returns the record that the task had, the ticket of the waiter to
@@ -7,9 +7,9 @@ local function ack_one(id, owner, call, result, token, bell)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end
   local record = redis.call('HGET', records, id)
   if not record then return nil end
-  local ends, bundle, deliveries, number, result_ttl, tube, key, taker, names, at =
-    struct.unpack('>I8I4I4I8i8ssss', record, 34)
-  if tube ~= '' or key ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
+  local ends, bundle, deliveries, number, result_ttl, tube, key, taker, names, unique, at =
+    struct.unpack('>I8I4I4I8i8sssss', record, 34)
+  if tube ~= '' or key ~= '' or unique ~= '' or bundle > 0 or (ends > 0 and ends <= now) then return nil end
   if taker ~= owner or number ~= tonumber(call) then return nil end -- only a taken task has an owner
   if redis.call('HLEN', awaited) > 0 then return nil end
   local box, ticket = only_inbox(names), ''

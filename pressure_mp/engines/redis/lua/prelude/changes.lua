@@ -29,9 +29,61 @@ local fresh, boxes = {}, {}
 local OUTCOME = {P = 'processed', B = 'buried', K = 'killed', D = 'dropped'}
 local FEW = 32 -- chunks that are removed in one call: each takes about 20 microseconds
 
--- A time in `times`: of a result, an inbox, or a content (r, i, c).
+-- A time in `times`: of a result, an inbox, a content, or a unique key that no task holds (r, i, c, u).
 local function end_at(kind, name, moment)
   note(added, times, moment, kind .. name)
+end
+
+-- The unique keys that were looked at, as `uniques` will have them; false for a key that is free.
+local HOLDER = '>I1I8'
+local holders = {}
+
+local function holder_of(key)
+  local holder = holders[key]
+  if holder == nil then
+    local text = redis.call('HGET', uniques, key)
+    holder = false
+    if text then
+      local held, ends, at = struct.unpack(HOLDER, text)
+      holder = {id = string.sub(text, at), ends = ends, held = held}
+    end
+    holders[key] = holder
+  end
+  return holder
+end
+
+-- Return the task that holds a unique key, or whose time keeps it; nil if the key is free.
+local function who_holds(key)
+  local holder = holder_of(key)
+  return holder and (holder.held == 1 or holder.ends > now) and holder or nil
+end
+
+-- Change who holds a unique key; with `holder` false the key is free.
+local function set_holder(key, holder)
+  local was = holders[key]
+  if was and was.held == 0 then note(removed, times, 'u' .. key) end
+  holders[key] = holder
+  if not holder then
+    note(deleted, uniques, key)
+    return
+  end
+  note(set, uniques, key, struct.pack(HOLDER, holder.held, holder.ends) .. holder.id)
+  if holder.held == 0 then end_at('u', key, holder.ends) end
+end
+
+-- Give a task that had ended its unique key again, unless another one holds it.
+local function hold_again(task)
+  local holder = who_holds(task.unique)
+  if not holder or holder.id == task.id then
+    set_holder(task.unique, {id = task.id, ends = holder and holder.ends or 0, held = 1})
+  end
+end
+
+-- Take the unique key of a task that has ended from it.
+local function release_key(task)
+  local holder = holder_of(task.unique)
+  if not holder or holder.held == 0 or holder.id ~= task.id then return end
+  set_holder(task.unique, holder.ends > now and {id = task.id, ends = holder.ends, held = 0})
 end
 
 -- Remove a result.
@@ -103,6 +155,7 @@ end
 -- that asked for its result.
 local function report_end(task, outcome, before)
   local id = task.id
+  if task.unique ~= '' then release_key(task) end
   if not ENDED[before] or (task.state ~= 'X' and ENDED[before] ~= outcome) then keep_end(task, outcome) end
   awaiting = awaiting or redis.call('HLEN', awaited)
   if awaiting == 0 then return end
@@ -170,7 +223,7 @@ local function drop_content(token)
   return last == 0
 end
 
--- Remove results, inboxes and contents whose time is over, at most so many. Returns whether there were any.
+-- Remove results, inboxes, contents and unique keys whose time is over, at most so many. Returns whether there were any.
 local function remove_expired(most)
   local members = redis.call('ZRANGE', times, '-inf', now, 'BYSCORE', 'LIMIT', 0, most)
   for _, member in ipairs(members) do
@@ -180,6 +233,9 @@ local function remove_expired(most)
       if kept then forget_result(name, kept) else note(removed, times, member) end
     elseif kind == 'i' then
       close_inbox(name, 1000)
+    elseif kind == 'u' then
+      holder_of(name)
+      set_holder(name, false)
     elseif drop_content(name) then
       note(removed, times, member)
     end

@@ -23,6 +23,7 @@ local function put_in_place(task)
   local is_bundled = task.bundle > 0
   task.bundle = 0
   enter_sets(task)
+  if task.unique ~= '' and not ENDED[task.state] and not holder_of(task.unique) then hold_again(task) end
   if task.state == 'T' and task.key ~= '' then
     local group = group_of(task.tube, task.key)
     group.taken = group.taken + 1

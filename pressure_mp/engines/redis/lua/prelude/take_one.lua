@@ -1,4 +1,4 @@
--- The fast path of `take`: one task, the next of all; it has no tube, no key and no ttl, and at most one inbox is told
+-- The fast path of `take`: one task, the next of all; it has no tube, no key of either kind and no ttl, and at most one inbox is told
 -- of it. It writes directly, and the functions for other cases are not even defined. Where it does not apply nothing
 -- has changed. `woken` is the key with the token that woke the caller, nil if it did not wait. `known` is the inbox
 -- that `ack_one` has told of another task, as it is now; nil if there is none.
@@ -12,8 +12,8 @@ local function take_one(presence, owner, call, ttr, lease, woken, known)
   local id = string.sub(place, 17)
   local record, head, deliveries, result_ttl, hears, error = redis.call('HGET', records, id), nil, 0, 0, '', ''
   if record then
-    local until_then, _, number, _, ttl, of, key, _, names, at = struct.unpack('>I8I4I4I8i8ssss', record, 34)
-    if until_then > 0 or of ~= '' or key ~= '' then return nil end
+    local until_then, _, number, _, ttl, of, key, _, names, unique, at = struct.unpack('>I8I4I4I8i8sssss', record, 34)
+    if until_then > 0 or of ~= '' or key ~= '' or unique ~= '' then return nil end
     head, deliveries, result_ttl, hears = string.sub(record, 2, 25), number, ttl, names
     error = string.sub(record, at)
   else
@@ -34,7 +34,7 @@ local function take_one(presence, owner, call, ttr, lease, woken, known)
   redis.call('ZADD', taken, 0, taken_prefix(owner, call) .. id)
   if ends > 0 then redis.call('ZADD', due, ends, id) end
   local new = 'T' .. head .. struct.pack('>I8I8I4I4I8i8', now, ends, 0, deliveries + 1, call, result_ttl)
-    .. '\0\0' .. owner .. '\0' .. hears .. '\0' .. error
+    .. '\0\0' .. owner .. '\0' .. hears .. '\0\0' .. error
   redis.call('HSET', records, id, new)
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))

@@ -3,11 +3,11 @@
 local function read(id, record)
   if not record then return nil end
   local state, priority, seq, created, since, ends, bundle, deliveries, call, result_ttl, tube, key,
-    owner, inboxes, at = struct.unpack(FORMAT, record)
+    owner, inboxes, unique, at = struct.unpack(FORMAT, record)
   return {
     id = id, state = state, priority = priority, seq = seq, created = created, since = since,
     ends = ends, bundle = bundle, deliveries = deliveries, call = call, result_ttl = result_ttl,
-    tube = tube, key = key, owner = owner, inboxes = inboxes, error = string.sub(record, at),
+    tube = tube, key = key, owner = owner, inboxes = inboxes, unique = unique, error = string.sub(record, at),
   }
 end
 
@@ -18,7 +18,7 @@ end
 
 local function pack(task)
   return struct.pack(FORMAT, task.state, task.priority, task.seq, task.created, task.since, task.ends,
-    task.bundle, task.deliveries, task.call, task.result_ttl, task.tube, task.key, task.owner, task.inboxes)
+    task.bundle, task.deliveries, task.call, task.result_ttl, task.tube, task.key, task.owner, task.inboxes, task.unique)
     .. task.error
 end
 
@@ -228,10 +228,11 @@ local function count_shift(before, after, from, to)
   if before ~= after then count(before, after, '', 1) end
 end
 
--- Bring a task into another state, which ends by itself at `ends` (0: never), and into a tube.
-local function change_state(task, after, ends, tube)
+-- Bring a task into another state, which ends by itself at `ends` (0: never), into a tube, and to a priority.
+local function change_state(task, after, ends, tube, priority)
   local before = task.state
   leave_sets(task)
+  task.priority = priority or task.priority
   if tube and tube ~= task.tube then
     count_shift(task.state, after, task.tube, tube)
     task.tube = tube
@@ -242,6 +243,7 @@ local function change_state(task, after, ends, tube)
   task.state, task.since, task.ends = after, now, ends
   enter_sets(task)
   write_record(task)
+  if task.unique ~= '' and ENDED[before] and not ENDED[after] then hold_again(task) end
   if after == 'B' then report_end(task, 'B', before) end
 end
 
@@ -257,11 +259,11 @@ local function remove_task(task, outcome)
 end
 
 -- Make a task ready, or let it wait for a delay.
-local function make_ready(task, delay, ttl, tube)
+local function make_ready(task, delay, ttl, tube, priority)
   if delay > 0 then
-    change_state(task, 'W', now + delay, tube)
+    change_state(task, 'W', now + delay, tube, priority)
   else
-    change_state(task, 'R', lifetime(ttl or settings.ttl), tube)
+    change_state(task, 'R', lifetime(ttl or settings.ttl), tube, priority)
   end
 end
 

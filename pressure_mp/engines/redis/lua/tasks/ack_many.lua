@@ -63,9 +63,9 @@ local found = at <= number and redis.call('HMGET', records, unpack(ids, at, numb
 for i = at, number do
   local id = ids[i]
   local record, problem = not seen[id] and found[i - at + 1], nil
-  local ends, bundle, _, call, result_ttl, tube, key, taker, inboxes
+  local ends, bundle, _, call, result_ttl, tube, key, taker, inboxes, unique
   if record then
-    ends, bundle, _, call, result_ttl, tube, key, taker, inboxes = struct.unpack('>I8I4I4I8i8ssss', record, 34)
+    ends, bundle, _, call, result_ttl, tube, key, taker, inboxes, unique = struct.unpack('>I8I4I4I8i8sssss', record, 34)
   end
   if record and ends > 0 and ends <= now then
     local task = find(id)
@@ -78,7 +78,7 @@ for i = at, number do
     problem = 'foreign'
   else
     if bundle > 0 then note_leaving(bundle, call, id) end
-    if goes and result_ttl == 0 and inboxes == '' and key == '' then
+    if goes and result_ttl == 0 and inboxes == '' and key == '' and unique == '' then
       -- Like processed tasks, without reading the rest of the record.
       gone[#gone + 1] = id
       if bundle == 0 then
@@ -121,7 +121,7 @@ if #gone > 0 then
   end
   for tube, times in pairs(ways) do count('T', 'X', tube, times) end
   if redis.call('HLEN', awaited) > 0 then
-    for _, id in ipairs(gone) do report_end({id = id, result_ttl = 0, inboxes = ''}, 'P', 'T') end
+    for _, id in ipairs(gone) do report_end({id = id, result_ttl = 0, inboxes = '', unique = ''}, 'P', 'T') end
   end
 end
 for i = FIRST_RESULT, #ARGV - 2, 3 do

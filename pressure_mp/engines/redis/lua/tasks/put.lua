@@ -1,5 +1,5 @@
 -- put: add tasks that differ only in their ids and data.
--- args: ids delay ttl priority tube ticket result_ttl inbox key number task...
+-- args: ids delay ttl priority tube ticket result_ttl inbox key unique number task...
 --   ids       time64 | auto_increment: how a task without an id gets an id
 --   delay     milliseconds before it is ready; 0 for none
 --   ttl       milliseconds for which it is ready; '' for the queue's own
@@ -8,19 +8,36 @@
 --   result_ttl  milliseconds for which its result is kept; -1: with the inbox, 0: not at all
 --   inbox     is told of it; '' for none
 --   key       '' for none
+--   unique    '' for none; else for how many milliseconds it is kept from others, 1 if the put replaces a task that
+--             holds it, else 0, and the key, with spaces between
 --   task      id and data of each; an id can be ''
--- replies: done bells id... | exists bells id state | closed bells | missing
--- uses: storage notices changes groups transitions
+-- replies: done bells id... | exists bells id state | held bells id state | closed bells | missing
+-- uses: storage notices changes groups transitions find
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
 make_due_transitions()
 if settings.closed then return finish('closed') end
-local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, key, number = unpack(ARGV, 1, 10)
+local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, key, unique_key, number = unpack(ARGV, 1, 11)
 number = tonumber(number)
 local seq, counter = next_seq(), settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
 if delay ~= '0' then state, ends = 'W', now + tonumber(delay) end
+
+local kept_for, replaces
+if unique_key ~= '' then
+  kept_for, replaces, unique_key = string.match(unique_key, '^(%d+) (%d) (.*)$')
+  local holder = who_holds(unique_key)
+  local task = holder and find(holder.id)
+  holder = who_holds(unique_key) -- the task may have ended just now
+  if holder and not (replaces == '1' and task and holder.held == 1) then
+    return finish('held', holder.id, task and task.state or 'X')
+  elseif holder and task.state ~= 'T' then
+    note(set, payloads, task.id, ARGV[11 + 2 * number])
+    make_ready(task, tonumber(delay), ttl ~= '' and tonumber(ttl) or nil, tube, priority)
+    return finish('done', task.id)
+  end
+end
 
 -- Make ids, and numbers of the arrival, in sequence for tasks without ids. Returns nil when this does not suffice for
 -- all of them.
@@ -28,7 +45,7 @@ local function made()
   local ids, arrivals = {}, {}
   local last = kind == 'auto_increment' and counter or seq - 1
   for i = 1, number do
-    if ARGV[9 + 2 * i] ~= '' then return nil end
+    if ARGV[10 + 2 * i] ~= '' then return nil end
     ids[i], arrivals[i] = string.format('%d', last + i), seq + i - 1
   end
   if settings.named then
@@ -44,7 +61,7 @@ end
 local function chosen()
   local ids, arrivals, seen = {}, {}, {}
   for i = 1, number do
-    local id = ARGV[9 + 2 * i]
+    local id = ARGV[10 + 2 * i]
     if id == '' then
       repeat
         if kind == 'auto_increment' then
@@ -67,7 +84,7 @@ local function chosen()
 end
 
 local ids, arrivals = made()
-local is_usual = ids and kind ~= 'auto_increment' and state == 'R' and ends == 0 and tube == '' and key == ''
+local is_usual = ids and kind ~= 'auto_increment' and state == 'R' and ends == 0 and tube == '' and key == '' and unique_key == ''
   and priority == USUAL and is_on_time(seq) and result_ttl == '0' and inbox == ''
 if not ids then
   local there
@@ -86,7 +103,7 @@ end
 local data, places = {}, {}
 for i = 1, number do
   local id, field, value = ids[i], 2 * i - 1, 2 * i
-  data[field], data[value] = id, ARGV[10 + value]
+  data[field], data[value] = id, ARGV[11 + value]
   places[field], places[value] = '0', priority .. struct.pack('>I8', arrivals[i]) .. id
 end
 set[payloads] = data
@@ -94,7 +111,7 @@ if not is_usual then
   -- The records differ in the number of the arrival only.
   local head = state .. priority
   local tail = struct.pack('>I8I8I8I4I4I8i8', now, now, ends, 0, 0, 0, tonumber(result_ttl)) .. tube
-    .. '\0' .. key .. '\0\0' .. inbox .. '\0'
+    .. '\0' .. key .. '\0\0' .. inbox .. '\0' .. unique_key .. '\0'
   local told = noted(set, records)
   for i, id in ipairs(ids) do
     told[2 * i - 1], told[2 * i] = id, head .. struct.pack('>I8', arrivals[i]) .. tail
@@ -117,6 +134,7 @@ if ends > 0 then
   for i, id in ipairs(ids) do timed[2 * i - 1], timed[2 * i] = moment, id end
 end
 if (state == 'R' and key == '') or (state == 'W' and ends < now + TICK) then wake_waiter(tube, number) end
+if unique_key ~= '' then set_holder(unique_key, {id = ids[1], ends = now + tonumber(kept_for), held = 1}) end
 count('X', state, tube, number)
 note(set, meta, 'seq', string.format('%d', arrivals[number]))
 if counter ~= settings.id then note(set, meta, 'id', string.format('%d', counter)) end

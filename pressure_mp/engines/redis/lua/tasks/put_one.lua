@@ -29,7 +29,7 @@ local signs, place = redis.call('LLEN', wake), priority .. struct.pack('>I8', se
 redis.call('HINCRBY', counts, 'X-R', 1)
 if not is_usual then
   redis.call('HSET', records, id, 'R' .. place .. struct.pack('>I8I8I8I8I8i8', now, now, 0, 0, 0, result_ttl)
-    .. '\0\0\0' .. inbox .. '\0')
+    .. '\0\0\0' .. inbox .. '\0\0')
 end
 redis.call('HSET', payloads, id, data)
 redis.call('ZADD', ready, '0', place .. id)

@@ -1,4 +1,4 @@
--- keys: meta records payloads ready tubes behind groups due expiry taken bundles shelf counts wake waiting awaited outcomes results notices inboxes times chunks
+-- keys: meta records payloads ready tubes behind groups due expiry taken bundles shelf counts wake waiting awaited outcomes results notices inboxes times chunks uniques
 -- item: wake
 -- Tasks: `payloads` has the data of each, `records` the record, see pressure_mp/engines/redis/task_records.py; a task
 -- without a record is as it was put: ready, its id is the number of its arrival, and all else has the default. A task
@@ -16,6 +16,8 @@
 -- and with the time at which the state ends by itself as score:
 --   due     W and T: then the task is ready; of a bundle, after a zero byte, its member of `taken`
 --   expiry  Z, and R and B with a ttl: then it is gone; at '+inf' never
+-- `uniques` has by unique key: 1 while a task holds it, else 0; until when it is kept from others even if that task ends;
+-- and the id of that task.
 -- `wake` has one element when a waiter should call again: a task is ready, or will be soon.
 
 -- The most transitions that are due that one call makes.
@@ -27,7 +29,7 @@ local FOR_GOOD = -1
 -- Milliseconds for which the outcome of a task is kept for a client that waited for it.
 local KEPT = 60000
 
-local FORMAT = '>c1c8I8I8I8I8I4I4I8i8ssss'
+local FORMAT = '>c1c8I8I8I8I8I4I4I8i8sssss'
 local BUNDLE = '>I2I1I8s'
 
 local time = redis.call('TIME')
@@ -49,7 +51,7 @@ end
 
 -- The priority of most tasks, and the end of the record of a task that is ready for the first time, without an end,
 -- tube or inbox.
-local USUAL, NOTHING = '\128\0\0\0\0\0\0\0', string.rep('\0', 36)
+local USUAL, NOTHING = '\128\0\0\0\0\0\0\0', string.rep('\0', 37)
 
 -- Whether no take gets a task of this tube; '': of the whole queue.
 local function is_paused(tube)

@@ -39,15 +39,15 @@ local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
 local stamps, moment = struct.pack('>I8I8', now, ends), string.format('%d', ends)
 local named = struct.pack('>I8', call)
 local kinds = setmetatable({}, {__index = function(known, rest)
-  local until_then, _, deliveries, _, result_ttl, of, key, _, inboxes, at =
-    struct.unpack('>I8I4I4I8i8ssss', rest)
+  local until_then, _, deliveries, _, result_ttl, of, key, _, inboxes, unique, at =
+    struct.unpack('>I8I4I4I8i8sssss', rest)
   local error = string.sub(rest, at)
   local kind = {
     until_then = until_then, is_over = until_then > 0 and until_then <= now, of = of, key = key, number = 0,
     inboxes = inboxes, deliveries = deliveries + 1, error = error,
-    is_plain = of == '' and inboxes == '' and result_ttl == 0,
+    is_plain = of == '' and inboxes == '' and result_ttl == 0 and unique == '',
     rest = struct.pack('>I4', deliveries + 1) .. named .. struct.pack('>i8', result_ttl)  .. of .. '\0' .. key .. '\0'
-      .. owner .. '\0' .. inboxes .. '\0' .. error,
+      .. owner .. '\0' .. inboxes .. '\0' .. unique .. '\0' .. error,
   }
   known[rest] = kind
   return kind
