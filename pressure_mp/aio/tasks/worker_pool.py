@@ -65,6 +65,7 @@ class WorkerPool:
         grace: float | None,
         stop: asyncio.Event | None,
         max_outage: float | None,
+        max_tasks: float,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue = queue
@@ -76,6 +77,7 @@ class WorkerPool:
         self._grace = grace
         self._stop = stop
         self._outages = Outages(f"a run of {queue.name!r}", max_outage)
+        self._left = max_tasks  # to handle before the run ends
         self._threads = Threads(f"{queue.name} worker")
         self._workers: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[Any]] = set()  # takes, that may wait for long
@@ -185,6 +187,9 @@ class WorkerPool:
                     case Begin():
                         is_done = await self._process(job, step)
                         book.finished(step.task) if is_done else book.drop(step.task)
+                        self._left -= 1
+                        if self._left <= 0:
+                            self._end()
                     case Take():
                         done = step.done
                         await self._take(job, book, step, wake)

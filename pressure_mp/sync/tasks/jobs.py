@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
@@ -65,6 +66,17 @@ def choose(
     if not registered:
         raise ArgumentError("there is no handler: give one, or register it with worker()")
     return registered
+
+
+def resize(queue: Any, concurrency: int) -> None:
+    """Have each handler that is registered with a queue, of either world, process so many tasks at
+    a time. Raises ArgumentError, ArgumentTypeError."""
+    queue._jobs = tuple(replace(job, concurrency=concurrency) for job in queue._jobs)
+
+
+def check_max_tasks(most: int | None) -> float:
+    """Return after how many tasks a run ends. Raises ArgumentError, ArgumentTypeError."""
+    return math.inf if most is None else integer("max_tasks", most, 1)
 
 
 def check_grace(grace: float | None) -> None:
