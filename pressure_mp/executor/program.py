@@ -27,7 +27,7 @@ from ..sync.tasks.outages import Outages
 from ..sync.tasks.task_queue import TaskQueue
 from ..telemetry.json_logs import JsonFormatter
 from .call_queue import CallQueue
-from .task_workers import Handlers, load, opened
+from .task_workers import Handlers, load, longest_silence, opened
 from .worker import Calls, Service, Setup
 from .worker_processes import WorkerProcesses
 
@@ -222,7 +222,8 @@ class Program:
                 context.set_forkserver_preload(asked.preload)
             begin = partial(prepare, asked.preload, asked.main, asked.initializer, asked.log_json)
             memory = None if asked.max_memory is None else asked.max_memory * 1_000_000
-            setup = Setup(begin, (), _SIGNALS, memory)
+            silence = longest_silence(load(asked.name)) if self._is_of_tasks else None
+            setup = Setup(begin, (), _SIGNALS, silence, memory)
             parts = queue, self._service(queue), asked.processes, context, setup
             self._workers = workers = WorkerProcesses(*parts)
             _log.info("%s at %s: %d workers", self._subject, queue.url, asked.processes)
@@ -286,6 +287,7 @@ class Program:
             if is_there:
                 workers.fill(self._asked.processes)
             workers.wait(_INTERVAL)
+            workers.kill_silent()
             if time.monotonic() - checked >= _INTERVAL or workers.has_lost_some:
                 checked = time.monotonic()
                 was_there, is_there = is_there, self._is_there(queue) and is_there

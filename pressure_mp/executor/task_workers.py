@@ -6,20 +6,34 @@ import asyncio
 import functools
 import importlib
 import inspect
+import logging
+import os
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..exceptions import ArgumentError, BrokerUnavailable, QueueDoesNotExistError
+from ..exceptions import (
+    ArgumentError,
+    BrokerUnavailable,
+    PressureError,
+    QueueDoesNotExistError,
+)
 from ..sync.handles import attachment_of
+from ..sync.tasks import overdue
 from ..sync.tasks.jobs import resize
 from ..sync.tasks.outages import PAUSE, Outages
+from ..sync.tasks.task import Task
 from ..sync.tasks.task_queue import TaskQueue
+from .worker import LATE
 
 #: Seconds between two looks whether the process is to end.
 _LOOK = 0.2
+#: Seconds after a time limit in which a process ends its handler, before it is killed.
+_LATER = 5.0
+
+_log = logging.getLogger("pressure_mp")
 
 
 def load(where: str) -> Any:
@@ -58,6 +72,13 @@ def opened(found: Any) -> TaskQueue[Any]:
     return handle
 
 
+def longest_silence(queue: Any) -> float | None:
+    """Return the seconds after which a process of the queue is killed, as a handler keeps it from
+    ending that handler; None if a handler may do so for ever."""
+    limits = [job.time_limit for job in queue._jobs]
+    return None if None in limits else max(limits) + _LATER
+
+
 class Handlers(NamedTuple):
     """The handlers of a queue of tasks, for one worker process."""
 
@@ -87,18 +108,31 @@ class Handlers(NamedTuple):
         them. Raises what ended the run."""
         if is_to_end():
             return
+        overdue.end_with_process = _end_late
         queue = load(self.where)
         if self.concurrency is not None:
             resize(queue, self.concurrency)
         run = _LoopRun if inspect.iscoroutinefunction(type(queue).run) else _ThreadRun
         running = run(queue, {"grace": None, "max_tasks": self.max_tasks})
         running.start()
-        while running.is_alive() and not is_to_end():
+        while running.is_alive() and not (running.is_responsive and is_to_end()):
             running.join(_LOOK)
         running.tell()
         running.join()
         if running.error is not None:
             raise running.error
+
+
+def _end_late(task: Task[Any], error: TimeoutError) -> None:
+    """Fail a task whose handler takes too long, and end this process: nothing else ends a thread.
+    The starter gives back its other tasks."""
+    _log.error("task %r failed, delivery %d: %s", task.id, task.deliveries, error)
+    try:
+        task.fail(error)
+    except PressureError as problem:  # the starter, or the lease, gives this one back too
+        _log.warning("task %r could not be told that it failed: %s", task.id, problem)
+    finally:
+        os._exit(LATE)
 
 
 class _ThreadRun(threading.Thread):
@@ -109,6 +143,11 @@ class _ThreadRun(threading.Thread):
         self.queue, self.options = queue, options
         self.error: BaseException | None = None
         self._stop_run = threading.Event()
+
+    @property
+    def is_responsive(self) -> bool:
+        """Whether its handlers can be ended in this process, when they take too long."""
+        return True
 
     def run(self) -> None:
         try:
@@ -131,6 +170,11 @@ class _LoopRun(_ThreadRun):
     def __init__(self, queue: Any, options: dict[str, Any]) -> None:
         super().__init__(queue, options)
         self._tell_loop: Callable[[], object] = int
+        self._turned = time.monotonic()
+
+    @property
+    def is_responsive(self) -> bool:
+        return time.monotonic() - self._turned < 1
 
     def run_handlers(self) -> None:
         asyncio.run(self._run_in_loop())
@@ -140,7 +184,13 @@ class _LoopRun(_ThreadRun):
         self._tell_loop = functools.partial(loop.call_soon_threadsafe, stop.set)
         if self._stop_run.is_set():
             stop.set()
+        self._turn(loop)
         await self.queue.run(stop=stop, **self.options)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Note that the loop still calls what is due."""
+        self._turned = time.monotonic()
+        loop.call_later(_LOOK, self._turn, loop)
 
     def tell(self) -> None:
         super().tell()

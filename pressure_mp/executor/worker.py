@@ -40,8 +40,8 @@ from .taken_calls import TakenCalls
 #: The messages between a worker process and its starter, the process that started it.
 READY, FAILED, STOP = "ready", "failed", "stop"
 
-#: The exit code of a worker whose call was removed.
-REMOVED = 79
+#: The exit codes of a worker whose call was removed; and of one whose handler took too long.
+REMOVED, LATE = 79, 78
 
 #: Seconds between two checks: whether the starter lives, and whether the worker still has its call.
 _INTERVAL = 1.0
@@ -56,6 +56,8 @@ class Setup(NamedTuple):
     initargs: tuple[Any, ...] = ()
     #: Signals that a worker ignores: the starter gets them, and tells the worker.
     deaf_to: tuple[signal.Signals, ...] = ()
+    #: Seconds after which a worker is killed that does not ask whether it is to end; None: never.
+    longest_silence: float | None = None
     #: Bytes: a worker that has needed more ends, when it has done what it has in hand.
     max_memory: int | None = None
 
@@ -122,10 +124,11 @@ class RemovalCheck:
 
 class EndCondition:
     """Tells whether this process is to end: it was told so, its starter has ended, or it needs too
-    much memory."""
+    much memory. Each question tells the starter that this process can still ask."""
 
-    def __init__(self, wire: Connection, starter: str, max_memory: int | None) -> None:
+    def __init__(self, wire: Connection, starter: str, max_memory: int | None, asked: Any) -> None:
         self._starter = starter
+        self._asked = asked
         self._max_memory = max_memory
         self._poll = new_poll()
         self._poll.register(wire.fileno(), select.POLLIN)
@@ -144,6 +147,8 @@ class EndCondition:
             self._checked = 0.0  # it is gone, or this kernel is too old: the next check tells
 
     def __call__(self) -> bool:
+        if self._asked is not None:
+            self._asked.value = time.monotonic()
         if self._poll.poll(0) or self._needs_too_much():
             return True
         now = time.monotonic()
@@ -159,14 +164,15 @@ class EndCondition:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > self._max_memory
 
 
-def main(service: Service, setup: Setup, wire: Connection, starter: str) -> None:
-    """Run a worker process. Its first message says whether it is ready."""
+def main(service: Service, setup: Setup, wire: Connection, starter: str, asked: Any) -> None:
+    """Run a worker process. Its first message says whether it is ready. ``asked`` is a number in
+    shared memory: when it last asked whether it is to end; None if that is not needed."""
     _be_of_no_pool()
     for number in setup.deaf_to:
         signal.signal(
             number, _ignore
         )  # not SIG_IGN, which programs that a call starts would inherit
-    is_to_end = EndCondition(wire, starter, setup.max_memory)
+    is_to_end = EndCondition(wire, starter, setup.max_memory, asked)
     try:
         if setup.initializer is not None:
             setup.initializer(*setup.initargs)

@@ -34,9 +34,12 @@ _log = logging.getLogger("pressure_mp")
 class WorkerProcess:
     """One worker process, seen from its starter."""
 
-    def __init__(self, process: BaseProcess, wire: connection.Connection) -> None:
+    def __init__(self, process: BaseProcess, wire: connection.Connection, asked: Any) -> None:
         self.process = process
         self.wire = wire
+        #: In shared memory: when it last asked whether it is to end; None if that is not needed.
+        self.asked = asked
+        self.was_silent = False
         #: Its name at the broker; None before it is ready.
         self.incarnation: str | None = None
         #: Why its initializer failed, once it has reported so.
@@ -54,6 +57,8 @@ class WorkerProcess:
         code = self.process.exitcode or 0
         if code == worker.REMOVED:
             return f"worker process {self.process.pid} ended: its call was removed"
+        if code == worker.LATE or self.was_silent:
+            return f"worker process {self.process.pid} ended: a handler exceeded its time_limit"
         if code >= 0:
             return f"worker process {self.process.pid} ended with exit code {code}"
         try:
@@ -107,12 +112,14 @@ class WorkerProcesses:
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
+        is_watched = self._setup.longest_silence is not None
+        asked = self._context.RawValue("d", 0.0) if is_watched else None
         process = self._context.Process(
-            target=worker.main, args=(self._service, self._setup, theirs, user())
+            target=worker.main, args=(self._service, self._setup, theirs, user(), asked)
         )
         process.start()
         theirs.close()
-        self._workers[process.sentinel] = WorkerProcess(process, ours)
+        self._workers[process.sentinel] = WorkerProcess(process, ours, asked)
         self.wake()
 
     @property
@@ -198,6 +205,18 @@ class WorkerProcesses:
             # The next process that takes tasks finds that it is dead.
             _log.warning("the tasks of a worker could not be given back at once: %s", error)
         return 0
+
+    def kill_silent(self) -> None:
+        """Kill the workers that have not asked for too long whether they are to end: a handler
+        keeps all their threads from running, or their event loop."""
+        longest, now = self._setup.longest_silence, time.monotonic()
+        if longest is None:
+            return
+        with self._lock:
+            for member in self._workers.values():
+                if member.incarnation is not None and now - member.asked.value > longest:
+                    member.was_silent = True
+                    member.process.kill()
 
     def kill(self, incarnation: str) -> bool:
         """Kill the worker with this incarnation; return whether it is one of these."""

@@ -28,7 +28,12 @@ def double(task):
     return 2 * task.data
 """
 
-MODULES = {"threads": "executors.handlers:queue", "asyncio": "executors.aio_handlers:queue"}
+MODULES = {
+    "threads": "executors.handlers:queue",
+    "asyncio": "executors.aio_handlers:queue",
+    "hasty threads": "executors.handlers:hasty",
+    "hasty asyncio": "executors.aio_handlers:hasty",
+}
 
 
 @pytest.fixture
@@ -84,7 +89,7 @@ def held(runs):
     return runs("hold")[-1]
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", ["threads", "asyncio"])
 def test_it_runs_the_handlers_of_a_module_until_it_is_told_to_end(module, serve, queue, tmp_path):
     process = serve("-p", 2, "--health-file", tmp_path / "health", module=module)
     ids = [queue.put(["be"], result_ttl=60) for _ in range(10)]
@@ -127,7 +132,7 @@ def test_another_process_runs_the_task_of_one_that_is_killed(serve, queue, runs,
     assert process.poll() is None
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("module", ["threads", "asyncio"])
 def test_a_process_ends_after_so_many_tasks_and_another_goes_on(module, serve, queue):
     serve("--max-tasks", 2, "-c", 1, module=module)
     ids = [queue.put(["be"], result_ttl=60) for _ in range(6)]
@@ -142,6 +147,32 @@ def test_a_process_that_has_needed_too_much_memory_ends_after_its_task(serve, qu
     assert queue.result(queue.put(["grow", 300_000_000], result_ttl=60), timeout=60) == small
     until(lambda: not psutil.pid_exists(small))
     assert queue.result(queue.put(["be"], result_ttl=60), timeout=60) != small
+
+
+@pytest.mark.parametrize("module", ["hasty threads", "hasty asyncio"])
+def test_a_process_whose_handler_takes_too_long_ends_and_the_task_fails(
+    module, serve, queue, runs, tmp_path
+):
+    serve(module=module)
+    id = queue.put("hold", tube="plain")
+    late = held(runs)
+    until(lambda: queue.peek(id).state == "B")
+    assert queue.peek(id).error == (
+        "TimeoutError: the handler took longer than its time_limit of 0.5 s"
+    )
+    assert queue.result(queue.put("be", tube="plain", result_ttl=60), timeout=60) != late
+    assert f"worker process {late} ended: a handler exceeded" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("module", ["hasty threads", "hasty asyncio"])
+def test_a_process_whose_handler_lets_nothing_else_run_is_killed(module, serve, queue, runs):
+    serve(module=module)
+    id = queue.put("stick")
+    until(lambda: runs("stick"))
+    first, second, *_ = until(lambda: len(runs("stick")) > 1 and runs("stick"))
+    assert "a handler exceeded its time_limit" in queue.peek(id).error
+    assert first != second
+    assert not psutil.pid_exists(first)
 
 
 def test_it_does_what_is_ready_and_ends_when_the_queue_is_shut_down(serve, queue):

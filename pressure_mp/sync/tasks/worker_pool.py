@@ -314,7 +314,9 @@ class WorkerPool:
     def _process(self, step: Begin[Task[Any]], job: Job) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
         me, task, is_done = threading.get_ident(), step.task, False
-        self._handled[me] = work = Work(self._name, task, step.taken, job.time_limit)
+        work = Work(self._name, task, step.taken, job.time_limit)
+        work.ends_with_process(task)
+        self._handled[me] = work
         try:
             if self._is_ending():
                 task.release()

@@ -97,8 +97,8 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
             ``ttr`` begins when they are taken. An acknowledgement may wait until another handler of
             this run returns.
         :param time_limit: seconds after which a handler that goes on is late: ``task.is_late`` is
-            true from then on, and the log gets a line. Nothing ends a handler in a thread. None
-            means no limit.
+            true from then on, and the log gets a line. Nothing ends a handler in a thread, but
+            in the processes of ``pressure-mp worker``, which end then. None means no limit.
         :param grace: seconds that running handlers have to finish after the stop; tasks that are
             not finished by then are released. None means no limit.
         :param max_outage: seconds without an answer of the broker after which the run ends with

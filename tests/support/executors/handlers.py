@@ -2,6 +2,7 @@
 environment."""
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from pressure_mp import TaskQueue
 
 queue = TaskQueue(os.environ["TASKS"])
 idle = TaskQueue(os.environ["TASKS"])
+hasty = TaskQueue(os.environ["TASKS"])
 other = {"name": "no queue"}
 
 
@@ -24,4 +26,15 @@ def handle(task):
         note_here("done")
     elif what == "grow":
         bytearray(given[0])[::4096] = b"x" * (-(-given[0] // 4096))
+    return os.getpid()
+
+
+@hasty.worker(on_error="bury", time_limit=0.5)
+def handle_in_time(task):
+    """Hold for ever, or let no thread run."""
+    note_here(task.data)
+    if task.data == "hold":
+        time.sleep(3600)
+    elif task.data == "stick":
+        re.match("(a+)+$", "a" * 60 + "b")
     return os.getpid()
