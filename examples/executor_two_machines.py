@@ -3,7 +3,7 @@
 On the machines that are to do the work, which have this file too:
 
     export PRESSURE_URL=redis://broker.example:6379
-    pressure-mp worker reports -c 8 --main examples/executor_two_machines.py
+    pressure-mp worker reports -p 8 --main examples/executor_two_machines.py
 
 On another, from which the calls come; it ends at once, and prints their ids:
 

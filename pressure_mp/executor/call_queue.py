@@ -10,7 +10,6 @@ from ..encoding.task_values import check_key, check_priority, check_times, check
 from ..exceptions import QueueMismatchError
 from ..hidden import hide_in
 from ..operations.calls import CallOperations
-from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_producing import PutOptions
 from ..operations.task_results import TaskEvent
 from ..sync.tasks.inbox import TaskInbox
@@ -103,10 +102,6 @@ class CallQueue(TaskQueue[bytes]):
         """Remove a call that has not ended; return the process that had it, "" for none, None if it
         has ended."""
         return self._run(self._operations.remove(encode_id(id)))
-
-    def give_back(self, incarnation: str, why: str) -> int:
-        """Requeue or bury the calls of a process that is known to be dead. Returns how many."""
-        return self._at.here.lease.run_now(TaskLeaseOperations(self.name).requeue(incarnation, why))
 
 
 class QueueClient:

@@ -22,7 +22,7 @@ from .client import Client
 from .future import Future
 from .manager import Manager
 from .submitter import Submitter
-from .worker import Setup
+from .worker import Calls, Setup
 from .worker_processes import WorkerProcesses
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Executor(Submitter, futures.Executor):
         if max_pending is not None:
             max_pending = integer("max_pending", max_pending, 1, "an int or None")
         self._dumps = _dumps_of(given["serializer"], is_named=name is not None)
-        setup = Setup(initializer, initargs, max_tasks_per_child)
+        setup = Setup(initializer, initargs)
         milliseconds("result_ttl", result_ttl, least=0.001)
         ttl = None if name is None else result_ttl
         queue = self._open(name, max_deliveries, per_key, options)
@@ -127,7 +127,8 @@ class Executor(Submitter, futures.Executor):
         self._queue = queue
         sender = QueueClient(queue, ttl, hears_takes=max_pending is not None)
         client = Client(sender, max_pending, sends_later=name is None)
-        workers = WorkerProcesses(queue, size, context, setup)
+        calls = Calls(queue, max_tasks_per_child)
+        workers = WorkerProcesses(queue, calls, size, context, setup)
         self._manager = Manager(queue, client, workers, is_anonymous=name is None)
         # A fork takes no threads along: so all are forked before there are any.
         self._begin_with = size if context.get_start_method() == "fork" else 1

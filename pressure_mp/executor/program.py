@@ -1,4 +1,5 @@
-"""The worker program: it serves a named executor until it is told to end."""
+"""The worker program: it does the calls of a named executor, or runs the handlers of a queue of
+tasks, until it is told to end."""
 
 from __future__ import annotations
 
@@ -23,18 +24,20 @@ from ..encoding.task_values import check_tube
 from ..exceptions import ArgumentError, BrokerUnavailable, PressureError, QueueDoesNotExistError
 from ..sync.brokers import check_shared
 from ..sync.tasks.outages import Outages
+from ..sync.tasks.task_queue import TaskQueue
 from ..telemetry.json_logs import JsonFormatter
 from .call_queue import CallQueue
-from .worker import Setup
+from .task_workers import Handlers, load, longest_silence, opened
+from .worker import Calls, Service, Setup
 from .worker_processes import WorkerProcesses
 
-#: Exit codes: told to end, or the executor has ended; the broker does not answer; an argument
-#: cannot be used; workers cannot start; calls were given back after the grace.
+#: Exit codes: told to end, or the queue was shut down; the broker does not answer; an argument
+#: cannot be used; workers cannot start; tasks were given back after the grace.
 ENDED, FAILED, USAGE, BROKEN, GAVE_BACK = 0, 1, 2, 3, 4
 
 DEFAULT_GRACE = 30.0
 
-#: Seconds from one check whether the executor is there to the next.
+#: Seconds from one check whether the queue is there to the next.
 _FIND_INTERVAL = 1.0
 _INTERVAL = 5.0
 
@@ -53,6 +56,8 @@ _log = logging.getLogger("pressure_mp")
 def main(arguments: Sequence[str] | None = None, prog: str = "python -m pressure_mp.worker") -> int:
     """Run the program with these arguments; return its exit code."""
     asked = make_parser(prog).parse_args(arguments)
+    if not {"", os.getcwd()} & set(sys.path):  # as with python -m
+        sys.path.insert(0, os.getcwd())
     begin_logging(asked.log_json)
     try:
         return Program(asked).run()
@@ -75,18 +80,33 @@ def begin_logging(in_json: bool) -> None:
 def make_parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog,
-        description="Do the calls of a named executor, until SIGTERM or SIGINT: then finish the "
-        "calls in hand. A second signal ends the grace.",
-        epilog=f"Exit codes: {ENDED} it was told to end, or the executor was shut down; {FAILED} "
+        description="Do the calls of a named executor, or run the handlers of a TaskQueue, until "
+        "SIGTERM or SIGINT: then finish the tasks in hand. A second signal ends the grace.",
+        epilog=f"Exit codes: {ENDED} it was told to end, or the queue was shut down; {FAILED} "
         f"the broker did not answer for --max-outage, or cannot be used; {USAGE} wrong arguments; "
-        f"{BROKEN} the workers cannot start; {GAVE_BACK} the grace was over, and calls were given "
+        f"{BROKEN} the workers cannot start; {GAVE_BACK} the grace was over, and tasks were given "
         "back.",
     )
-    parser.add_argument("name", help="the executor's name")
     parser.add_argument(
-        "-c", "--concurrency", type=_positive, default=1, help="worker processes (default: 1)"
+        "name",
+        help="the executor's name; or MODULE:QUEUE, the TaskQueue or aio.TaskQueue of that name in "
+        "a module, which registers its handlers with @QUEUE.worker()",
     )
-    parser.add_argument("--url", help="the broker (default: $PRESSURE_URL)")
+    parser.add_argument(
+        "--executor", action="store_true", help="NAME is an executor's, though it has a colon"
+    )
+    parser.add_argument(
+        "-p", "--processes", type=_positive, default=1, help="worker processes (default: 1)"
+    )
+    parser.add_argument(
+        "-c",
+        "--concurrency",
+        type=_positive,
+        metavar="N",
+        help="how many tasks each handler processes at a time in each process, in threads, or in "
+        "the event loop of an aio.TaskQueue (default: as registered)",
+    )
+    parser.add_argument("--url", help="the broker of the executor (default: $PRESSURE_URL)")
     parser.add_argument(
         "--tube", help="take only calls that were submitted with options(tube=TUBE)"
     )
@@ -95,7 +115,7 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
         metavar="MODULE",
         action="append",
         default=[],
-        help="import this module in each worker before it takes calls",
+        help="import this module in each worker before it takes tasks",
     )
     parser.add_argument(
         "--main",
@@ -106,20 +126,27 @@ def make_parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--initializer",
         metavar="MODULE:FUNCTION",
-        help="call this in each worker before it takes calls",
+        help="call this in each worker before it takes tasks",
     )
     parser.add_argument(
-        "--max-tasks-per-child",
+        "--max-tasks",
         type=_positive,
         metavar="N",
-        help="a worker process ends after so many calls, and another takes its place",
+        help="a worker process ends after so many tasks, and another takes its place",
+    )
+    parser.add_argument(
+        "--max-memory",
+        type=_positive,
+        metavar="MB",
+        help="a worker process that has needed so much memory ends after the tasks in hand, and "
+        "another takes its place",
     )
     parser.add_argument(
         "--grace",
         type=_seconds,
         default=DEFAULT_GRACE,
         metavar="SECONDS",
-        help=f"how long running calls may take after a signal (default: {DEFAULT_GRACE:g})",
+        help=f"how long running tasks may take after a signal (default: {DEFAULT_GRACE:g})",
     )
     parser.add_argument(
         "--max-outage",
@@ -176,14 +203,15 @@ class Program:
         #: Whether the health file could not be touched the last time.
         self._is_untold = False
         self._workers: WorkerProcesses | None = None
-        self._outages = Outages(f"executor {asked.name!r}", asked.max_outage)
+        self._is_of_tasks = ":" in asked.name and not asked.executor
+        self._subject = f"{'queue' if self._is_of_tasks else 'executor'} {asked.name!r}"
+        self._outages = Outages(self._subject, asked.max_outage)
 
     def run(self) -> int:
         """Serve until told to end; return the exit code. Raises ArgumentError, and the broker's
         errors."""
         asked = self._asked
-        check_tube(asked.tube)
-        check_shared(asked.url)
+        self._check_options()
         _check_writable(asked.health_file)
         with self._handling_signals():
             queue = self._find()
@@ -193,9 +221,12 @@ class Program:
             if asked.start_method == "forkserver":
                 context.set_forkserver_preload(asked.preload)
             begin = partial(prepare, asked.preload, asked.main, asked.initializer, asked.log_json)
-            setup = Setup(begin, (), asked.max_tasks_per_child, _SIGNALS, asked.tube)
-            self._workers = workers = WorkerProcesses(queue, asked.concurrency, context, setup)
-            _log.info("executor %r at %s: %d workers", queue.name, queue.url, asked.concurrency)
+            memory = None if asked.max_memory is None else asked.max_memory * 1_000_000
+            silence = longest_silence(load(asked.name)) if self._is_of_tasks else None
+            setup = Setup(begin, (), _SIGNALS, silence, memory)
+            parts = queue, self._service(queue), asked.processes, context, setup
+            self._workers = workers = WorkerProcesses(*parts)
+            _log.info("%s at %s: %d workers", self._subject, queue.url, asked.processes)
             try:
                 broken = self._serve(queue, workers)
             except BaseException:  # such as: no more processes can be started
@@ -203,15 +234,41 @@ class Program:
                 raise
             return self._end(workers) or (BROKEN if broken else ENDED)
 
-    def _find(self) -> CallQueue | None:
-        """Return the executor's queue, once it and the broker are there; None if the program was
-        told to end before."""
-        waits = False
+    def _check_options(self) -> None:
+        """Raise ArgumentError for options that do not go together, or cannot be used."""
+        asked = self._asked
+        if not self._is_of_tasks:
+            if asked.concurrency is not None:
+                raise ArgumentError("--concurrency is for MODULE:QUEUE: give --processes")
+            check_tube(asked.tube)
+            check_shared(asked.url)
+        elif asked.url or asked.tube or asked.main:
+            raise ArgumentError(
+                "--url, --tube and --main are for executors: the module says its queue's URL and "
+                "the tubes of its handlers"
+            )
+
+    def _service(self, queue: TaskQueue[Any]) -> Service:
+        asked = self._asked
+        if isinstance(queue, CallQueue):
+            return Calls(queue, asked.max_tasks, asked.tube)
+        return Handlers(asked.name, asked.concurrency, asked.max_tasks)
+
+    def _attach(self) -> TaskQueue[Any]:
+        """Return the queue. Raises what its class raises, and the module."""
+        if self._is_of_tasks:
+            return opened(load(self._asked.name))
         options = {} if self._asked.url is None else {"url": self._asked.url}
+        return CallQueue.attach(self._asked.name, **options)
+
+    def _find(self) -> TaskQueue[Any] | None:
+        """Return the queue, once it and the broker are there; None if the program was told to end
+        before."""
+        waits = False
         while not self._signals:
             tried = time.monotonic()
             try:
-                return CallQueue.attach(self._asked.name, **options)
+                return self._attach()
             except QueueDoesNotExistError as error:
                 self._outages.answered()
                 if not waits:
@@ -222,27 +279,30 @@ class Program:
             time.sleep(_FIND_INTERVAL)
         return None
 
-    def _serve(self, queue: CallQueue, workers: WorkerProcesses) -> bool:
-        """Have workers as long as the executor is there; return whether they cannot start."""
-        checked = 0.0
-        while not self._signals and workers.broken is None:
-            workers.fill(self._asked.concurrency)
+    def _serve(self, queue: TaskQueue[Any], workers: WorkerProcesses) -> bool:
+        """Have workers as long as the queue is there, and until they have ended then, as they do
+        when no task is ready; return whether they cannot start."""
+        checked, is_there = 0.0, True
+        while not self._signals and workers.broken is None and (is_there or workers.processes):
+            if is_there:
+                workers.fill(self._asked.processes)
             workers.wait(_INTERVAL)
+            workers.kill_silent()
             if time.monotonic() - checked >= _INTERVAL or workers.has_lost_some:
                 checked = time.monotonic()
-                if not self._is_there(queue):
-                    _log.info("executor %r has ended", queue.name)
-                    break
+                was_there, is_there = is_there, self._is_there(queue) and is_there
+                if was_there and not is_there:
+                    _log.info("%s has ended", self._subject)
         if workers.broken is not None:
-            _log.critical("executor %r: %s", queue.name, workers.broken)
+            _log.critical("%s: %s", self._subject, workers.broken)
         return workers.broken is not None
 
-    def _is_there(self, queue: CallQueue) -> bool:
-        """Tell whether the executor is there; touch the health file if it is."""
+    def _is_there(self, queue: TaskQueue[Any]) -> bool:
+        """Tell whether the queue is there, and not shut down; touch the health file if the broker
+        answers so."""
         tried = time.monotonic()
         try:
-            if queue.is_shutdown:
-                return False
+            is_there = not queue.is_shutdown
         except QueueDoesNotExistError:
             return False
         except BrokerUnavailable as error:
@@ -250,7 +310,7 @@ class Program:
             return True
         self._outages.answered()
         self._touch(self._asked.health_file)
-        return True
+        return is_there
 
     def _touch(self, health_file: Path | None) -> None:
         """Touch the health file. If that fails, the file gets old, and the work goes on."""
@@ -266,11 +326,13 @@ class Program:
             self._is_untold = False
 
     def _end(self, workers: WorkerProcesses) -> int:
+        if self._signals:
+            _log.info("%s: this program takes no more tasks", self._subject)
         killed = workers.stop(self._asked.grace, lambda: self._signals > 1)
         workers.close()
         if killed:
             _log.warning(
-                "%d workers were killed after the grace; their calls are given back", killed
+                "%d workers were killed after the grace; their tasks are given back", killed
             )
         return GAVE_BACK if killed else ENDED
 

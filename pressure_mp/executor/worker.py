@@ -1,10 +1,12 @@
-"""A worker: it takes calls, does them, and reports their outcomes, one after the other."""
+"""A worker process, whatever it works on; and the worker of an executor, which takes calls, does
+them, and reports their outcomes, one after the other."""
 
 from __future__ import annotations
 
 import logging
 import multiprocessing
 import os
+import resource
 import select
 import signal
 import sys
@@ -14,7 +16,7 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import thread
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..authentication import AuthenticationError
 from ..drivers import waits_end_when
@@ -38,8 +40,8 @@ from .taken_calls import TakenCalls
 #: The messages between a worker process and its starter, the process that started it.
 READY, FAILED, STOP = "ready", "failed", "stop"
 
-#: The exit code of a worker whose call was removed.
-REMOVED = 79
+#: The exit codes of a worker whose call was removed; and of one whose handler took too long.
+REMOVED, LATE = 79, 78
 
 #: Seconds between two checks: whether the starter lives, and whether the worker still has its call.
 _INTERVAL = 1.0
@@ -48,15 +50,43 @@ _log = logging.getLogger("pressure_mp")
 
 
 class Setup(NamedTuple):
-    """The settings of workers: how they begin, which calls they take, and when they end."""
+    """The settings of worker processes: how they begin, and when they end."""
 
     initializer: Callable[..., object] | None = None
     initargs: tuple[Any, ...] = ()
-    max_calls: int | None = None
     #: Signals that a worker ignores: the starter gets them, and tells the worker.
     deaf_to: tuple[signal.Signals, ...] = ()
-    #: The workers take only calls of this tube; with None, all.
+    #: Seconds after which a worker is killed that does not ask whether it is to end; None: never.
+    longest_silence: float | None = None
+    #: Bytes: a worker that has needed more ends, when it has done what it has in hand.
+    max_memory: int | None = None
+
+
+class Service(Protocol):
+    """The work of a worker process. It is pickled on its way there."""
+
+    def prepare(self, is_to_end: Callable[[], bool]) -> None:
+        """Make ready to work. Raises the reason why no process can do this work."""
+
+    def serve(self, is_to_end: Callable[[], bool]) -> None:
+        """Work until it is to end."""
+
+
+class Calls(NamedTuple):
+    """The calls of an executor, for one worker process."""
+
+    queue: CallQueue
+    #: The process ends after so many; with None, after none.
+    max_calls: int | None = None
+    #: Only calls of this tube; with None, all.
     tube: str | None = None
+
+    def prepare(self, is_to_end: Callable[[], bool]) -> None:
+        """The queue is open."""
+
+    def serve(self, is_to_end: Callable[[], bool]) -> None:
+        """Do calls until told to end; end this process when it no longer has its call."""
+        serve(self.queue, is_to_end, self.max_calls, RemovalCheck(self.queue).note, self.tube)
 
 
 class RemovalCheck:
@@ -93,10 +123,13 @@ class RemovalCheck:
 
 
 class EndCondition:
-    """Tells whether this process is to end: it was told so, or its starter has ended."""
+    """Tells whether this process is to end: it was told so, its starter has ended, or it needs too
+    much memory. Each question tells the starter that this process can still ask."""
 
-    def __init__(self, wire: Connection, starter: str) -> None:
+    def __init__(self, wire: Connection, starter: str, max_memory: int | None, asked: Any) -> None:
         self._starter = starter
+        self._asked = asked
+        self._max_memory = max_memory
         self._poll = new_poll()
         self._poll.register(wire.fileno(), select.POLLIN)
         self._checked = time.monotonic()
@@ -114,7 +147,9 @@ class EndCondition:
             self._checked = 0.0  # it is gone, or this kernel is too old: the next check tells
 
     def __call__(self) -> bool:
-        if self._poll.poll(0):
+        if self._asked is not None:
+            self._asked.value = time.monotonic()
+        if self._poll.poll(0) or self._needs_too_much():
             return True
         now = time.monotonic()
         if now - self._checked < _INTERVAL:
@@ -122,28 +157,34 @@ class EndCondition:
         self._checked = now
         return state(self._starter) == "dead"
 
+    def _needs_too_much(self) -> bool:
+        if self._max_memory is None:
+            return False
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > self._max_memory
 
-def main(queue: CallQueue, setup: Setup, wire: Connection, starter: str) -> None:
-    """Run a worker process. Its first message says whether it is ready."""
+
+def main(service: Service, setup: Setup, wire: Connection, starter: str, asked: Any) -> None:
+    """Run a worker process. Its first message says whether it is ready. ``asked`` is a number in
+    shared memory: when it last asked whether it is to end; None if that is not needed."""
     _be_of_no_pool()
     for number in setup.deaf_to:
         signal.signal(
             number, _ignore
         )  # not SIG_IGN, which programs that a call starts would inherit
-    if setup.initializer is not None:
-        try:
+    is_to_end = EndCondition(wire, starter, setup.max_memory, asked)
+    try:
+        if setup.initializer is not None:
             setup.initializer(*setup.initargs)
-        except BaseException:
-            # The standard library's executor logs it there.
-            logging.getLogger("concurrent.futures").critical(
-                "Exception in initializer:", exc_info=True
-            )
-            wire.send((FAILED, "".join(traceback.format_exception(*sys.exc_info()))))
-            return
+        service.prepare(is_to_end)
+    except BaseException:
+        # The standard library's executor logs it there.
+        logging.getLogger("concurrent.futures").critical("Exception in initializer:", exc_info=True)
+        wire.send((FAILED, "".join(traceback.format_exception(*sys.exc_info()))))
+        return
     wire.send((READY, incarnation()))
     try:
-        is_to_end, note = EndCondition(wire, starter), RemovalCheck(queue).note
-        serve(queue, is_to_end, setup.max_calls, note, setup.tube)
+        service.serve(is_to_end)
     except KeyboardInterrupt:
         pass  # a worker that waits for calls has nothing to report
 

@@ -15,11 +15,14 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from ..background.lease import Lease
 from ..effects import WaitEnded
 from ..exceptions import PressureError, QueueDoesNotExistError
 from ..identity.processes import user
+from ..operations.task_leases import TaskLeaseOperations
+from ..sync.handles import attachment_of
+from ..sync.tasks.task_queue import TaskQueue
 from . import worker
-from .call_queue import CallQueue
 
 #: How many workers in a row may be killed before they are ready; after more, no workers are
 #: started.
@@ -31,9 +34,12 @@ _log = logging.getLogger("pressure_mp")
 class WorkerProcess:
     """One worker process, seen from its starter."""
 
-    def __init__(self, process: BaseProcess, wire: connection.Connection) -> None:
+    def __init__(self, process: BaseProcess, wire: connection.Connection, asked: Any) -> None:
         self.process = process
         self.wire = wire
+        #: In shared memory: when it last asked whether it is to end; None if that is not needed.
+        self.asked = asked
+        self.was_silent = False
         #: Its name at the broker; None before it is ready.
         self.incarnation: str | None = None
         #: Why its initializer failed, once it has reported so.
@@ -41,7 +47,7 @@ class WorkerProcess:
         self.is_told = False
 
     def tell_to_end(self) -> None:
-        """Tell the worker to end after the calls that it has in hand."""
+        """Tell the worker to end after the tasks that it has in hand."""
         self.is_told = True
         with contextlib.suppress(OSError):  # it has ended
             self.wire.send(worker.STOP)
@@ -51,6 +57,8 @@ class WorkerProcess:
         code = self.process.exitcode or 0
         if code == worker.REMOVED:
             return f"worker process {self.process.pid} ended: its call was removed"
+        if code == worker.LATE or self.was_silent:
+            return f"worker process {self.process.pid} ended: a handler exceeded its time_limit"
         if code >= 0:
             return f"worker process {self.process.pid} ended with exit code {code}"
         try:
@@ -61,12 +69,18 @@ class WorkerProcess:
 
 
 class WorkerProcesses:
-    """Up to ``size`` worker processes on one queue of calls."""
+    """Up to ``size`` worker processes on one queue of tasks."""
 
     def __init__(
-        self, queue: CallQueue, size: int, context: BaseContext, setup: worker.Setup
+        self,
+        queue: TaskQueue[Any],
+        service: worker.Service,
+        size: int,
+        context: BaseContext,
+        setup: worker.Setup,
     ) -> None:
         self._queue = queue
+        self._service = service
         #: How many workers there may be.
         self.size = size
         self._context: Any = context
@@ -98,12 +112,14 @@ class WorkerProcesses:
 
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
+        is_watched = self._setup.longest_silence is not None
+        asked = self._context.RawValue("d", 0.0) if is_watched else None
         process = self._context.Process(
-            target=worker.main, args=(self._queue, self._setup, theirs, user())
+            target=worker.main, args=(self._service, self._setup, theirs, user(), asked)
         )
         process.start()
         theirs.close()
-        self._workers[process.sentinel] = WorkerProcess(process, ours)
+        self._workers[process.sentinel] = WorkerProcess(process, ours, asked)
         self.wake()
 
     @property
@@ -159,10 +175,10 @@ class WorkerProcesses:
         code = member.process.exitcode
         how = member.how_it_ended()
         if member.incarnation is not None and (code or not member.is_told):
-            # A call may end its process as if all were well.
+            # A call, or a handler, may end its process as if all were well.
             number = self._give_back(member.incarnation, how)
             if code or number:
-                _log.warning("%s; its calls are given to another", how)
+                _log.warning("%s; its tasks are given to another", how)
         elif member.failure is not None:
             # Not before its end: then all that it logged to a queue of multiprocessing is there.
             self._break(f"the initializer of a worker process failed:\n{member.failure}")
@@ -179,15 +195,28 @@ class WorkerProcesses:
             self.broken = why
 
     def _give_back(self, worker: str, how: str) -> int:
-        """Requeue the calls of a dead worker at once; return how many, as far as is known."""
+        """Requeue the tasks of a dead worker at once; return how many, as far as is known."""
+        lease: Lease = attachment_of(self._queue).here.lease
         try:
-            return self._queue.give_back(worker, how)
+            return lease.run_now(TaskLeaseOperations(self._queue.name).requeue(worker, how))
         except QueueDoesNotExistError:
-            pass  # nor do its calls
+            pass  # nor do its tasks
         except PressureError as error:
-            # The next process that takes calls finds that it is dead.
-            _log.warning("the calls of a worker could not be given back at once: %s", error)
+            # The next process that takes tasks finds that it is dead.
+            _log.warning("the tasks of a worker could not be given back at once: %s", error)
         return 0
+
+    def kill_silent(self) -> None:
+        """Kill the workers that have not asked for too long whether they are to end: a handler
+        keeps all their threads from running, or their event loop."""
+        longest, now = self._setup.longest_silence, time.monotonic()
+        if longest is None:
+            return
+        with self._lock:
+            for member in self._workers.values():
+                if member.incarnation is not None and now - member.asked.value > longest:
+                    member.was_silent = True
+                    member.process.kill()
 
     def kill(self, incarnation: str) -> bool:
         """Kill the worker with this incarnation; return whether it is one of these."""
@@ -200,9 +229,9 @@ class WorkerProcesses:
     def stop(
         self, grace: float | None = None, is_urgent: Callable[[], bool] = lambda: False
     ) -> int:
-        """End all workers: each first does the calls that it has in hand, for ``grace`` seconds at
+        """End all workers: each first does the tasks that it has in hand, for ``grace`` seconds at
         most, None is no limit, and not once it ``is_urgent``. The others are killed, and their
-        calls are given back; returns how many these are, without workers that were not ready
+        tasks are given back; returns how many these are, without workers that were not ready
         yet."""
         end = None if grace is None else time.monotonic() + grace
         self._is_ending = True

@@ -135,8 +135,9 @@ def test_every_command_is_one_that_is_run_somewhere(document):
         ".venv/bin/pressure-mp requeue reports --all",
         "PRESSURE_URL=memory:// .venv/bin/pytest",
         # tests/executor/test_program.py
-        "pressure-mp worker reports -c 8 --url redis://broker.example:6379",
-        "python -m pressure_mp.worker reports -c 8 --url redis://broker.example:6379",
+        "pressure-mp worker shop.orders:orders --processes 2 --max-memory 500 --log-json",
+        "pressure-mp worker reports -p 8 --url redis://broker.example:6379",
+        "python -m pressure_mp.worker reports -p 8 --url redis://broker.example:6379",
     ]
     for language, text in BLOCK.findall(document.read_text()):
         if language == "sh" and document != COMMAND_PAGE:

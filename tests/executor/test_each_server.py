@@ -134,7 +134,7 @@ def test_so_many_calls_of_a_key_run_at_a_time_in_the_workers_of_all(make, name, 
 
 
 def test_a_signal_lets_it_finish_what_is_in_hand(start, executor, files):
-    process = start("-c", 2, "--initializer", "executors.functions:begin_well")
+    process = start("-p", 2, "--initializer", "executors.functions:begin_well")
     held = executor.submit(functions.hold, files.runs, str(files.go_on))
     until(lambda: functions.runs(files.runs))
     assert executor.submit(functions.get_status).result(60) == "well"

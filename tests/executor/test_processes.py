@@ -33,7 +33,7 @@ def test_a_call_whose_worker_dies_runs_again_in_another(make, method, tmp_path):
 def test_a_worker_is_lost_also_when_its_call_ends_it_as_if_all_were_well(make, caplog):
     with pytest.raises(WorkerLost, match="exit code 0"):
         make(max_deliveries=1).submit(functions.end_process, 0).result(60)
-    until(lambda: "exit code 0; its calls are given to another" in caplog.text)
+    until(lambda: "exit code 0; its tasks are given to another" in caplog.text)
 
 
 def test_with_one_delivery_nothing_runs_twice(make, tmp_path):

@@ -209,7 +209,7 @@ def test_the_commands_of_its_page_serve_an_executor(executor, url, name):
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     for command in commands:
-        told = command.replace("redis://broker.example:6379", url).replace("-c 8", "-c 1")
+        told = command.replace("redis://broker.example:6379", url).replace("-p 8", "-p 1")
         process = subprocess.Popen(told.replace("reports", name).split(), env=environment)
         assert executor.submit(abs, -1).result(60) == 1
         process.terminate()
@@ -233,7 +233,7 @@ def test_it_takes_only_the_calls_of_its_tube(start, executor):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["a name", "-c", "0"], *(["a name", f"--grace={grace}"] for grace in ("x", "-1", "nan"))],
+    [[], ["a name", "-p", "0"], *(["a name", f"--grace={grace}"] for grace in ("x", "-1", "nan"))],
 )
 def test_wrong_arguments_are_told(arguments, capsys):
     with pytest.raises(SystemExit) as caught:

@@ -104,8 +104,9 @@ ROOMS = {
         "states sync events"
     ),
     "executor": (
-        "authentication drivers effects encoding engines.contract exceptions handles hidden "
-        "identity lifecycle numeric operations polling states sync sync.tasks telemetry.json_logs"
+        "authentication background drivers effects encoding engines.contract exceptions handles "
+        "hidden identity lifecycle numeric operations polling states sync sync.tasks "
+        "telemetry.json_logs"
     ),
     "worker": "executor",
     "freezing": "",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from ...exceptions import ArgumentTypeError
-from ...sync.tasks.batches import check_batches, results_of
+from ...sync.tasks.batches import Gathering, check_batches, results_of
 
 #: Runs on a list of tasks. Its value has the result of each task, in their order, or is None.
 BatchHandler = Callable[[list[Any]], Coroutine[Any, Any, object]]
@@ -31,8 +31,8 @@ class _Batch:
             self.running.cancel()
 
 
-class Batches:
-    """A handler of single tasks, which calls another one with up to ``size`` of them."""
+class Batches(Gathering):
+    """Gathers the tasks of a loop."""
 
     def __init__(self, handler: BatchHandler, size: int, wait: float) -> None:
         check_batches(handler, size, wait)
@@ -41,7 +41,8 @@ class Batches:
                 "the handler of a batch is a coroutine function in asyncio; use the queue for "
                 "threads for a plain function"
             )
-        self._handler, self._size, self._wait = handler, size, wait
+        super().__init__(size)
+        self._handler, self._wait = handler, wait
         self._open: _Batch | None = None  # to which tasks are added
 
     async def __call__(self, task: Any) -> object:
@@ -52,7 +53,7 @@ class Batches:
             self._open.timer = loop.call_later(self._wait, self._begin, self._open)
         batch, waiter = self._open, loop.create_future()
         batch.waiting[waiter] = task
-        if len(batch.waiting) == self._size:
+        if len(batch.waiting) == self.size:
             self._begin(batch)
         try:
             return await waiter

@@ -65,14 +65,20 @@ async def _run(job: Job, task: Task[Any], queue: QueueOfThreads[Any], threads: T
     return await _in_thread(job.handler, task, queue, threads)
 
 
+def for_threads(task: Task[Any], queue: QueueOfThreads[Any]) -> TaskOfThreads[Any]:
+    """Return the task for a handler in a thread."""
+    held = TaskOfThreads(queue, task.id_bytes, task.data, task.record)
+    held.on_error, held.backoff, held.late_at = task.on_error, task.backoff, task.late_at
+    return held
+
+
 async def _in_thread(
     handler: Callable[[Any], object],
     task: Task[Any],
     queue: QueueOfThreads[Any],
     threads: Threads,
 ) -> Any:
-    held = TaskOfThreads(queue, task.id_bytes, task.data, task.record)
-    held.on_error, held.backoff, held.late_at = task.on_error, task.backoff, task.late_at
+    held = for_threads(task, queue)
 
     def call() -> object:
         found = handler(held)

@@ -27,7 +27,7 @@ from ...operations.task_taking import Delivery
 from ...states import TAKEN
 from ...sync.tasks.dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
 from ...sync.tasks.outages import PAUSE, Outages
-from ...sync.tasks.overdue import Work
+from ...sync.tasks.overdue import Work, too_late
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
 from ...sync.tasks.worker_pool import (
     UNFINISHED,
@@ -38,7 +38,7 @@ from ...sync.tasks.worker_pool import (
     say_unsaid,
     to_bury,
 )
-from .handlers import Job, handle
+from .handlers import Job, for_threads, handle
 from .signals import heard_by
 from .task import Task
 from .threads import Threads
@@ -65,6 +65,7 @@ class WorkerPool:
         grace: float | None,
         stop: asyncio.Event | None,
         max_outage: float | None,
+        max_tasks: float,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue = queue
@@ -76,6 +77,7 @@ class WorkerPool:
         self._grace = grace
         self._stop = stop
         self._outages = Outages(f"a run of {queue.name!r}", max_outage)
+        self._left = max_tasks  # to handle before the run ends
         self._threads = Threads(f"{queue.name} worker")
         self._workers: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[Any]] = set()  # takes, that may wait for long
@@ -185,6 +187,9 @@ class WorkerPool:
                     case Begin():
                         is_done = await self._process(job, step)
                         book.finished(step.task) if is_done else book.drop(step.task)
+                        self._left -= 1
+                        if self._left <= 0:
+                            self._end()
                     case Take():
                         done = step.done
                         await self._take(job, book, step, wake)
@@ -324,6 +329,8 @@ class WorkerPool:
         self._handling.add(handling)
         if job.is_coroutine and job.time_limit is not None:
             work.ends_by(handling.cancel)
+        elif not job.is_coroutine:
+            work.ends_with_process(for_threads(task, self._queue))
         self._look_at(work, handling)
         try:
             await self._outlast(handling)
@@ -334,8 +341,8 @@ class WorkerPool:
         else:
             error = asyncio.CancelledError() if handling.cancelled() else handling.result()
         if isinstance(error, asyncio.CancelledError) and work.was_ended and not self._is_over:
-            limit = job.time_limit
-            error = TimeoutError(f"the handler took longer than its time_limit of {limit:g} s")
+            assert work.time_limit is not None, "it was over"
+            error = too_late(work.time_limit)
         if error is None:
             return not task.is_settled
         await self._fail(task, error)

@@ -11,7 +11,7 @@ from ...handles.backoff import Backoff
 from ...handles.base_task import Data
 from ...numeric import integer
 from ...sync.tasks import workers as sync
-from ...sync.tasks.jobs import check_grace, choose
+from ...sync.tasks.jobs import check_grace, check_max_tasks, choose
 from ...sync.tasks.outages import check_longest
 from ...sync.tasks.workers import DEFAULT_GRACE
 from ..awaited import as_in
@@ -80,6 +80,7 @@ class TaskWorkers(TaskHandle[Data]):
         time_limit: float | None = None,
         grace: float | None = DEFAULT_GRACE,
         max_outage: float | None = None,
+        max_tasks: int | None = None,
         stop: asyncio.Event | None = None,
         executor: Executor | None = None,
     ) -> None:
@@ -109,9 +110,9 @@ class TaskWorkers(TaskHandle[Data]):
 
         Returns when it is stopped: by ``stop``; by SIGTERM or SIGINT, when the loop runs in the
         main thread, where it handles them until it returns; because the queue is shut down and no
-        task is ready; or raises CancelledError because it was cancelled. No task is begun after
-        that. A second signal or cancellation ends ``grace``. What runs in a thread or a process and
-        does not return by then goes on.
+        task is ready; after ``max_tasks``; or raises CancelledError because it was cancelled. No
+        task is begun after that. A second signal or cancellation ends ``grace``. What runs in a
+        thread or a process and does not return by then goes on.
 
         Raises, when the tasks in hand are finished: what :meth:`take` raises, what a handler raised
         that is no Exception, such as SystemExit, and BrokenExecutor. At once: ArgumentError,
@@ -120,9 +121,9 @@ class TaskWorkers(TaskHandle[Data]):
         options = (concurrency, tube, ttr, on_error, backoff, prefetch, time_limit, executor)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
-        longest = check_longest(max_outage)
+        longest, most = check_longest(max_outage), check_max_tasks(max_tasks)
         self._at.check_open()
         await self.open()
         takes = self._at.address.capabilities.takes_at_a_time
         ways = self._take_for_run, self._acknowledge_for_run, takes
-        await WorkerPool(self.sync, *ways, jobs, grace, stop, longest).run()
+        await WorkerPool(self.sync, *ways, jobs, grace, stop, longest, most).run()

@@ -65,12 +65,20 @@ class _Batch:
         return self._results[place]
 
 
-class Batches:
+class Gathering:
     """A handler of single tasks, which calls another one with up to ``size`` of them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
+class Batches(Gathering):
+    """Gathers the tasks of threads."""
 
     def __init__(self, handler: BatchHandler, size: int, wait: float) -> None:
         check_batches(handler, size, wait)
-        self._handler, self._size, self._wait = handler, size, wait
+        super().__init__(size)
+        self._handler, self._wait = handler, wait
         self._lock = threading.Lock()
         self._open: _Batch | None = None  # to which tasks are added
 
@@ -81,7 +89,7 @@ class Batches:
             batch = self._open = self._open or _Batch()
             place = len(batch.tasks)
             batch.tasks.append(task)
-            if len(batch.tasks) == self._size:
+            if len(batch.tasks) == self.size:
                 self._open = None
                 batch.is_full.set()
         if place:

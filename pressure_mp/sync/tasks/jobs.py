@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Literal, TypeVar
 
@@ -11,6 +12,7 @@ from ...exceptions import ArgumentError, ArgumentTypeError
 from ...handles.backoff import Backoff
 from ...handles.base_task import check_on_error
 from ...numeric import integer, seconds
+from .batches import Gathering
 
 #: Runs on a task. Its value is the task's result, if the result is to be kept.
 Handler = Callable[[Any], object]
@@ -65,6 +67,25 @@ def choose(
     if not registered:
         raise ArgumentError("there is no handler: give one, or register it with worker()")
     return registered
+
+
+def resize(queue: Any, concurrency: int) -> None:
+    """Have each handler that is registered with a queue, of either world, process so many tasks at
+    a time, or so many batches. Raises ArgumentError, ArgumentTypeError."""
+    queue._jobs = tuple(
+        replace(job, concurrency=integer("concurrency", concurrency, 1) * _tasks_at_a_time(job))
+        for job in queue._jobs
+    )
+
+
+def _tasks_at_a_time(job: Job) -> int:
+    """Return how many workers a call of the handler needs."""
+    return job.handler.size if isinstance(job.handler, Gathering) else 1
+
+
+def check_max_tasks(most: int | None) -> float:
+    """Return after how many tasks a run ends. Raises ArgumentError, ArgumentTypeError."""
+    return math.inf if most is None else integer("max_tasks", most, 1)
 
 
 def check_grace(grace: float | None) -> None:

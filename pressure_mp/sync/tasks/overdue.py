@@ -6,12 +6,17 @@ import logging
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ...handles.base_task import BaseTask
 from ...states import TAKEN
 
 AnyTask = TypeVar("AnyTask", bound=BaseTask[Any])
+
+#: Fails a task whose handler in a thread takes too long, and ends this process with the handler;
+#: None in a process that goes on.
+end_with_process: Callable[[Any, TimeoutError], object] | None = None
 
 _log = logging.getLogger("pressure_mp")
 
@@ -36,6 +41,12 @@ class Work(Generic[AnyTask]):
     def ends_by(self, end: Callable[[], object]) -> None:
         """Have ``end`` called when the time limit is over: it ends the handler."""
         self._end = end
+
+    def ends_with_process(self, task: Any) -> None:
+        """Have this process end when the time limit is over, if it may, with ``task``, which is for
+        threads."""
+        if end_with_process is not None and self.time_limit is not None:
+            self.ends_by(partial(end_with_process, task, too_late(self.time_limit)))
 
     def seconds_left(self) -> float:
         """The seconds until :meth:`look` has something to tell; below 0 if it has now."""
@@ -91,3 +102,8 @@ class Work(Generic[AnyTask]):
             return False
         self._told = self.task.due
         return True
+
+
+def too_late(time_limit: float) -> TimeoutError:
+    """Return the error of a task whose handler was ended."""
+    return TimeoutError(f"the handler took longer than its time_limit of {time_limit:g} s")

@@ -61,6 +61,7 @@ class WorkerPool:
         grace: float | None,
         stop: threading.Event,
         max_outage: float | None,
+        max_tasks: float,
     ) -> None:
         self._name = name
         self._take_tasks = take
@@ -70,8 +71,9 @@ class WorkerPool:
         self._grace = grace
         self._stop = stop
         self._outages = Outages(f"a run of {name!r}", max_outage)
+        self._left = max_tasks  # to handle before the run ends
         self._ending = threading.Event()
-        self._is_told = False  # to end, by a signal
+        self._is_told = False  # to end: by a signal, or after max_tasks
         # Of the threads that ended (None), and signals. A signal's handler may put into it, even
         # while the thread that it interrupts gets from it.
         self._news: queue.SimpleQueue[int | None] = queue.SimpleQueue()
@@ -195,6 +197,8 @@ class WorkerPool:
                         is_done = self._process(step, job)
                         with self._lock:
                             book.finished(step.task) if is_done else book.drop(step.task)
+                            self._left -= 1
+                            self._is_told = self._is_told or self._left <= 0
                         del step  # the task is not kept while this thread waits
                     case Take():
                         self._take(job, book, step, wake)
@@ -310,7 +314,9 @@ class WorkerPool:
     def _process(self, step: Begin[Task[Any]], job: Job) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
         me, task, is_done = threading.get_ident(), step.task, False
-        self._handled[me] = work = Work(self._name, task, step.taken, job.time_limit)
+        work = Work(self._name, task, step.taken, job.time_limit)
+        work.ends_with_process(task)
+        self._handled[me] = work
         try:
             if self._is_ending():
                 task.release()

@@ -10,7 +10,7 @@ from ...handles.backoff import Backoff
 from ...handles.base_task import Data
 from ...numeric import integer
 from .batches import AnyBatchHandler, Batches
-from .jobs import Job, check_grace, choose
+from .jobs import Job, check_grace, check_max_tasks, choose
 from .outages import check_longest
 from .taker import TaskTaker
 from .task import Task
@@ -100,6 +100,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         time_limit: float | None = None,
         grace: float | None = DEFAULT_GRACE,
         max_outage: float | None = None,
+        max_tasks: int | None = None,
         stop: threading.Event | None = None,
     ) -> None:
         """Take tasks and run ``handler(task)`` on each, in ``concurrency`` threads, until stopped.
@@ -131,19 +132,21 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
             ``ttr`` begins when they are taken. An acknowledgement may wait until another handler of
             this run returns.
         :param time_limit: seconds after which a handler that goes on is late: ``task.is_late`` is
-            true from then on, and the log gets a line. Nothing ends a handler in a thread. None
-            means no limit.
+            true from then on, and the log gets a line. Nothing ends a handler in a thread, but
+            in the processes of ``pressure-mp worker``, which end then. None means no limit.
         :param grace: seconds that running handlers have to finish after the stop; tasks that are
             not finished by then are released. None means no limit.
         :param max_outage: seconds without an answer of the broker after which the run ends with
             BrokerUnavailable. None: the run waits for the broker, however long it is away.
+        :param max_tasks: how many handlers end before the run begins no more, and returns; as many
+            as there are threads may have begun then, and are finished. None means no limit.
         :param stop: an event; within a second after it is set, the run stops.
 
         Blocks until it is stopped: by ``stop``; by SIGTERM or SIGINT, if this was called in the
         main thread, where it handles both signals until it returns (a second signal ends
-        ``grace``); or because the queue is shut down and no task is ready. After the stop no
-        handler is started. A handler that does not return within ``grace`` continues in a daemon
-        thread.
+        ``grace``); because the queue is shut down and no task is ready; or after ``max_tasks``.
+        After the stop no handler is started. A handler that does not return within ``grace``
+        continues in a daemon thread.
 
         While the broker does not answer, the run takes no tasks, and goes on when it answers: the
         log gets a line when that begins, one each minute, and one when it is over. A handler that
@@ -157,8 +160,9 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         options = (concurrency, tube, ttr, on_error, backoff, prefetch, time_limit)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
-        longest = check_longest(max_outage)
+        longest, most = check_longest(max_outage), check_max_tasks(max_tasks)
         self._at.check_open()
         takes = self._at.address.capabilities.takes_at_a_time
         ways = self._take_for_run, self._acknowledge_for_run, takes
-        WorkerPool(self.name, *ways, jobs, grace, stop or threading.Event(), longest).run()
+        stop = stop or threading.Event()
+        WorkerPool(self.name, *ways, jobs, grace, stop, longest, most).run()

@@ -1,0 +1,229 @@
+"""The worker program runs the handlers of a queue of tasks, in processes that it replaces."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+import started
+from waiting import until
+
+from pressure_mp import TaskQueue
+from pressure_mp.executor import program
+
+ORDERS = """
+from pressure_mp import TaskQueue
+
+orders = TaskQueue({!r}, url={!r})
+
+
+@orders.worker(concurrency=2)
+def double(task):
+    return 2 * task.data
+"""
+
+MODULES = {
+    "threads": "executors.handlers:queue",
+    "asyncio": "executors.aio_handlers:queue",
+    "hasty threads": "executors.handlers:hasty",
+    "hasty asyncio": "executors.aio_handlers:hasty",
+}
+
+
+@pytest.fixture
+def url(valkey):
+    return valkey.url
+
+
+@pytest.fixture
+def queue(url, name):
+    queue = TaskQueue(name, url=url)
+    yield queue
+    queue.delete()
+
+
+@pytest.fixture
+def serve(url, name, tmp_path):
+    """Starts the program on a module's queue."""
+    running = []
+
+    def serve(*options, module="threads", url=url):
+        environment = {"TASKS": name, "RUNS": str(tmp_path / "runs"), "PRESSURE_URL": url}
+        with (tmp_path / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "pressure_mp.worker", MODULES[module], *map(str, options)],
+                env=started.environment(**environment),
+                cwd=tmp_path,
+                stderr=log,
+            )
+        running.append(process)
+        return process
+
+    yield serve
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """What the handlers noted: what they did, and the pid."""
+    path = tmp_path / "runs"
+
+    def runs(what):
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [int(pid) for found, pid in map(str.split, lines) if found == what]
+
+    return runs
+
+
+def held(runs):
+    """The process whose handler holds a task."""
+    until(lambda: runs("hold"))
+    return runs("hold")[-1]
+
+
+@pytest.mark.parametrize("module", ["threads", "asyncio"])
+def test_it_runs_the_handlers_of_a_module_until_it_is_told_to_end(module, serve, queue, tmp_path):
+    process = serve("-p", 2, "--health-file", tmp_path / "health", module=module)
+    ids = [queue.put(["be"], result_ttl=60) for _ in range(10)]
+    assert process.pid not in {queue.result(id, timeout=60) for id in ids}
+    until((tmp_path / "health").exists)
+    process.terminate()
+    assert process.wait(60) == program.ENDED
+    assert queue.qsize() == 0
+
+
+def test_a_task_in_hand_is_finished_within_the_grace(serve, queue, runs, tmp_path):
+    process = serve("--grace", 3600)
+    id = queue.put(["hold", str(tmp_path / "go on")], result_ttl=60)
+    worker = held(runs)
+    process.terminate()
+    until(lambda: "takes no more tasks" in (tmp_path / "log").read_text())
+    (tmp_path / "go on").touch()
+    assert queue.result(id, timeout=60) == worker
+    assert process.wait(60) == program.ENDED
+
+
+def test_a_task_that_is_not_finished_after_the_grace_is_given_back(serve, queue, runs, tmp_path):
+    process = serve("--grace", 0)
+    id = queue.put(["hold", str(tmp_path / "never")])
+    held(runs)
+    process.terminate()
+    assert process.wait(60) == program.GAVE_BACK
+    assert (queue.peek(id).state, queue.peek(id).deliveries) == ("R", 1)
+
+
+def test_another_process_runs_the_task_of_one_that_is_killed(serve, queue, runs, tmp_path):
+    process = serve("-p", 1)
+    id = queue.put(["hold", str(tmp_path / "go on")], result_ttl=60)
+    killed = held(runs)
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: len(runs("hold")) == 2)
+    (tmp_path / "go on").touch()
+    assert queue.result(id, timeout=60) == runs("hold")[1] != killed
+    assert f"worker process {killed} was killed by SIGKILL" in (tmp_path / "log").read_text()
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize("module", ["threads", "asyncio"])
+def test_a_process_ends_after_so_many_tasks_and_another_goes_on(module, serve, queue):
+    serve("--max-tasks", 2, "-c", 1, module=module)
+    ids = [queue.put(["be"], result_ttl=60) for _ in range(6)]
+    pids = [queue.result(id, timeout=60) for id in ids]
+    assert len(set(pids)) == 3
+    assert pids == sorted(pids, key=pids.index)
+
+
+def test_a_process_that_has_needed_too_much_memory_ends_after_its_task(serve, queue):
+    serve("--max-memory", 200)
+    small = queue.result(queue.put(["be"], result_ttl=60), timeout=60)
+    assert queue.result(queue.put(["grow", 300_000_000], result_ttl=60), timeout=60) == small
+    until(lambda: not psutil.pid_exists(small))
+    assert queue.result(queue.put(["be"], result_ttl=60), timeout=60) != small
+
+
+@pytest.mark.parametrize("module", ["hasty threads", "hasty asyncio"])
+def test_a_process_whose_handler_takes_too_long_ends_and_the_task_fails(
+    module, serve, queue, runs, tmp_path
+):
+    serve(module=module)
+    id = queue.put("hold", tube="plain")
+    late = held(runs)
+    until(lambda: queue.peek(id).state == "B")
+    assert queue.peek(id).error == (
+        "TimeoutError: the handler took longer than its time_limit of 0.5 s"
+    )
+    assert queue.result(queue.put("be", tube="plain", result_ttl=60), timeout=60) != late
+    assert f"worker process {late} ended: a handler exceeded" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize("module", ["hasty threads", "hasty asyncio"])
+def test_a_process_whose_handler_lets_nothing_else_run_is_killed(module, serve, queue, runs):
+    serve(module=module)
+    id = queue.put("stick")
+    until(lambda: runs("stick"))
+    first, second, *_ = until(lambda: len(runs("stick")) > 1 and runs("stick"))
+    assert "a handler exceeded its time_limit" in queue.peek(id).error
+    assert first != second
+    assert not psutil.pid_exists(first)
+
+
+def test_it_does_what_is_ready_and_ends_when_the_queue_is_shut_down(serve, queue):
+    ids = [queue.put(["be"], result_ttl=60) for _ in range(5)]
+    queue.shutdown()
+    assert serve().wait(60) == program.ENDED
+    assert all(queue.result(id, timeout=0) for id in ids)
+
+
+def test_workers_wait_for_a_broker_that_is_away(serve, keeping_server, name, runs, tmp_path):
+    queue = TaskQueue(name, url=keeping_server.url)
+    serve("-p", 1, url=keeping_server.url)
+    id = queue.put(["hold", str(tmp_path / "go on")], result_ttl=60)
+    worker = held(runs)
+    keeping_server.kill()
+    (tmp_path / "go on").touch()
+    until(lambda: "waits for the broker" in (tmp_path / "log").read_text(), 60)
+    keeping_server.start()
+    assert queue.result(id, timeout=60) == worker
+    assert queue.result(queue.put(["be"], result_ttl=60), timeout=60) == worker
+    queue.delete()
+
+
+def test_the_command_of_its_page_finds_a_module_in_the_working_directory(
+    queue, url, name, tmp_path
+):
+    page = (Path(__file__).parents[2] / "docs" / "tasks.md").read_text()
+    (command,) = re.findall(r"^pressure-mp worker .*$", page, re.MULTILINE)
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "orders.py").write_text(ORDERS.format(name, url))
+    process = subprocess.Popen(
+        [str(Path(sys.executable).parent / "pressure-mp"), *command.split()[1:]], cwd=tmp_path
+    )
+    assert queue.result(queue.put(2, result_ttl=60), timeout=60) == 4
+    process.terminate()
+    assert process.wait(60) == program.ENDED
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("executors.handlers:nothing", "names no queue"),
+        ("executors.handlers:other", "is no TaskQueue, but dict"),
+        ("executors.handlers:queue --tube a", "--url, --tube and --main are for executors"),
+        ("executors.nobody:queue", "there is no module 'executors.nobody'"),
+        ("jobs --concurrency 2", "--concurrency is for MODULE:QUEUE"),
+        ("executors.handlers:idle", "has no handler"),
+    ],
+)
+def test_a_queue_that_cannot_be_served_is_told(where, why, monkeypatch, url, name, capsys):
+    monkeypatch.setenv("TASKS", name)
+    monkeypatch.setenv("PRESSURE_URL", url)
+    assert program.main(where.split()) == program.USAGE
+    assert why in capsys.readouterr().err

@@ -1,0 +1,35 @@
+"""The same for asyncio."""
+
+import asyncio
+import os
+import time
+
+from executors.functions import note_here
+from pressure_mp import aio
+
+queue = aio.TaskQueue(os.environ["TASKS"])
+
+hasty = aio.TaskQueue(os.environ["TASKS"])
+
+
+@queue.worker()
+async def handle(task):
+    note_here(task.data[0])
+    await asyncio.sleep(0)
+    return os.getpid()
+
+
+@hasty.worker(on_error="bury", time_limit=0.5, tube="plain")
+def handle_in_time(task):
+    note_here(task.data)
+    if task.data == "hold":
+        time.sleep(3600)
+    return os.getpid()
+
+
+@hasty.worker(on_error="bury", time_limit=0.5)
+async def handle_in_loop(task):
+    note_here(task.data)
+    if task.data == "stick":
+        time.sleep(3600)
+    return os.getpid()

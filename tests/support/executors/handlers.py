@@ -1,0 +1,40 @@
+"""Modules of programs whose handlers the worker program runs: the queue is named by the
+environment."""
+
+import os
+import re
+import time
+from pathlib import Path
+
+from executors.functions import note_here
+from pressure_mp import TaskQueue
+
+queue = TaskQueue(os.environ["TASKS"])
+idle = TaskQueue(os.environ["TASKS"])
+hasty = TaskQueue(os.environ["TASKS"])
+other = {"name": "no queue"}
+
+
+@queue.worker(backoff=0)
+def handle(task):
+    """Do what the task says: note it, wait for a file, need memory, or die once."""
+    what, *given = task.data
+    note_here(what)
+    if what == "hold":
+        while not Path(given[0]).exists():
+            time.sleep(0.01)
+        note_here("done")
+    elif what == "grow":
+        bytearray(given[0])[::4096] = b"x" * (-(-given[0] // 4096))
+    return os.getpid()
+
+
+@hasty.worker(on_error="bury", time_limit=0.5)
+def handle_in_time(task):
+    """Hold for ever, or let no thread run."""
+    note_here(task.data)
+    if task.data == "hold":
+        time.sleep(3600)
+    elif task.data == "stick":
+        re.match("(a+)+$", "a" * 60 + "b")
+    return os.getpid()
