@@ -55,7 +55,14 @@ _FORK = (
         "the server, and must not keep open the pipe that tells its supervisor about the parent",
     ),
     Step(Moment.AT_FORK, "count the child", "it may use every anonymous queue that is in use here"),
-    Step(Moment.IN_PARENT, "unlock the start of a server", "the only lock that is held"),
+    Step(
+        Moment.AT_FORK,
+        "finish transactions of files",
+        "behind all that makes a call. To the child, a transaction in the midst of which it was "
+        "forked would never end: SQLite keeps the locks of a process in its memory",
+    ),
+    Step(Moment.IN_PARENT, "go on with transactions of files", "the other lock is not of a file"),
+    Step(Moment.IN_PARENT, "unlock the start of a server", "it was locked first"),
 )
 
 _CHILD = (

@@ -29,6 +29,9 @@ from ..identity.processes import is_lost, is_there, state
 from ..in_flight import Claim
 from . import at_exit, lease_thread
 
+#: Whether the process that started this one renews its leases, too.
+is_renewed_by_starter = False
+
 #: How many other processes are looked at closely at a time.
 _AT_ONE_LOOK = 32
 #: Seconds for which a process that found no item still looks: it may be polling.
@@ -94,7 +97,8 @@ class Lease:
         self.reset()
 
     def reset(self) -> None:
-        self._waiting: set[object] = set()  # threads and asyncio tasks, in an operation
+        # Threads and asyncio tasks in an operation; and processes that this one looks after.
+        self._waiting: set[object] = set()
         self._look_until = 0.0
         self._doubtful: dict[int, float] = {}
         self._is_gone = False  # no queue, no leases
@@ -123,12 +127,25 @@ class Lease:
 
     def __enter__(self) -> None:
         """Begin an operation that can go on when another process is found dead."""
-        self._waiting.add(_caller())
-        self.keep()
+        self.look_for(_caller())
 
     def __exit__(self, *error: object) -> None:
         self._look_until = time.monotonic() + _LINGER
-        self._waiting.discard(_caller())
+        self.leave_off(_caller())
+
+    def look_for(self, reason: object) -> None:
+        """Look at the other processes, for that reason."""
+        self._waiting.add(reason)
+        self.keep()
+
+    def leave_off(self, reason: object) -> None:
+        """End that reason to look."""
+        self._waiting.discard(reason)
+
+    def is_late(self, until: int, now: int) -> bool:
+        """Tell whether a lease of this length should have been renewed by now, as it ends at
+        ``until``, both in milliseconds."""
+        return until - now < self._length / 2
 
     def keep(self) -> None:
         """Have the lease renewed: this process has items of the queue, or waits for some."""
@@ -202,7 +219,7 @@ class Lease:
         """Tell the log when the lease had run out before it was renewed."""
         late = self.looked - self._renewed - self._length / 1000
         self._renewed = self.looked
-        if late > 0 and self._leased.has_something:
+        if late > 0 and self._leased.has_something and not is_renewed_by_starter:
             import logging  # few programs need it from here
 
             _log = logging.getLogger("pressure_mp")

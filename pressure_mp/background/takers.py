@@ -37,6 +37,8 @@ class Takers(LeasedItems):
 
     def reset(self) -> None:
         self._guard = threading.RLock()
+        #: The worker processes that this process has started.
+        self._workers: set[str] = set()
         #: Of each task that this process has: the number of the take, and how long that can last,
         #: on the monotonic clock.
         self._held: dict[bytes, tuple[int, float]] = {}
@@ -57,6 +59,17 @@ class Takers(LeasedItems):
     def call_of(self, task: bytes) -> int:
         """Return the number of the take that has a task, 0 when this process does not have it."""
         return self._held.get(task, (0, 0.0))[0]
+
+    def look_after(self, worker: str) -> None:
+        """Renew the lease of a worker process, too, while it is seen to run: a call that keeps
+        Python's lock keeps the worker from that."""
+        self._workers.add(worker)
+        self.lease.look_for(worker)
+
+    def leave_alone(self, worker: str) -> None:
+        """Renew the lease of a worker process no longer: it has ended."""
+        self._workers.discard(worker)
+        self.lease.leave_off(worker)
 
     def drop(self, claim: Claim) -> None:
         with self._guard:
@@ -111,6 +124,9 @@ class Takers(LeasedItems):
         me, run = incarnation(), self.lease.run_now
         self.lease.requeue_doubtful()
         there = run(self._operations.renew(me, self.has_something))
+        for worker in self._workers & there.leases.keys():
+            if self.lease.is_late(there.leases[worker], there.now) and state(worker) == "alive":
+                run(self._operations.renew(worker, True))
         for other, until in self.lease.find_lost(there.leases, there.now):
             if other != me:
                 error = _GONE if state(other) == "dead" else _SILENT

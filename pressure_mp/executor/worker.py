@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Protocol
 
 from ..authentication import AuthenticationError
+from ..background import lease
 from ..drivers import waits_end_when
 from ..effects import WaitEnded
 from ..exceptions import (
@@ -172,6 +173,7 @@ def main(service: Service, setup: Setup, wire: Connection, starter: str, asked: 
         signal.signal(
             number, _ignore
         )  # not SIG_IGN, which programs that a call starts would inherit
+    lease.is_renewed_by_starter = True
     is_to_end = EndCondition(wire, starter, setup.max_memory, asked)
     try:
         if setup.initializer is not None:

@@ -15,7 +15,7 @@ from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from ..background.lease import Lease
+from ..background.takers import Takers
 from ..effects import WaitEnded
 from ..exceptions import PressureError, QueueDoesNotExistError
 from ..identity.processes import user
@@ -161,8 +161,15 @@ class WorkerProcesses:
         if what == worker.READY:
             member.incarnation = text
             self._killed_early = 0
+            self._here.look_after(text)
         elif what == worker.FAILED:
             member.failure = text
+
+    @property
+    def _here(self) -> Takers:
+        """This process in the queue."""
+        here: Takers = attachment_of(self._queue).here
+        return here
 
     def _bury(self, member: WorkerProcess, sentinel: int) -> None:
         """Handle the end of a worker."""
@@ -172,6 +179,8 @@ class WorkerProcesses:
             self._hear(member)
         with self._lock:
             self._workers.pop(sentinel, None)
+        if member.incarnation is not None:
+            self._here.leave_alone(member.incarnation)
         code = member.process.exitcode
         how = member.how_it_ended()
         if member.incarnation is not None and (code or not member.is_told):
@@ -196,9 +205,10 @@ class WorkerProcesses:
 
     def _give_back(self, worker: str, how: str) -> int:
         """Requeue the tasks of a dead worker at once; return how many, as far as is known."""
-        lease: Lease = attachment_of(self._queue).here.lease
         try:
-            return lease.run_now(TaskLeaseOperations(self._queue.name).requeue(worker, how))
+            return self._here.lease.run_now(
+                TaskLeaseOperations(self._queue.name).requeue(worker, how)
+            )
         except QueueDoesNotExistError:
             pass  # nor do its tasks
         except PressureError as error:
@@ -213,10 +223,10 @@ class WorkerProcesses:
         if longest is None:
             return
         with self._lock:
-            for member in self._workers.values():
-                if member.incarnation is not None and now - member.asked.value > longest:
-                    member.was_silent = True
-                    member.process.kill()
+            ready = [one for one in self._workers.values() if one.incarnation is not None]
+            for member in [one for one in ready if now - one.asked.value > longest]:
+                member.was_silent = True
+                member.process.kill()
 
     def kill(self, incarnation: str) -> bool:
         """Kill the worker with this incarnation; return whether it is one of these."""

@@ -120,6 +120,21 @@ def test_a_task_that_is_not_finished_after_the_grace_is_given_back(serve, queue,
     assert (queue.peek(id).state, queue.peek(id).deliveries) == ("R", 1)
 
 
+def test_a_handler_that_keeps_pythons_lock_does_not_lose_its_task(
+    serve, queue, runs, valkey, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("LEASE", "0.6")
+    serve("-p", 2)
+    queue.put(["stick", 3_000_000])
+    until(lambda: runs("stick"))
+    seen = set()
+    while not runs("done"):
+        now = valkey.clock()
+        seen |= {end for _, end in valkey.leases(queue.name, "tasks") if end < now}
+    assert not seen
+    assert "lease" not in (tmp_path / "log").read_text()
+
+
 def test_another_process_runs_the_task_of_one_that_is_killed(serve, queue, runs, tmp_path):
     process = serve("-p", 1)
     id = queue.put(["hold", str(tmp_path / "go on")], result_ttl=60)

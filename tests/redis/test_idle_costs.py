@@ -167,7 +167,7 @@ def test_the_end_of_a_producer_is_told_to_those_who_wait_without_a_look(
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 def test_the_end_of_all_producers_is_seen_by_a_look(own_server, name, rare, kind):
-    q = kind(name=name, url=own_server.url, eof="producers")
+    q = kind.create(name, url=own_server.url, eof="producers")
     with own_server.client() as client:
         producers = f"__pressure__:{name}:mp:producers"
         assert inside.bind(q) is not None

@@ -78,6 +78,33 @@ def test_what_killed_processes_had_put_is_there_once_and_the_file_is_whole(url, 
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_that_is_forked_in_the_midst_of_a_transaction_can_use_the_file(url):
+    """SQLite keeps the locks of a process in its memory, which the child has a copy of."""
+    busy = Queue.create("busy", url=url)
+    is_over = threading.Event()
+
+    def use():
+        while not is_over.is_set():
+            busy.put(1)
+            busy.get()
+
+    threads = [Background(use) for _ in range(3)]
+    try:
+        for _ in range(60):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(10)
+                Queue(name="child", url=url).put(1)
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    finally:
+        is_over.set()
+    for thread in threads:
+        thread.result()
+    assert Queue(name="child", url=url).qsize() == 60
+
+
 def test_a_forked_child_and_its_parent_use_the_queue(url):
     queue = Queue(name="queue", url=url)
     queue.put(0)

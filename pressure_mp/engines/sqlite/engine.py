@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ... import lifecycle
 from ..contract.address import SimpleAddress
 from ..contract.brokers import Finding
 from ..contract.session import AsyncSessionIn, SessionIn
@@ -54,3 +55,17 @@ class SqliteEngine(KvEngine):
 
     def find(self) -> list[Finding]:
         return self.store.examine()
+
+
+def _before_fork() -> None:
+    for store in list(_stores.values()):
+        store.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for store in list(_stores.values()):
+        store.after_fork_in_parent()
+
+
+lifecycle.register("finish transactions of files", _before_fork)
+lifecycle.register("go on with transactions of files", _after_fork_in_parent)

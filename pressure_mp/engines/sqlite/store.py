@@ -30,6 +30,8 @@ R = TypeVar("R")
 
 #: How long, in seconds, a call waits for the end of another program's transaction.
 _PATIENCE = 30
+#: Seconds that a fork waits for the end of a transaction.
+_LONGEST_TRANSACTION = 1.0
 #: The locks of open files, which threads of a process do not share (Linux); ``struct flock``.
 _TRY, _WAIT = 37, 38
 _LOCKED, _FREE = (
@@ -97,6 +99,7 @@ class SqliteStore:
 
     def _begin(self) -> None:
         self._lock = threading.RLock()
+        self._forking: set[int] = set()  # threads that fork, and have the lock
         self._lock_file = -1
         self._files: Files | None = None
         #: Whether this process has the lock of the file, and how often it gave it back.
@@ -311,6 +314,21 @@ class SqliteStore:
         """Find what is wrong with the file. The caller is in the midst of a transaction."""
         assert self._files is not None
         return list(findings.find(self._files))
+
+    def before_fork(self) -> None:
+        """Wait until no thread is in the midst of a transaction, and keep it so. A thread that
+        waits for its turn has nothing that the child must not have, so it is not waited for."""
+        if not self._lock.acquire(timeout=_LONGEST_TRANSACTION):
+            return
+        self._forking.add(threading.get_ident())
+        if self._is_held and self._files is not None:  # by a call that this thread interrupted
+            self._undo(self._files.connection)
+
+    def after_fork_in_parent(self) -> None:
+        me = threading.get_ident()
+        if me in self._forking:
+            self._forking.discard(me)
+            self._lock.release()
 
     def after_fork(self) -> None:
         if self._lock_file >= 0:

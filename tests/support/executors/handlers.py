@@ -1,6 +1,7 @@
 """Modules of programs whose handlers the worker program runs: the queue is named by the
 environment."""
 
+import ctypes
 import os
 import re
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 from executors.functions import note_here
 from pressure_mp import TaskQueue
 
-queue = TaskQueue(os.environ["TASKS"])
+queue = TaskQueue(os.environ["TASKS"], lease=float(os.environ.get("LEASE", "5")))
 idle = TaskQueue(os.environ["TASKS"])
 hasty = TaskQueue(os.environ["TASKS"])
 other = {"name": "no queue"}
@@ -17,12 +18,15 @@ other = {"name": "no queue"}
 
 @queue.worker(backoff=0)
 def handle(task):
-    """Do what the task says: note it, wait for a file, need memory, or die once."""
+    """Do what the task says: note it, wait for a file, keep Python's lock, or need memory."""
     what, *given = task.data
     note_here(what)
     if what == "hold":
         while not Path(given[0]).exists():
             time.sleep(0.01)
+        note_here("done")
+    elif what == "stick":
+        ctypes.PyDLL(None).usleep(given[0])  # unlike a CDLL, a PyDLL does not let go of the lock
         note_here("done")
     elif what == "grow":
         bytearray(given[0])[::4096] = b"x" * (-(-given[0] // 4096))
