@@ -151,7 +151,17 @@ def test_the_tests_of_the_service_need_no_server(tmp_path):
 
 
 def test_the_image_has_the_programs_that_its_services_start():
-    copied = set(re.findall(r"\b\w+\.py\b", (SERVICE / "Dockerfile").read_text()))
-    compose = (SERVICE / "compose.yaml").read_text()
-    assert {*re.findall(r"\b\w+\.py\b", compose), "web.py"} == copied
-    assert "web:app" in compose
+    copied = set(re.findall(r"\b(\w+)\.py\b", (SERVICE / "Dockerfile").read_text()))
+    started = re.findall(r'"(\w+):(\w+)"', (SERVICE / "compose.yaml").read_text())
+    assert {module for module, _ in started if module != "8000"} == copied
+    assert ("web", "app") in started
+
+
+def test_the_worker_command_runs_the_handlers(service):
+    id = service.order(text="one two")
+    (command,) = re.findall(r"command: \[pressure-mp, (worker, .*)\]", PAGE)
+    worker = service.start("-m", "pressure_mp.worker", *re.findall(r"[\w:-]+", command)[1:])
+    assert service.reports.result(id, timeout=LIMIT)["words"] == 2
+    worker.terminate()
+    assert worker.wait(LIMIT) == 0
+    service.reports.delete()
