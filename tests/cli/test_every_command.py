@@ -36,7 +36,7 @@ STATUSES = {
 #: What these write has columns.
 TABLES = {"ls", "workers", "tasks"}
 #: Nothing is written by these, unless it is asked for.
-SILENT = {"put", "shutdown", "delete", "export", "drain"}
+SILENT = {"put", "shutdown", "delete", "export", "drain", "pause", "resume"}
 
 
 def leaves(group=app, path=()):
@@ -89,7 +89,7 @@ def run(runs, valkey, name, environ, tmp_path):
                 arguments.append(value_of(param, exported))
             elif param.name == "yes" or param.name == "confirm":
                 arguments.append("--yes")
-        if whole == "tasks":
+        if whole in ("tasks", "pause", "resume"):
             arguments.remove("jobs")
             arguments.append("tasks")
         if whole == "import":

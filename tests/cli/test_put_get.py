@@ -282,7 +282,7 @@ def test_a_get_whose_time_is_up_says_for_how_long_it_waited(run, make):
 
 
 def test_lines_with_a_unique_key_are_one_task_until_it_is_done(run, valkey, name):
-    tasks = TaskQueue("tasks", url=valkey.url, prefix=name, serializer="text")
+    tasks = TaskQueue.create("tasks", url=valkey.url, prefix=name, serializer="text")
 
     def put(*lines):
         putting = run("put", "tasks", "--unique", "nightly", stdin=subprocess.PIPE)

@@ -121,7 +121,7 @@ def test_the_shell_completes_subcommands(name):
     environ |= {"COMP_WORDS": "pressure-mp re", "COMP_CWORD": "1"}
     code = "import sys; sys.argv[0] = 'pressure-mp'; " + MAIN
     run = subprocess.run(python(code), env=environ, capture_output=True, text=True, check=True)
-    assert run.stdout == "plain,requeue\n"
+    assert run.stdout == "plain,resume\nplain,requeue\n"
 
 
 def free_port():

@@ -408,12 +408,9 @@ def test_gets_that_follow_each_other_take_no_longer_while_the_server_is_away(
 def test_a_server_that_accepts_and_says_nothing_is_not_waited_for_without_end(name):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
+        url = f"redis://127.0.0.1:{port}?socket_connect_timeout=0.5"
         with pytest.raises(BrokerUnavailable):
-            Queue(
-                name=name,
-                url=f"redis://127.0.0.1:{port}?socket_connect_timeout=0.5",
-                reconnect=0,
-            )
+            Queue(name=name, url=url, reconnect=0).open()
 
 
 @pytest.mark.parametrize("reconnect", ["10", True, None])

@@ -66,7 +66,7 @@ def test_a_put_ends_its_wait_itself_when_its_time_is_up(rare, name):
 
 
 def test_a_task_ends_its_wait_itself_when_its_time_is_up(rare, name):
-    q = Queue(name=name, url=rare.url, serializer="raw")
+    q = Queue.create(name, url=rare.url, serializer="raw")
     binding = inside.bind(q)
 
     async def get():
