@@ -52,7 +52,7 @@ ROOMS = {
     ),
     "engines.sqlite": (
         "caller_warnings engines.contract engines.kv engines.own_connections exceptions interrupts "
-        "urls"
+        "lifecycle urls"
     ),
     "engines.foundationdb": "engines.contract engines.kv exceptions lifecycle urls",
     "engines.shared": (
