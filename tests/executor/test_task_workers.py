@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -67,7 +68,13 @@ def serve(url, name, tmp_path):
 
     yield serve
     for process in running:
-        process.kill()
+        # A worker whose handler keeps Python's lock does not see that its starter has ended.
+        with suppress(psutil.NoSuchProcess):
+            workers = psutil.Process(process.pid).children(recursive=True)
+            process.kill()
+            for worker in workers:
+                with suppress(psutil.NoSuchProcess):
+                    worker.kill()
         process.wait()
 
 
