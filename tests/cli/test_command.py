@@ -107,7 +107,7 @@ def test_a_broker_that_is_not_there_is_an_error_without_a_traceback(name, tmp_pa
 def test_an_unknown_subcommand_is_compared_with_those_that_there_are(name):
     run = finished(python(MAIN, "requeu", "jobs"), name)
     assert run.returncode == 2
-    assert "There is no subcommand 'requeu'. Did you mean requeue?" in run.stderr
+    assert "There is no subcommand 'requeu'. Did you mean requeue or resume?" in run.stderr
     assert "Did you mean" not in finished(python(MAIN, "xyzzy"), name).stderr
 
 
