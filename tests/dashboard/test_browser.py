@@ -116,7 +116,7 @@ def test_every_view_follows_the_theme_and_never_scrolls_sideways(
 
 def test_keys_lead_everywhere_and_the_focus_is_seen(browser, options, jobs):
     show(browser, "light", 1280)
-    Queue(0, "other", **options)
+    Queue.create("other", **options)
     with serving(**options) as dashboard:
         browser.get(dashboard.url)
         press(browser, "?")
