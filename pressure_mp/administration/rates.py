@@ -72,7 +72,7 @@ class QueueRates:
             return "its consumers are slow"
         if self.is_full:
             return "full"
-        return phrases.standing(self.queue.closed, self.queue.paused, self.queue.paused_tubes)
+        return phrases.standing(self.queue)
 
     def blocked(self, now: float) -> str:
         """Say how many clients wait, and for how long."""

@@ -51,13 +51,12 @@ def awaited(
 def awaited_open(
     method: Callable[Concatenate[S, P], T],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Do the same for a method that needs an open handle. With ``connection=`` the call opens it,
-    where the transaction does not keep it from that."""
+    """Do the same for a method that needs an open handle."""
     there: Callable[..., Any] = method
 
     async def call(self: Any, *args: Any, **options: Any) -> Any:
         queue = self._at
-        if queue.binding is None and not queue.is_closed and not options.get("connection"):
+        if queue.binding is None and not queue.is_closed:
             await self.open()
         return await there(self, *args, **options)
 

@@ -168,8 +168,7 @@ class Handle(Awaiting, BaseHandle):
         """Begin a session for :meth:`_run_in`."""
         if buffered_put.busy:
             await buffered_put.flush(registry.engine(self._at.address))
-        if self._at.binding is None:
-            self._at.check_may_open(connection)
+        self._at.check_may_open(connection)
         binding = self._at.binding or await self._open()
         return transactional(binding, self._at.address).asession_in(connection)
 

@@ -71,6 +71,11 @@ class Takers(LeasedItems):
         self._workers.discard(worker)
         self.lease.leave_off(worker)
 
+    def give_back(self, worker: str, why: str) -> int:
+        """Requeue the tasks of a worker process that has ended; return how many. Does not wait for
+        a broker that does not answer. Raises BrokerUnavailable, QueueDoesNotExistError."""
+        return self.lease.run_now(self._operations.requeue(worker, why))
+
     def drop(self, claim: Claim) -> None:
         with self._guard:
             self._lose([(task, claim.call) for task in list(self._held)])

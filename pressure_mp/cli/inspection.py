@@ -28,10 +28,6 @@ class _Row(NamedTuple):
     gets: float | None = None
 
 
-def _state(queue: QueueSummary) -> str:
-    return standing(queue.closed, queue.paused, queue.paused_tubes) or "open"
-
-
 def _rate(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
 
@@ -46,7 +42,7 @@ _COLUMNS = (
     Column("putting", lambda row: number(row.queue.putting), True, 3),
     Column("getting", lambda row: number(row.queue.getting), True, 3),
     Column("oldest", lambda row: duration(row.queue.age), True, 3),
-    Column("state", lambda row: _state(row.queue), leaves=1),
+    Column("state", lambda row: standing(row.queue) or "open", leaves=1),
 )
 _RATES = (
     Column("in/s", lambda row: _rate(row.puts), is_number=True),

@@ -19,7 +19,6 @@ from ..background.takers import Takers
 from ..effects import WaitEnded
 from ..exceptions import PressureError, QueueDoesNotExistError
 from ..identity.processes import user
-from ..operations.task_leases import TaskLeaseOperations
 from ..sync.handles import attachment_of
 from ..sync.tasks.task_queue import TaskQueue
 from . import worker
@@ -206,9 +205,7 @@ class WorkerProcesses:
     def _give_back(self, worker: str, how: str) -> int:
         """Requeue the tasks of a dead worker at once; return how many, as far as is known."""
         try:
-            return self._here.lease.run_now(
-                TaskLeaseOperations(self._queue.name).requeue(worker, how)
-            )
+            return self._here.give_back(worker, how)
         except QueueDoesNotExistError:
             pass  # nor do its tasks
         except PressureError as error:

@@ -271,13 +271,14 @@ class Attachment:
     def session_in(self, connection: object) -> SessionIn:
         """Begin an operation in a transaction of the caller, as :meth:`flushed_session`."""
         self.flush_all()
-        if self.binding is None:
-            self.check_may_open(connection)
+        self.check_may_open(connection)
         return transactional(self.attached(), self.address).session_in(connection)
 
     def check_may_open(self, connection: object) -> None:
-        """Raise ArgumentError if a transaction of the caller keeps the queue from being opened."""
-        transactional(self.bind_unopened(), self.address).check_may_open(connection)
+        """Raise ArgumentError if the queue is not open, and a transaction of the caller keeps it
+        from being opened."""
+        if self.binding is None:
+            transactional(self.bind_unopened(), self.address).check_may_open(connection)
 
     def session(self) -> Session:
         """Begin an operation. Does no I/O once this process uses the queue."""

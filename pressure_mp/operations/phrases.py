@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 
 def duration(seconds: float) -> str:
@@ -13,13 +14,26 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
 
 
-def standing(closed: bool, paused: bool, paused_tubes: Sequence[str]) -> str:
-    """Say whether a queue is shut down, and what of it is paused; nothing if neither."""
-    said = ["shut down"] if closed else []
-    if paused:
+class Standing(Protocol):
+    """Whether a queue is shut down, and the parts of it that are paused."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def paused(self) -> bool: ...
+
+    @property
+    def paused_tubes(self) -> Sequence[str]: ...
+
+
+def standing(queue: Standing) -> str:
+    """Say whether a queue is shut down, and whether it, or tubes, are paused; "" if neither."""
+    said = ["shut down"] if queue.closed else []
+    if queue.paused:
         said.append("paused")
-    if paused_tubes:
-        said.append(f"{some(len(paused_tubes), 'tube')} paused")
+    if queue.paused_tubes:
+        said.append(f"{some(len(queue.paused_tubes), 'tube')} paused")
     return ", ".join(said)
 
 

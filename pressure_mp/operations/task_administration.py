@@ -18,6 +18,7 @@ from ..engines.contract.task_administration import (
     TaskCounts,
     TruncateTasks,
     TruncateTasksReply,
+    split_pauses,
 )
 from ..engines.contract.task_records import Edit, StoredTask
 from ..engines.contract.task_results import Result
@@ -40,7 +41,8 @@ class TaskAdministration(TaskSettling):
 
     def stats(self) -> Operation[TaskStats]:
         """Return all counts, at one moment; without rates."""
-        now, created, oldest, closed, total, tubes, paused = yield from self._counts()
+        now, created, oldest, closed, total, tubes, pauses = yield from self._counts()
+        paused, paused_tubes = split_pauses(pauses)
         return TaskStats(
             counts=count(total),
             transitions=total,
@@ -49,8 +51,8 @@ class TaskAdministration(TaskSettling):
             created=created / 1000,
             oldest_ready_age=None if oldest is None else (now - oldest) / 1000,
             closed=closed,
-            paused="" in paused,
-            paused_tubes=tuple(sorted(filter(None, paused))),
+            paused=paused,
+            paused_tubes=paused_tubes,
         )
 
     def _counts(self) -> Operation[TaskCounts]:

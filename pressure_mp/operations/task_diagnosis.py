@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import states
-from ..engines.contract.task_administration import TaskCounts
+from ..engines.contract.task_administration import TaskCounts, split_pauses
 from ..engines.contract.task_records import StoredTask
 from ..engines.contract.tasks import Takers
 from ..identity.processes import is_lost, state
@@ -171,8 +171,8 @@ def diagnose_tasks(
         left = (until - now) / 1000 if until >= now else None
         if number or left is not None:
             found.append(Taker(peer_of(owner, seen), number, left, is_lost(seen, until, now)))
-    paused = sorted(filter(None, counts.paused))
-    tubes = {tube: count(counts.tubes.get(tube, {})) for tube in paused}
+    is_paused, paused_tubes = split_pauses(counts.paused)
+    tubes = {tube: count(counts.tubes.get(tube, {})) for tube in paused_tubes}
     full = _full_keys(taken, ready, per_key) if per_key else ()
     return TaskDiagnosis(
         queue=queue,
@@ -183,7 +183,7 @@ def diagnose_tasks(
         per_key=per_key,
         full_keys=full,
         all_wait=bool(full) and sum(key.ready for key in full) == len(ready),
-        paused="" in counts.paused,
+        paused=is_paused,
         paused_tubes={tube: found[states.READY] for tube, found in tubes.items()},
     )
 

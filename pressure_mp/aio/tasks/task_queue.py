@@ -23,7 +23,7 @@ from .workers import TaskWorkers
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
-_put: Any = awaited_open(TaskProducer.put)
+_put: Any = awaited(TaskProducer.put)
 
 
 @as_in(sync.TaskQueue)
@@ -110,7 +110,7 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
     async def put(self, data: Data, **options: Any) -> Any:
         return await _put(self, data, **options)
 
-    put_many = awaited_open(TaskProducer[Data, Task[Data]].put_many)
+    put_many = awaited(TaskProducer[Data, Task[Data]].put_many)
     qsize = awaited(TaskProducer[Data, Task[Data]].qsize)
     wait = awaited_open(TaskProducer[Data, Task[Data]].wait)
     result = awaited_open(TaskResults[Data, Task[Data]].result)

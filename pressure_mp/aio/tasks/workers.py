@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeVar
 
 from ...handles.backoff import Backoff
 from ...handles.base_task import Data
-from ...numeric import integer
 from ...sync.tasks import workers as sync
 from ...sync.tasks.jobs import check_grace, check_max_tasks, choose
 from ...sync.tasks.outages import check_longest
@@ -60,9 +59,8 @@ class TaskWorkers(TaskHandle[Data]):
         backoff: Backoff | None = None,
     ) -> Callable[[AnyBatchHandler], AnyBatchHandler]:
         def register(handler: AnyBatchHandler) -> AnyBatchHandler:
-            gathering = Batches(handler, size, wait)
-            workers = size * integer("concurrency", concurrency, 1)
-            self._jobs = (*self._jobs, Job(gathering, workers, tube, ttr, on_error, backoff))
+            job = Job(Batches(handler, size, wait), 1, tube, ttr, on_error, backoff)
+            self._jobs = (*self._jobs, job.at_a_time(concurrency))
             return handler
 
         return register

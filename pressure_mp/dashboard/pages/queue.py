@@ -143,7 +143,7 @@ def _numbers(queue: Named, latest: QueueRates | None) -> Markup:
         pairs += [
             ("deliveries", number(told.deliveries)),
             ("oldest ready", duration(told.oldest_ready_age)),
-            ("state", standing(told.closed, told.paused, told.paused_tubes) or "open"),
+            ("state", standing(told) or "open"),
         ]
         return layout.facts(pairs)
     stats = queue.stats()

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ... import states
 from .hosts import QueueKey
 from .items import Attendance, Renew
+from .task_administration import split_pauses
 
 #: The transitions of tasks that are put, and of tasks that leave their taker for good.
 PUT_WAYS = ("X-R", "X-W")
@@ -62,6 +63,7 @@ def of_tasks(
 ) -> QueueSummary:
     """Summarize a queue of tasks from the number of its transitions of each kind (``R-T``), and the
     tubes that are paused, with "" for the whole queue."""
+    is_paused, paused_tubes = split_pauses(paused)
     tasks = dict.fromkeys(map(str, states.NAMES), 0)
     for way, number in ways.items():
         before, _, after = way.partition("-")
@@ -83,8 +85,8 @@ def of_tasks(
         age=age,
         tasks=tasks,
         returned=sum(ways.get(way, 0) for way in RETURNED_WAYS),
-        paused="" in paused,
-        paused_tubes=tuple(sorted(filter(None, paused))),
+        paused=is_paused,
+        paused_tubes=paused_tubes,
     )
 
 

@@ -85,10 +85,10 @@ class ReadyTasks(Generic[T]):
         if not self.pauses:
             yield from self.line(tube)
             return
-        if self.pauses.get("") or self.pauses.get(tube):
+        if self._is_paused(tube):
             return
-        for other in [one for one in self.pauses if tube in ("", one)]:
-            if not self.pauses[other]:
+        for other in [one for one, paused in self.pauses.items() if not paused]:
+            if tube in ("", other):
                 self._bring_back(other)
         number = 0
         for task in self.line(tube):
@@ -102,9 +102,13 @@ class ReadyTasks(Generic[T]):
 
     def is_cut(self, tube: str) -> bool:
         """Tell whether more tasks may be found that can be taken, after none was."""
-        if not self.pauses or self.pauses.get("") or self.pauses.get(tube):
+        if not self.pauses or self._is_paused(tube):
             return False
         return next(self.line(tube), None) is not None
+
+    def _is_paused(self, tube: str) -> bool:
+        """Tell whether no take gets a task of a tube; of the queue, if that is empty."""
+        return self.pauses.get("", False) or self.pauses.get(tube, False)
 
     def pause(self, tube: str, paused: bool) -> None:
         """Pause a tube, or resume it; the whole queue, if that is empty."""

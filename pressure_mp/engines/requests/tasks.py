@@ -228,8 +228,7 @@ def _put_for_holder(
     if task.record.state == states.TAKEN:
         return None
     ((_, task.data),) = request.tasks
-    order = {"priority": request.priority}
-    life.revive(task, request.delay, request.ttl, request.tube, **order)
+    life.revive(task, request.delay, request.ttl, request.tube, priority=request.priority)
     return [task.id]
 
 

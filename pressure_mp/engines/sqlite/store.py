@@ -317,7 +317,10 @@ class SqliteStore:
 
     def before_fork(self) -> None:
         """Wait until no thread is in the midst of a transaction, and keep it so. A thread that
-        waits for its turn has nothing that the child must not have, so it is not waited for."""
+        waits for its turn has nothing that the child must not have, so it is not waited for; nor is
+        a store that is closed, which the child would not reset."""
+        if self._files is None and not self._is_held:
+            return
         if not self._lock.acquire(timeout=_LONGEST_TRANSACTION):
             return
         self._forking.add(threading.get_ident())

@@ -17,6 +17,8 @@ from .batches import Gathering
 #: Runs on a task. Its value is the task's result, if the result is to be kept.
 Handler = Callable[[Any], object]
 
+AnyJob = TypeVar("AnyJob", bound="Job")
+
 
 @dataclass(frozen=True)
 class Job:
@@ -42,14 +44,17 @@ class Job:
             raise ArgumentError(f"time_limit is more than 0 seconds, not {self.time_limit!r}")
         check_on_error(self.on_error, self.backoff)
 
+    def at_a_time(self: AnyJob, number: int) -> AnyJob:
+        """Return the job with so many calls of the handler at a time. Each task of a batch has a
+        worker. Raises ArgumentError, ArgumentTypeError."""
+        tasks = self.handler.size if isinstance(self.handler, Gathering) else 1
+        return replace(self, concurrency=tasks * integer("concurrency", number, 1))
+
     @cached_property
     def taking(self) -> dict[str, Any]:
         """The options of its takes."""
         options = ("ttr", "tube", "on_error", "backoff")
         return {option: getattr(self, option) for option in options}
-
-
-AnyJob = TypeVar("AnyJob", bound=Job)
 
 
 def choose(
@@ -72,15 +77,7 @@ def choose(
 def resize(queue: Any, concurrency: int) -> None:
     """Have each handler that is registered with a queue, of either world, process so many tasks at
     a time, or so many batches. Raises ArgumentError, ArgumentTypeError."""
-    queue._jobs = tuple(
-        replace(job, concurrency=integer("concurrency", concurrency, 1) * _tasks_at_a_time(job))
-        for job in queue._jobs
-    )
-
-
-def _tasks_at_a_time(job: Job) -> int:
-    """Return how many workers a call of the handler needs."""
-    return job.handler.size if isinstance(job.handler, Gathering) else 1
+    queue._jobs = tuple(job.at_a_time(concurrency) for job in queue._jobs)
 
 
 def check_max_tasks(most: int | None) -> float:

@@ -8,7 +8,6 @@ from typing import Any, Literal, TypeVar
 
 from ...handles.backoff import Backoff
 from ...handles.base_task import Data
-from ...numeric import integer
 from .batches import AnyBatchHandler, Batches
 from .jobs import Job, check_grace, check_max_tasks, choose
 from .outages import check_longest
@@ -80,9 +79,8 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         """
 
         def register(handler: AnyBatchHandler) -> AnyBatchHandler:
-            gathering = Batches(handler, size, wait)
-            workers = size * integer("concurrency", concurrency, 1)
-            self._jobs = (*self._jobs, Job(gathering, workers, tube, ttr, on_error, backoff))
+            job = Job(Batches(handler, size, wait), 1, tube, ttr, on_error, backoff)
+            self._jobs = (*self._jobs, job.at_a_time(concurrency))
             return handler
 
         return register
