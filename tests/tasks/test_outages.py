@@ -137,6 +137,18 @@ def test_a_run_ends_when_the_outage_is_longer_than_it_may_be(server, queue, begi
     assert time.monotonic() - killed >= 1
 
 
+def test_the_time_in_which_a_call_waited_for_a_task_is_no_outage(run_in):
+    error, now = BrokerUnavailable("it is away"), time.monotonic()
+    # Each waited, and then tried for 10 seconds.
+    outages.Outages("a run", longest=60, reconnect=10).failed(error, now - 3600)
+    with pytest.raises(BrokerUnavailable):
+        outages.Outages("a run", longest=10, reconnect=10).failed(error, now - 3600)
+    # Other calls were answered meanwhile.
+    heard = outages.Outages("a run", longest=10, reconnect=60)
+    heard.answered()
+    heard.failed(error, now - 20)
+
+
 @pytest.mark.parametrize("has_a_task", [False, True])
 def test_a_run_that_is_stopped_during_the_outage_ends_and_raises_if_it_cannot_settle_a_task(
     server, queue, begin, caplog, monkeypatch, run_in, has_a_task

@@ -64,7 +64,7 @@ class WorkerPool:
         jobs: Sequence[Job],
         grace: float | None,
         stop: asyncio.Event | None,
-        max_outage: float | None,
+        outages: Outages,
         max_tasks: float,
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -76,7 +76,7 @@ class WorkerPool:
         self._jobs = jobs
         self._grace = grace
         self._stop = stop
-        self._outages = Outages(f"a run of {queue.name!r}", max_outage)
+        self._outages = outages
         self._left = max_tasks  # to handle before the run ends
         self._threads = Threads(f"{queue.name} worker")
         self._workers: set[asyncio.Task[None]] = set()

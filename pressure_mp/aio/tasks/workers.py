@@ -11,7 +11,7 @@ from ...handles.backoff import Backoff
 from ...handles.base_task import Data
 from ...sync.tasks import workers as sync
 from ...sync.tasks.jobs import check_grace, check_max_tasks, choose
-from ...sync.tasks.outages import check_longest
+from ...sync.tasks.outages import of_run
 from ...sync.tasks.workers import DEFAULT_GRACE
 from ..awaited import as_in
 from .batches import AnyBatchHandler, Batches
@@ -119,9 +119,10 @@ class TaskWorkers(TaskHandle[Data]):
         options = (concurrency, tube, ttr, on_error, backoff, prefetch, time_limit, executor)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
-        longest, most = check_longest(max_outage), check_max_tasks(max_tasks)
+        outages = of_run(self.name, max_outage, self._at.options.reconnect)
+        most = check_max_tasks(max_tasks)
         self._at.check_open()
         await self.open()
         takes = self._at.address.capabilities.takes_at_a_time
         ways = self._take_for_run, self._acknowledge_for_run, takes
-        await WorkerPool(self.sync, *ways, jobs, grace, stop, longest, most).run()
+        await WorkerPool(self.sync, *ways, jobs, grace, stop, outages, most).run()

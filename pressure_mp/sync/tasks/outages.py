@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 
@@ -21,17 +22,21 @@ class Outages:
     """The outages of a broker, as the calls of a program's threads find them. The log gets a line
     when an outage begins, one each minute, and one when it is over."""
 
-    def __init__(self, program: str, longest: float | None = None) -> None:
-        """:meth:`failed` raises after ``longest`` seconds; None for never."""
+    def __init__(
+        self, program: str, longest: float | None = None, reconnect: float = math.inf
+    ) -> None:
+        """:meth:`failed` raises after ``longest`` seconds; None for never. A call that fails may
+        have waited for a task, and then tries for ``reconnect`` seconds."""
         self._program = program
         self._longest = longest
+        self._reconnect = reconnect
         self._lock = threading.Lock()
         #: When the first failed call began; None while the broker answers.
         self._began: float | None = None
         #: When the next line is due.
         self._due = 0.0
-        #: When the last outage was over.
-        self._over = 0.0
+        #: When the last outage was over; and when a call was answered.
+        self._over = self._heard = 0.0
 
     def failed(self, error: BrokerUnavailable, tried: float) -> None:
         """Note that a call failed that began at the time ``tried``, on the monotonic clock. Raises
@@ -43,7 +48,9 @@ class Outages:
             if self._began is None and tried < self._over:
                 return  # another call was answered since
             is_first = self._began is None
-            began = self._began = tried if self._began is None else self._began
+            if self._began is None:
+                self._began = max(tried, self._heard, now - self._reconnect)
+            began = self._began
             is_due = is_first or now >= self._due
             if is_due:
                 self._due = now + _INTERVAL
@@ -58,6 +65,7 @@ class Outages:
 
     def answered(self) -> None:
         """Note that a call was answered."""
+        self._heard = time.monotonic()
         if self._began is None:
             return
         with self._lock:
@@ -67,11 +75,10 @@ class Outages:
             _log.warning("%s goes on: the broker answers after %.0f s", self._program, lasted)
 
 
-def check_longest(longest: float | None) -> float | None:
-    """Return the option ``max_outage``. Raises ArgumentError, ArgumentTypeError."""
-    if longest is None:
-        return None
-    found = seconds("max_outage", longest)
-    if not found >= 0:
-        raise ArgumentError(f"max_outage is 0 or more seconds, or None; not {longest!r}")
-    return found
+def of_run(name: str, max_outage: float | None, reconnect: float) -> Outages:
+    """Return the outages of a run of the queue of that name. Raises ArgumentError,
+    ArgumentTypeError."""
+    longest = None if max_outage is None else seconds("max_outage", max_outage)
+    if longest is not None and not longest >= 0:
+        raise ArgumentError(f"max_outage is 0 or more seconds, or None; not {max_outage!r}")
+    return Outages(f"a run of {name!r}", longest, reconnect)

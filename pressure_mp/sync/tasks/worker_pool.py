@@ -60,7 +60,7 @@ class WorkerPool:
         jobs: Sequence[Job],
         grace: float | None,
         stop: threading.Event,
-        max_outage: float | None,
+        outages: Outages,
         max_tasks: float,
     ) -> None:
         self._name = name
@@ -70,7 +70,7 @@ class WorkerPool:
         self._jobs = jobs
         self._grace = grace
         self._stop = stop
-        self._outages = Outages(f"a run of {name!r}", max_outage)
+        self._outages = outages
         self._left = max_tasks  # to handle before the run ends
         self._ending = threading.Event()
         self._is_told = False  # to end: by a signal, or after max_tasks

@@ -10,7 +10,7 @@ from ...handles.backoff import Backoff
 from ...handles.base_task import Data
 from .batches import AnyBatchHandler, Batches
 from .jobs import Job, check_grace, check_max_tasks, choose
-from .outages import check_longest
+from .outages import of_run
 from .taker import TaskTaker
 from .task import Task
 from .worker_pool import WorkerPool
@@ -158,9 +158,10 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         options = (concurrency, tube, ttr, on_error, backoff, prefetch, time_limit)
         jobs = choose(Job, handler, options, self._jobs)
         check_grace(grace)
-        longest, most = check_longest(max_outage), check_max_tasks(max_tasks)
+        outages = of_run(self.name, max_outage, self._at.options.reconnect)
+        most = check_max_tasks(max_tasks)
         self._at.check_open()
         takes = self._at.address.capabilities.takes_at_a_time
         ways = self._take_for_run, self._acknowledge_for_run, takes
         stop = stop or threading.Event()
-        WorkerPool(self.name, *ways, jobs, grace, stop, longest, most).run()
+        WorkerPool(self.name, *ways, jobs, grace, stop, outages, most).run()
