@@ -188,7 +188,7 @@ class _LoopRun(_ThreadRun):
         await self.queue.run(stop=stop, **self.options)
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Note that the loop still calls what is due."""
+        """Note that the loop still makes its calls in time."""
         self._turned = time.monotonic()
         loop.call_later(_LOOK, self._turn, loop)
 

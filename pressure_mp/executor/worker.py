@@ -41,7 +41,7 @@ from .taken_calls import TakenCalls
 #: The messages between a worker process and its starter, the process that started it.
 READY, FAILED, STOP = "ready", "failed", "stop"
 
-#: The exit codes of a worker whose call was removed; and of one whose handler took too long.
+#: The exit codes of a worker process: its call was removed; its handler took too long.
 REMOVED, LATE = 79, 78
 
 #: Seconds between two checks: whether the starter lives, and whether the worker still has its call.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..effects import Operation
+from ..engines.contract.brokers import split_pauses
 from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.task_administration import (
     ChangeTask,
@@ -18,7 +19,6 @@ from ..engines.contract.task_administration import (
     TaskCounts,
     TruncateTasks,
     TruncateTasksReply,
-    split_pauses,
 )
 from ..engines.contract.task_records import Edit, StoredTask
 from ..engines.contract.task_results import Result

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import states
-from ..engines.contract.task_administration import TaskCounts, split_pauses
+from ..engines.contract.brokers import split_pauses
+from ..engines.contract.task_administration import TaskCounts
 from ..engines.contract.task_records import StoredTask
 from ..engines.contract.tasks import Takers
 from ..identity.processes import is_lost, state

@@ -74,6 +74,18 @@ SAID = st.sampled_from([NO_RESULT, Result(b"said"), Result(b"lost", "0" * 24)])
 EDITS = st.sampled_from([None, Edit(b"edited"), Edit(b"x", b"what it never was")])
 
 
+#: The options of a put.
+PUT = {
+    "id": st.one_of(st.none(), NUMBERS),
+    "delay": st.sampled_from([0, 0, SOON, LATE]),
+    "ttl": st.sampled_from([None, None, SOON, LATE]),
+    "priority": PRIORITIES,
+    "tube": TUBES,
+    "asked": ASKED,
+    "key": KEYS,
+}
+
+
 class Histories(RuleBasedStateMachine):
     """The same operations on both; after each the same tasks in the same states."""
 
@@ -150,13 +162,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.created)
     @rule(
         number=st.integers(1, 3),
-        id=st.one_of(st.none(), NUMBERS),
-        delay=st.sampled_from([0, 0, SOON, LATE]),
-        ttl=st.sampled_from([None, None, SOON, LATE]),
-        priority=PRIORITIES,
-        tube=TUBES,
-        asked=ASKED,
-        key=KEYS,
+        **PUT,
     )
     def put(self, number, id, delay, ttl, priority, tube, asked, key):
         first = self.named(id) if id else b""
@@ -165,14 +171,8 @@ class Histories(RuleBasedStateMachine):
 
     @precondition(lambda self: self.created)
     @rule(
-        id=st.one_of(st.none(), NUMBERS),
-        delay=st.sampled_from([0, 0, SOON, LATE]),
-        ttl=st.sampled_from([None, None, SOON, LATE]),
-        priority=PRIORITIES,
-        tube=TUBES,
-        asked=ASKED,
-        key=KEYS,
         unique=UNIQUE,
+        **PUT,
     )
     def put_unique(self, id, delay, ttl, priority, tube, asked, key, unique):
         tasks = [(self.named(id) if id else b"", b"unique")]

@@ -20,14 +20,6 @@ from pressure_mp import BrokerUnavailable, Empty, ShutDown, TaskQueue, aio
 MANY = 250
 
 
-@pytest.fixture
-def queue(url, name):
-    queue = TaskQueue(name, url=url)
-    yield queue
-    if queue.exists():
-        queue.delete()
-
-
 def parked(queue, **options):
     """A taker that waits."""
     taker = Background(queue.take, LIMIT, **options)

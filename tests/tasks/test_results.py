@@ -29,14 +29,6 @@ from pressure_mp.engines.contract.task_results import WITH_INBOX, Result
 from pressure_mp.engines.contract.tasks import AckTasks
 
 
-@pytest.fixture
-def queue(url, name):
-    queue = TaskQueue(name, url=url)
-    yield queue
-    if queue.exists():
-        queue.delete()
-
-
 def put_and_take(queue, data="data", **options):
     """The id of a task that was put, and it as its taker has it."""
     id = queue.put(data, result_ttl=60, **options)

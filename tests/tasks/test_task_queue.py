@@ -42,14 +42,6 @@ def fail():
     raise ZeroDivisionError("division by zero")
 
 
-@pytest.fixture
-def queue(url, name):
-    queue = TaskQueue(name, url=url)
-    yield queue
-    if queue.exists():
-        queue.delete()
-
-
 def test_a_task_is_put_taken_and_acknowledged(queue):
     id = queue.put({"a": [1]}, tube="thumbs", priority=2.5)
     assert isinstance(id, int)

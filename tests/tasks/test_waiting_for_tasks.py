@@ -12,14 +12,6 @@ from waiting import HOURS, LIMIT, Background, blocked, parks, until, waiters
 from pressure_mp import Empty, QueueDoesNotExistError, ShutDown, TaskNotFound, TaskQueue
 
 
-@pytest.fixture
-def queue(url, name):
-    queue = TaskQueue(name, url=url)
-    yield queue
-    if queue.exists():
-        queue.delete()
-
-
 def parked(number, queue, **options):
     """So many takers that wait."""
     return [waits(queue.take, LIMIT, **options) for _ in range(number)]

@@ -81,6 +81,16 @@ class Spoilt:
         return named
 
 
+def are_refused(calls, part, valkey, queue):
+    """Some of these calls name the key of another type, and those change nothing."""
+    with valkey.client() as client:
+        with Spoilt(client, queue.name, part) as spoilt:
+            named = spoilt.refusals_of(calls)
+        assert named
+        assert all(f":{part}'" in error for error in named)
+        queue.delete()
+
+
 @WRONG
 def test_a_key_of_another_type_is_named_and_nothing_is_half_done(part, tube, valkey, name):
     queue = TaskQueue(name, url=valkey.url)
@@ -131,20 +141,15 @@ def test_a_key_of_groups_of_another_type_is_named_and_nothing_is_half_done(part,
     queue = TaskQueue(name, url=valkey.url, per_key=2)
     queue.put_many(range(6), key="k", tube="tube")
     task = queue.take(0)
-    with valkey.client() as client:
-        with Spoilt(client, name, part) as spoilt:
-            calls = (
-                lambda: queue.put(9, key="k", tube="tube"),
-                lambda: queue.take(0),
-                lambda: queue.take_many(2, tube="tube"),
-                task.ack,
-                task.release,
-                lambda: queue.kill(queue.list("T")[0]),
-            )
-            named = spoilt.refusals_of(calls)
-        assert named
-        assert all(f":{part}'" in error for error in named)
-        queue.delete()
+    calls = (
+        lambda: queue.put(9, key="k", tube="tube"),
+        lambda: queue.take(0),
+        lambda: queue.take_many(2, tube="tube"),
+        task.ack,
+        task.release,
+        lambda: queue.kill(queue.list("T")[0]),
+    )
+    are_refused(calls, part, valkey, queue)
 
 
 @pytest.mark.parametrize("part", sorted({*OF_RESULTS, "times"}))
@@ -153,19 +158,14 @@ def test_a_key_of_results_of_another_type_is_named_and_nothing_is_half_done(part
     inbox = queue.inbox()
     queue.put_many(range(3), inbox=inbox, ids=["a", "b", "c"])
     task = queue.take(0)
-    with valkey.client() as client:
-        with Spoilt(client, name, part) as spoilt:
-            calls = (
-                lambda: queue.take(0),
-                lambda: task.ack(result=bytes(1 << 19) if part == "chunks" else 1),
-                lambda: queue.kill("c"),
-                lambda: inbox.watch(["b"]),
-                lambda: inbox.take(0),
-            )
-            named = spoilt.refusals_of(calls)
-        assert named
-        assert all(f":{part}'" in error for error in named)
-        queue.delete()
+    calls = (
+        lambda: queue.take(0),
+        lambda: task.ack(result=bytes(1 << 19) if part == "chunks" else 1),
+        lambda: queue.kill("c"),
+        lambda: inbox.watch(["b"]),
+        lambda: inbox.take(0),
+    )
+    are_refused(calls, part, valkey, queue)
 
 
 @pytest.mark.parametrize("part", sorted({*OF_UNIQUE, "times"}))
@@ -174,18 +174,13 @@ def test_a_key_of_unique_keys_of_another_type_is_named_and_nothing_is_half_done(
     queue.put(1, unique="one", for_=3600)
     task = queue.take(0)
     queue.put(2, unique="two")
-    with valkey.client() as client:
-        with Spoilt(client, name, part) as spoilt:
-            calls = (
-                lambda: queue.put(3, unique="three"),
-                lambda: queue.put(4, unique="two", on_conflict="replace"),
-                task.ack,
-                lambda: queue.kill(queue.list("R")[0]),
-            )
-            named = spoilt.refusals_of(calls)
-        assert named
-        assert all(f":{part}'" in error for error in named)
-        queue.delete()
+    calls = (
+        lambda: queue.put(3, unique="three"),
+        lambda: queue.put(4, unique="two", on_conflict="replace"),
+        task.ack,
+        lambda: queue.kill(queue.list("R")[0]),
+    )
+    are_refused(calls, part, valkey, queue)
 
 
 def test_a_count_that_is_none_is_named_and_nothing_is_done(valkey, name):

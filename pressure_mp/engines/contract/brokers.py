@@ -9,7 +9,6 @@ from typing import NamedTuple
 from ... import states
 from .hosts import QueueKey
 from .items import Attendance, Renew
-from .task_administration import split_pauses
 
 #: The transitions of tasks that are put, and of tasks that leave their taker for good.
 PUT_WAYS = ("X-R", "X-W")
@@ -51,6 +50,11 @@ class QueueSummary(NamedTuple):
     returned: int = 0
     paused: bool = False
     paused_tubes: tuple[str, ...] = ()
+
+
+def split_pauses(paused: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
+    """Return whether the queue is paused, and the tubes that are paused by themselves, sorted."""
+    return "" in paused, tuple(sorted(filter(None, paused)))
 
 
 def of_tasks(

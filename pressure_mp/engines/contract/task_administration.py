@@ -86,11 +86,6 @@ class TaskCounts(NamedTuple):
     paused: Sequence[str]
 
 
-def split_pauses(paused: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
-    """Return whether the queue is paused, and the tubes that are paused by themselves, sorted."""
-    return "" in paused, tuple(sorted(filter(None, paused)))
-
-
 class GetTaskCounts(NamedTuple):
     """Get all counts of the queue at one moment."""
 

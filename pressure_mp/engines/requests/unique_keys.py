@@ -12,8 +12,8 @@ KEY = b"unique"
 
 
 class Holder(NamedTuple):
-    """The task that holds a key, or held it last. A task that ``is_held`` no longer by still keeps
-    the key from others until ``end``."""
+    """The task that holds a key, or held it last. Without ``is_held`` the task has ended, and no
+    other task gets the key until ``end``."""
 
     id: bytes
     end: int

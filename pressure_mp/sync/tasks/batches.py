@@ -30,7 +30,8 @@ def check_batches(handler: object, size: object, wait: object) -> None:
 
 
 def results_of(tasks: Sequence[object], returned: Any) -> Sequence[object]:
-    """Return the result of each task. Raises ArgumentTypeError for what is no list of them."""
+    """Return the result of each task. Raises ArgumentTypeError for anything but a
+    list of as many, or None."""
     if returned is None:
         return [None] * len(tasks)
     if not isinstance(returned, (list, tuple)) or len(returned) != len(tasks):

@@ -120,9 +120,9 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
             from then on. The id is returned at once; if ``id`` was stated, and a task of this id
             exists at the commit, the commit fails.
 
-        Blocks only for ``wait``. Raises TaskExists when a task of this id exists, or one that is
-        ``unique`` with ``on_conflict="error"``, ShutDown,
-        EncodingError, AuthenticationError, ItemTooLargeError, QueueDoesNotExistError,
+        Blocks only for ``wait``. Raises TaskExists when the queue has a task of this id, or, with
+        ``on_conflict="error"``, a task of this unique text; ShutDown, EncodingError,
+        AuthenticationError, ItemTooLargeError, QueueDoesNotExistError,
         HandleClosedError, ArgumentError, ArgumentTypeError; after each of these nothing was put.
         Raises BrokerUnavailable and NotDurable as :meth:`pressure_mp.Queue.put` does.
         """
@@ -217,7 +217,7 @@ def put_options(
 
 
 def unique_key(unique: str | None, on_conflict: OnConflict, for_: float | None) -> UniqueKey:
-    """The unique key of a put. Raises ArgumentError, ArgumentTypeError."""
+    """Return the unique key of a put. Raises ArgumentError, ArgumentTypeError."""
     if on_conflict not in get_args(OnConflict):
         raise ArgumentError(f"on_conflict is 'skip', 'replace' or 'error', not {on_conflict!r}")
     replaces = on_conflict == "replace"

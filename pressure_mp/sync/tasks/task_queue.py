@@ -84,9 +84,10 @@ class TaskQueue(
         :param lease: seconds after which the tasks of a process that stopped answering, and is on
             another host than the clients that wait, are ready again.
 
-        The other options are those of :class:`pressure_mp.Queue`. With a name, does no I/O: the
-        first call opens the queue, see :meth:`open`, and raises QueueMismatchError when the queue
-        is of another kind, or, with ``strict``, exists with another value of a stated option.
+        The other options mean what they do in :class:`pressure_mp.Queue`. With a name, the
+        constructor does no I/O: the first call opens the queue, see :meth:`open`. That raises
+        QueueMismatchError for a queue of another kind, or, with ``strict``, for a queue that has
+        another value of a stated option.
         Raises AddressError, ArgumentError or ArgumentTypeError for an argument that cannot be used.
         """
         given = read(TaskQueueOptions, options, self)

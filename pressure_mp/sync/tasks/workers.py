@@ -67,13 +67,13 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
     ) -> Callable[[AnyBatchHandler], AnyBatchHandler]:
         """Register a function that :meth:`run` calls with a list of tasks, as a decorator.
 
-        It is called with ``size`` tasks, or with fewer when the first of them has waited for
-        ``wait`` seconds; ``concurrency`` times at the same time. The other options are those of
-        :meth:`run`, which has a thread for each task.
+        The run calls it with ``size`` tasks, or with fewer when the first task has waited for
+        ``wait`` seconds. Up to ``concurrency`` calls run at the same time, with a thread for each
+        task. The other options mean what they do in :meth:`run`.
 
-        When the function returns, each task is acknowledged that the function has not
-        acknowledged, released or buried. It returns None, or a list with the result of each task.
-        When it raises an exception, each task fails that it has not settled.
+        When the function returns, the run acknowledges each task that the function has not
+        acknowledged, released or buried. The function returns None, or a list with the result of
+        each task. When it raises an exception, each task fails that it has not settled.
 
         Raises ArgumentError, ArgumentTypeError.
         """

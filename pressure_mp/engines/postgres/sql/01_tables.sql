@@ -290,7 +290,7 @@ CREATE TABLE pressure_mp.groups (
     PRIMARY KEY (queue, tube, key)
 ) WITH (fillfactor = 50);
 
--- The unique keys of tasks: who holds each, and until when it is kept from others at least. Without
+-- The unique keys of tasks: the task that holds each, and the time until which no other task gets it. Without
 -- "held" the task has ended, and the key is free from then on.
 CREATE TABLE pressure_mp.holders (
     queue bigint NOT NULL,
