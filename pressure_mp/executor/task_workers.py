@@ -66,6 +66,7 @@ def load(where: str) -> Any:
 def opened(found: Any) -> TaskQueue[Any]:
     """Open the queue, and return a handle for threads. Raises what its class raises."""
     if isinstance(found, TaskQueue):
+        found.open()
         return found
     asyncio.run(found.open())
     handle: TaskQueue[Any] = found.sync

@@ -327,10 +327,11 @@ class WorkerPool:
             return False
         handling = asyncio.ensure_future(self._handle(job, task))
         self._handling.add(handling)
-        if job.is_coroutine and job.time_limit is not None:
-            work.ends_by(handling.cancel)
-        elif not job.is_coroutine:
-            work.ends_with_process(for_threads(task, self._queue))
+        if job.time_limit is not None:
+            if job.is_coroutine:
+                work.ends_by(handling.cancel)
+            else:
+                work.ends_with_process(for_threads(task, self._queue))
         self._look_at(work, handling)
         try:
             await self._outlast(handling)
