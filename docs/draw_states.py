@@ -31,7 +31,7 @@ START = (50, 260)
 #: Where a task goes that leaves a state for good.
 ENDS = {"R": (100, 400), "T": (700, 262), "Z": (775, 244), "B": (500, 480)}
 #: What an administrator does from any state; and what changes no state, or only the time of one.
-NOT_DRAWN = {"kill", "truncate", "switch", "move", "replace"}
+NOT_DRAWN = {"cancel", "kill", "truncate", "switch", "move", "replace"}
 
 #: For each way: how far it is bent to its left, and where on it its label is.
 BENDS = {

@@ -109,6 +109,7 @@ _TRANSITIONS = [
         if before != after
     ),
     *(Transition(before, VOID, "kill") for before in NAMES),
+    *(Transition(before, VOID, "cancel") for before in (READY, WAITING, TAKEN)),
     *(Transition(before, VOID, "truncate") for before in NAMES),
 ]
 

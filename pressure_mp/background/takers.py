@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..effects import Operation
+from ..engines.contract.items import MOST_ITEMS
+from ..engines.contract.replies import Outcome
 from ..engines.contract.session import Engine
 from ..engines.contract.task_records import HeldTask
+from ..engines.contract.tasks import Refusal
+from ..exceptions import QueueDoesNotExistError
 from ..identity.processes import incarnation, state
 from ..in_flight import Claim
 from ..operations.task_leases import TaskLeaseOperations
@@ -23,6 +27,8 @@ _LOST = "it was taken, but the reply did not arrive"
 #: Seconds for which a task without a ttr stays with this process while a transaction is to
 #: acknowledge it.
 _LONGEST_TRANSACTION = 60.0
+#: Is called with the reason why this process no longer has a task.
+Lost = Callable[[Refusal], object]
 #: The most tasks that stay with this process after a transaction of its was to acknowledge them.
 MOST_UNSURE = 10_000
 
@@ -44,6 +50,8 @@ class Takers(LeasedItems):
         self._held: dict[bytes, tuple[int, float]] = {}
         #: The tasks that transactions are to acknowledge, or did, in the order of these calls.
         self._unsure: dict[HeldTask, None] = {}
+        #: Since when each task is watched, on the monotonic clock, and the functions to call.
+        self._watched: dict[HeldTask, tuple[float, list[Lost]]] = {}
 
     @property
     def has_something(self) -> bool:
@@ -75,6 +83,37 @@ class Takers(LeasedItems):
         """Requeue the tasks of a worker process that has ended; return how many. Does not wait for
         a broker that does not answer. Raises BrokerUnavailable, QueueDoesNotExistError."""
         return self.lease.run_now(self._operations.requeue(worker, why))
+
+    def watch(self, task: HeldTask, lost: Lost) -> None:
+        """Have ``lost`` called, in any thread, when this process finds that it no longer has that
+        task: at the next look that is an interval away, or at once if this process removes it. Ends
+        when the task is settled."""
+        with self._guard:
+            if self.call_of(task[0]) == task[1]:
+                self._watched.setdefault(task, (time.monotonic(), []))[1].append(lost)
+
+    def leave_unwatched(self, task: HeldTask) -> None:
+        """Watch a task no longer."""
+        with self._guard:
+            self._watched.pop(task, None)
+
+    def note_removed(self, task: bytes) -> None:
+        """Note that this process has removed a task from the queue."""
+        self._tell_lost((task, self.call_of(task)), Outcome.ABSENT)
+
+    def _tell_lost(self, task: HeldTask, why: Refusal) -> None:
+        with self._guard:
+            _, watchers = self._watched.pop(task, (0.0, []))
+            for lost in watchers:
+                lost(why)
+
+    def _to_ask_about(self) -> list[HeldTask]:
+        """Return the tasks that are watched for longer than an interval. Of many the first: the
+        others have their turn when these are settled."""
+        before = time.monotonic() - self.lease.interval
+        with self._guard:
+            due = [task for task, (since, _) in self._watched.items() if since <= before]
+        return due[:MOST_ITEMS]
 
     def drop(self, claim: Claim) -> None:
         with self._guard:
@@ -118,6 +157,7 @@ class Takers(LeasedItems):
         for task, call in tasks:
             if task in self._held and self.call_of(task) == call:
                 self._held.pop(task, None)
+                self._watched.pop((task, call), None)
 
     def doubt(self, call: int) -> None:
         self.lease.doubt(call)
@@ -128,7 +168,15 @@ class Takers(LeasedItems):
     def renew_and_return(self, there: object) -> None:
         me, run = incarnation(), self.lease.run_now
         self.lease.requeue_doubtful()
-        there = run(self._operations.renew(me, self.has_something))
+        watched = self._to_ask_about()
+        try:
+            there = run(self._operations.renew(me, self.has_something, watched))
+        except QueueDoesNotExistError:
+            for task in list(self._watched):
+                self._tell_lost(task, Outcome.ABSENT)
+            raise
+        for place, why in there.lost.items():
+            self._tell_lost(watched[place], why)
         for worker in self._workers & there.leases.keys():
             if self.lease.is_late(there.leases[worker], there.now) and state(worker) == "alive":
                 run(self._operations.renew(worker, True))

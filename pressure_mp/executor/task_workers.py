@@ -26,7 +26,7 @@ from ..sync.tasks.jobs import resize
 from ..sync.tasks.outages import PAUSE, Outages
 from ..sync.tasks.task import Task
 from ..sync.tasks.task_queue import TaskQueue
-from .worker import LATE
+from .worker import LATE, REMOVED
 
 #: Seconds between two looks whether the process is to end.
 _LOOK = 0.2
@@ -109,7 +109,7 @@ class Handlers(NamedTuple):
         them. Raises what ended the run."""
         if is_to_end():
             return
-        overdue.end_with_process = _end_late
+        overdue.end_of_process = _EndOfProcess(self.where)
         queue = load(self.where)
         if self.concurrency is not None:
             resize(queue, self.concurrency)
@@ -124,16 +124,25 @@ class Handlers(NamedTuple):
             raise running.error
 
 
-def _end_late(task: Task[Any], error: TimeoutError) -> None:
-    """Fail a task whose handler takes too long, and end this process: nothing else ends a thread.
-    The starter gives back its other tasks."""
-    _log.error("task %r failed, delivery %d: %s", task.id, task.deliveries, error)
-    try:
-        task.fail(error)
-    except PressureError as problem:  # the starter, or the lease, gives this one back too
-        _log.warning("task %r could not be told that it failed: %s", task.id, problem)
-    finally:
-        os._exit(LATE)
+class _EndOfProcess(NamedTuple):
+    """See :class:`~..sync.tasks.overdue.EndOfProcess`. The starter gives back the other tasks."""
+
+    where: str
+
+    def fail(self, task: Task[Any], error: TimeoutError) -> None:
+        _log.error("task %r failed, delivery %d: %s", task.id, task.deliveries, error)
+        try:
+            task.fail(error)
+        except PressureError as problem:  # the starter, or the lease, gives this one back too
+            _log.warning("task %r could not be told that it failed: %s", task.id, problem)
+        finally:
+            os._exit(LATE)
+
+    def cancel(self, task: Task[Any]) -> None:
+        try:
+            _log.info("task %r of %s was removed, and its process ends", task.id, self.where)
+        finally:
+            os._exit(REMOVED)
 
 
 class _ThreadRun(threading.Thread):

@@ -20,20 +20,18 @@ from typing import Any, NamedTuple, Protocol
 
 from ..authentication import AuthenticationError
 from ..background import lease
+from ..background.takers import Lost
 from ..drivers import waits_end_when
 from ..effects import WaitEnded
 from ..exceptions import (
     BrokerUnavailable,
     DecodingError,
-    PressureError,
     QueueDoesNotExistError,
     ShutDown,
-    TaskNotFound,
 )
 from ..identity.processes import incarnation, state
 from ..polling import new_poll
 from ..sync.tasks.outages import PAUSE, Outages
-from ..sync.tasks.task import Task
 from . import calls
 from .call_queue import CallQueue
 from .taken_calls import TakenCalls
@@ -41,10 +39,10 @@ from .taken_calls import TakenCalls
 #: The messages between a worker process and its starter, the process that started it.
 READY, FAILED, STOP = "ready", "failed", "stop"
 
-#: The exit codes of a worker process: its call was removed; its handler took too long.
+#: The exit codes of a worker process: its call or task was removed; its handler took too long.
 REMOVED, LATE = 79, 78
 
-#: Seconds between two checks: whether the starter lives, and whether the worker still has its call.
+#: Seconds between two checks whether the starter lives.
 _INTERVAL = 1.0
 
 _log = logging.getLogger("pressure_mp")
@@ -87,40 +85,7 @@ class Calls(NamedTuple):
 
     def serve(self, is_to_end: Callable[[], bool]) -> None:
         """Do calls until told to end; end this process when it no longer has its call."""
-        serve(self.queue, is_to_end, self.max_calls, RemovalCheck(self.queue).note, self.tube)
-
-
-class RemovalCheck:
-    """Ends this process while it does a call that it no longer has: the call was removed, as by
-    ``Executor.abort``, or given to another worker."""
-
-    def __init__(self, queue: CallQueue) -> None:
-        self._queue = queue
-        self._task: Task[bytes] | None = None
-        self._over = threading.Event()
-        threading.Thread(target=self._check, name="removal check", daemon=True).start()
-
-    def note(self, task: Task[bytes] | None) -> None:
-        """Note that a call begins; with None, that it has ended."""
-        self._task = task
-
-    def _check(self) -> None:
-        before = None
-        while not self._over.wait(_INTERVAL):
-            task = self._task
-            if task is before and not self._is_ours(task) and self._task is task:
-                os._exit(REMOVED)
-            before = task
-
-    def _is_ours(self, task: Task[bytes] | None) -> bool:
-        if task is None:
-            return True
-        try:
-            return self._queue.peek(task.id).call == task.call
-        except (TaskNotFound, QueueDoesNotExistError):
-            return False
-        except PressureError:
-            return True  # the broker does not answer: the next check asks again
+        serve(self.queue, is_to_end, self.max_calls, lambda why: os._exit(REMOVED), self.tube)
 
 
 class EndCondition:
@@ -203,14 +168,15 @@ def serve(
     queue: CallQueue,
     is_told: Callable[[], bool],
     max_calls: int | None,
-    note: Callable[[Task[bytes] | None], None],
+    lost: Lost,
     tube: str | None = None,
 ) -> None:
     """Do calls, with ``tube`` only calls of this tube, until told to end, or the executor is shut
     down, or so many were done. A call that has begun is done first; calls that were taken and have
     not begun are given back.
 
-    ``note`` is told which call begins, and with None that it has ended.
+    ``lost`` is called, in any thread, in the midst of a call that is removed, as by
+    ``Executor.abort``, or given to another worker.
     """
     taken = TakenCalls(queue, tube)
     outages = Outages(f"a worker of executor {queue.name!r}")
@@ -240,10 +206,10 @@ def serve(
                 taken.set_aside(task)
                 continue
             number += 1
-            note(task)
+            task.watch(lost)
             with task.processing():
                 outcome = calls.run(task.data)
-            note(None)
+            queue.leave_unwatched(task)
             taken.end(task, outcome)
             if taken.has_others and is_told():
                 taken.give_back()

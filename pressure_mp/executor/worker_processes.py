@@ -55,7 +55,7 @@ class WorkerProcess:
         """Say in words how it ended."""
         code = self.process.exitcode or 0
         if code == worker.REMOVED:
-            return f"worker process {self.process.pid} ended: its call was removed"
+            return f"worker process {self.process.pid} ended: its call or task was removed"
         if code == worker.LATE or self.was_silent:
             return f"worker process {self.process.pid} ended: a handler exceeded its time_limit"
         if code >= 0:

@@ -8,9 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .. import events, states
+from ..background.takers import Lost
 from ..encoding.task_values import decode_id
+from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import TaskRecord
 from ..engines.contract.task_results import WITH_INBOX
+from ..engines.contract.tasks import Refusal
 from ..events import Message
 from ..exceptions import ArgumentError
 from .backoff import DEFAULT, Backoff
@@ -28,8 +31,8 @@ class BaseTask(Generic[Data]):
     """A task at one moment; nothing here asks the broker."""
 
     __slots__ = (
-        *("_data", "_queue", "_work", "backoff", "id_bytes", "is_staged", "late_at", "message"),
-        *("on_error", "record", "result"),
+        *("_data", "_is_watched", "_queue", "_was_removed", "_work", "backoff", "id_bytes"),
+        *("is_staged", "late_at", "message", "on_error", "record", "result"),
     )
 
     def __init__(self, queue: Any, id_bytes: bytes, data: Data, record: TaskRecord) -> None:
@@ -51,6 +54,7 @@ class BaseTask(Generic[Data]):
         #: was taken.
         self.message: Message | None = None
         self._work: AbstractContextManager[None] | None = None
+        self._is_watched = self._was_removed = False
 
     def processing(self) -> AbstractContextManager[None]:
         """Return a context in which to process it, once: it tells listeners of the work."""
@@ -160,6 +164,27 @@ class BaseTask(Generic[Data]):
     def is_late(self) -> bool:
         """Whether its handler has had more time than ``time_limit`` of its run."""
         return time.monotonic() >= self.late_at
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the queue no longer has the task that this process had taken, as after
+        :meth:`pressure_mp.TaskQueue.cancel`: then nothing that its handler does with it is kept.
+
+        The process begins to ask the broker when this is first read: within about a second it
+        is True. Never waits.
+        """
+        if not self._is_watched and self.state == states.TAKEN:
+            self._is_watched = True
+            self.watch(self._hear_of_loss)
+        return self._was_removed
+
+    def watch(self, lost: Lost) -> None:
+        """Have ``lost`` called, in any thread, when this process finds that it has lost the
+        task."""
+        self._queue._at.here.watch((self.id_bytes, self.call), lost)
+
+    def _hear_of_loss(self, why: Refusal) -> None:
+        self._was_removed = why is Outcome.ABSENT
 
     @property
     def call(self) -> int:

@@ -13,6 +13,7 @@ from ..exceptions import PressureError
 from ..in_flight import Claim
 from ..operations.task_queue import DecodedTask
 from ..operations.task_taking import Delivery
+from ..states import VOID
 from .backoff import Backoff
 from .base_task import BaseTask, Data, TaskOrId, check_on_error
 from .handle import BaseHandle
@@ -124,6 +125,8 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
             changed = self._task(*found)
             if isinstance(task, BaseTask):
                 task.become(changed)
+            if changed.state == VOID:
+                self._at.here.note_removed(changed.id_bytes)
             return changed
 
         changing = self._at.operations.change(verb, id_of(task), *to, **options)

@@ -3,9 +3,12 @@ others."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..effects import Operation
 from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.replies import Outcome
+from ..engines.contract.task_records import HeldTask
 from ..engines.contract.tasks import (
     RenewTaker,
     RenewTakerReply,
@@ -23,9 +26,10 @@ class TaskLeaseOperations(QueueOperations):
     def __init__(self, name: str) -> None:
         super().__init__(name, TASKS)
 
-    def renew(self, owner: str, holds: bool) -> Operation[Takers]:
-        """Renew the owner's lease as a taker of tasks, if it ``holds`` any."""
-        reply: RenewTakerReply = yield RenewTaker(owner, holds)
+    def renew(self, owner: str, holds: bool, watched: Sequence[HeldTask] = ()) -> Operation[Takers]:
+        """Renew the owner's lease as a taker of tasks, if it ``holds`` any; ask whether it still
+        has the ``watched`` ones."""
+        reply: RenewTakerReply = yield RenewTaker(owner, holds, watched)
         return self._found(reply)
 
     def requeue(

@@ -249,3 +249,13 @@ def test_a_queue_that_cannot_be_served_is_told(where, why, monkeypatch, url, nam
     monkeypatch.setenv("PRESSURE_URL", url)
     assert program.main(where.split()) == program.USAGE
     assert why in capsys.readouterr().err
+
+
+def test_a_process_that_works_on_one_task_ends_when_that_is_cancelled(serve, queue, runs, tmp_path):
+    serve("-p", 1)
+    id = queue.put(["hold", str(tmp_path / "never")], result_ttl=60)
+    worker = held(runs)
+    assert queue.cancel(id)
+    until(lambda: not psutil.pid_exists(worker))
+    assert queue.result(queue.put(["be"], result_ttl=60), timeout=60) != worker
+    assert len(runs("hold")) == 1

@@ -37,7 +37,16 @@ ONLY_OF_ASYNCIO = {
     "sync": "the handle for threads",
 }
 #: What asks nobody, and is called without ``await`` in both worlds.
-AT_ONCE = {"batch", "become", "become_record", "have_returned", "processing", "results", "worker"}
+AT_ONCE = {
+    "batch",
+    "become",
+    "become_record",
+    "have_returned",
+    "processing",
+    "watch",
+    "results",
+    "worker",
+}
 #: Parameters that are not the same in both worlds, or are there in one.
 OTHER_PARAMETERS = {
     "results": set(),  # what they return is iterated over in each world as it is done there

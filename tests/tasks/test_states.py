@@ -114,9 +114,9 @@ def happen(queue, transition):
         task = bring(queue, before, tube="a")
         timed = after in (states.WAITING, states.ZOMBIE)
         queue.switch(task.id, after, delay=3600 if timed else None)
-    elif operation in ("kick", "kill", "snatch", "restart"):
+    elif operation in ("cancel", "kick", "kill", "snatch", "restart"):
         task = bring(queue, before, tube="a")
-        options = {} if operation == "kill" else {"delay": delay}
+        options = {} if operation in ("cancel", "kill") else {"delay": delay}
         getattr(queue, operation)(task.id, **options)
     else:
         task = bring(queue, states.TAKEN, tube="a")

@@ -135,6 +135,7 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
     kick = awaited(TaskAdministration[Data, Task[Data]].kick)
     kick_many = awaited(TaskAdministration[Data, Task[Data]].kick_many)
     kill = awaited(TaskAdministration[Data, Task[Data]].kill)
+    cancel = awaited(TaskAdministration[Data, Task[Data]].cancel)
     peek = awaited(TaskAdministration[Data, Task[Data]].peek)
     list = awaited(TaskAdministration[Data, Task[Data]].list)
     truncate = awaited(TaskAdministration[Data, Task[Data]].truncate)

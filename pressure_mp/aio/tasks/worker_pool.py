@@ -74,6 +74,7 @@ class WorkerPool:
         self._acknowledge_tasks = acknowledge
         self._takes_at_a_time = takes_at_a_time
         self._jobs = jobs
+        self._is_for_one = sum(job.concurrency for job in jobs) == 1
         self._grace = grace
         self._stop = stop
         self._outages = outages
@@ -327,11 +328,11 @@ class WorkerPool:
             return False
         handling = asyncio.ensure_future(self._handle(job, task))
         self._handling.add(handling)
-        if job.time_limit is not None:
-            if job.is_coroutine:
-                work.ends_by(handling.cancel)
-            else:
-                work.ends_with_process(for_threads(task, self._queue))
+        if job.is_coroutine:
+            work.ends_by(handling.cancel)
+            work.cancelled_by(partial(self._cancel, handling))
+        elif job.executor is None:
+            work.ends_with_process(for_threads(task, self._queue), self._is_for_one)
         self._look_at(work, handling)
         try:
             await self._outlast(handling)
@@ -341,13 +342,22 @@ class WorkerPool:
             error: BaseException | None = asyncio.CancelledError()
         else:
             error = asyncio.CancelledError() if handling.cancelled() else handling.result()
-        if isinstance(error, asyncio.CancelledError) and work.was_ended and not self._is_over:
+        is_ours = isinstance(error, asyncio.CancelledError) and not self._is_over
+        if is_ours and work.was_cancelled:
+            _log.info("task %r of %r was removed, and its handler cancelled", task.id, self._name)
+            return False
+        if is_ours and work.was_ended:
             assert work.time_limit is not None, "it was over"
             error = too_late(work.time_limit)
         if error is None:
             return not task.is_settled
         await self._fail(task, error)
         return False
+
+    def _cancel(self, handling: asyncio.Task[Any]) -> None:
+        """Cancel a handler, from any thread."""
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(handling.cancel)
 
     def _look_at(self, work: Work[Task[Any]], handling: asyncio.Task[Any]) -> None:
         """Look when the task's ttr is over, or the handler's time limit; and again if something is

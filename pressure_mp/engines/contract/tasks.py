@@ -325,17 +325,21 @@ CountReadyReply = int | Missing
 
 
 class Takers(NamedTuple):
-    """The processes that have taken tasks, and the ends of their leases by the broker's clock."""
+    """The processes that have taken tasks, and the ends of their leases by the broker's clock.
+    ``lost``: the watched tasks that the owner does not have, by their indexes, with the reasons."""
 
     now: int
     leases: dict[str, int]
+    lost: Mapping[int, Refusal] = MappingProxyType({})
 
 
 class RenewTaker(NamedTuple):
-    """Renew the lease of a process that takes tasks, if it ``holds`` any."""
+    """Renew the lease of a process that takes tasks, if it ``holds`` any. The reply tells whether
+    it still has the ``watched`` tasks, up to MOST_ITEMS."""
 
     owner: str
     holds: bool
+    watched: Sequence[HeldTask] = ()
 
 
 RenewTakerReply = Takers | Missing

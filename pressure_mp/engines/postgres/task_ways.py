@@ -250,8 +250,19 @@ def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
     return Asked("requeue", args, (encode(request.error),))
 
 
+def _ask_renew(request: t.RenewTaker, discipline: str) -> Asked:
+    args = {"owner": request.owner} | flags(holds=request.holds)
+    if not request.watched:
+        return Asked("renew", args)
+    watched, parts = _acks(request.watched, {})
+    return Asked("renew", args | watched, parts)
+
+
 def _read_takers(request: t.RenewTaker, reply: Reply) -> Any:
-    return t.Takers(**reply.info) if reply.status == "takers" else outcome(request, reply)
+    if reply.status != "takers":
+        return outcome(request, reply)
+    now, leases, lost = (reply.info[name] for name in ("now", "leases", "lost"))
+    return t.Takers(now, leases, _problems(lost))
 
 
 def _read_closed(request: Any, reply: Reply) -> Any:
@@ -300,12 +311,7 @@ does(
 )
 does(a.GetTaskCounts, same("count"), _read_counts, once=False)
 does(a.TruncateTasks, lambda request, _: Asked("truncate", {"limit": request.limit}), number)
-does(
-    t.RenewTaker,
-    lambda request, _: Asked("renew", {"owner": request.owner} | flags(holds=request.holds)),
-    _read_takers,
-    once=False,
-)
+does(t.RenewTaker, _ask_renew, _read_takers, once=False)
 does(t.RequeueTasks, _ask_requeue, number)
 does(
     t.PauseTasks,

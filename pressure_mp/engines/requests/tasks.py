@@ -302,7 +302,10 @@ def _count_ready(life: Life, request: CountReady, caller: Caller) -> CountReadyR
 def _renew(life: Life, request: RenewTaker, caller: Caller) -> RenewTakerReply:
     if request.holds:
         life.presence[request.owner] = life.now + caller.lease
-    return Takers(life.now, dict(life.presence))
+    owner = request.owner
+    found = [settling.held(life, id, owner, call) for id, call in request.watched]
+    lost = {place: why for place, why in enumerate(found) if not isinstance(why, Living)}
+    return Takers(life.now, dict(life.presence), settling.without_owners(lost))
 
 
 @for_tasks.does(AreTasksClosed)

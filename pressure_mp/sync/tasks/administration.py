@@ -11,7 +11,7 @@ from ...encoding.task_values import check_times, check_tube, encode_id
 from ...exceptions import ArgumentError
 from ...handles.base_task import Data
 from ...handles.task_verbs import AnyTask
-from ...handles.tasks import state_of
+from ...handles.tasks import id_of, state_of
 from ...identity.processes import incarnation
 from ...numeric import integer
 from ...operations.task_settling import UNCHANGED
@@ -129,6 +129,25 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         If a worker has taken it, the worker gets TaskNotFound from its next call for this task.
         """
         return self._change("kill", task, states.VOID)
+
+    def cancel(self, task: AnyTask | int | str) -> bool:
+        """End a task that is ready, waiting or taken: it is removed, and its :meth:`result` is
+        TaskFailed. Returns False if the task has ended already, or is not there. Never waits.
+
+        The run that works on it hears of that within about a second: a coroutine is cancelled; for
+        a handler in a thread ``task.cancelled`` is True; a process of ``pressure-mp worker`` that
+        works on one task at a time ends, as by :meth:`pressure_mp.Executor.abort`. What a handler
+        did until then is not undone, and what it does with the task from then on is refused. So it
+        is after :meth:`kill` too.
+        """
+
+        def note(was_there: bool) -> bool:
+            if was_there:
+                self._at.here.note_removed(id_of(task))
+            return was_there
+
+        origins = "".join(states.sources("cancel"))
+        return self._then(self._run(self._at.operations.remove_from(id_of(task), origins)), note)
 
     def peek(self, id: int | str) -> AnyTask:
         """Return a task without changing it. Never waits.

@@ -1,4 +1,5 @@
-"""Tell the log that the ttr of a task is over, or a time limit, while the handler goes on."""
+"""Look after a handler that works on a task: tell the log that the task's ttr is over, or the
+handler's time limit, while it goes on; end it when that can be done."""
 
 from __future__ import annotations
 
@@ -7,16 +8,28 @@ import math
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from ...engines.contract.replies import Outcome
+from ...engines.contract.tasks import Refusal
 from ...handles.base_task import BaseTask
 from ...states import TAKEN
 
 AnyTask = TypeVar("AnyTask", bound=BaseTask[Any])
 
-#: Fails a task whose handler in a thread takes too long, and ends this process with the handler;
-#: None in a process that goes on.
-end_with_process: Callable[[Any, TimeoutError], object] | None = None
+
+class EndOfProcess(Protocol):
+    """Ends this process, and with it a handler in a thread, which nothing else can end."""
+
+    def fail(self, task: Any, error: TimeoutError) -> object:
+        """End it, as the handler of that task takes too long; the task fails."""
+
+    def cancel(self, task: Any) -> object:
+        """End it, as the queue no longer has the task."""
+
+
+#: Of a worker process; None in a process that goes on.
+end_of_process: EndOfProcess | None = None
 
 _log = logging.getLogger("pressure_mp")
 
@@ -35,18 +48,33 @@ class Work(Generic[AnyTask]):
         task.late_at = math.inf if time_limit is None else time.monotonic() + time_limit
         self._is_told_late = time_limit is None
         self._end: Callable[[], object] | None = None
-        #: Whether the handler was ended, as its time limit was over.
-        self.was_ended = False
+        #: Whether the handler was ended, as its time limit was over; or as the queue no longer has
+        #: the task.
+        self.was_ended = self.was_cancelled = False
 
     def ends_by(self, end: Callable[[], object]) -> None:
         """Have ``end`` called when the time limit is over: it ends the handler."""
         self._end = end
 
-    def ends_with_process(self, task: Any) -> None:
+    def ends_with_process(self, task: Any, is_alone: bool) -> None:
         """Have this process end when the time limit is over, if it may, with ``task``, which is for
-        threads."""
-        if end_with_process is not None and self.time_limit is not None:
-            self.ends_by(partial(end_with_process, task, too_late(self.time_limit)))
+        threads; and when the queue no longer has the task, if the handler ``is_alone`` here."""
+        if end_of_process is None:
+            return
+        if self.time_limit is not None:
+            self.ends_by(partial(end_of_process.fail, task, too_late(self.time_limit)))
+        if is_alone:
+            self.cancelled_by(partial(end_of_process.cancel, task))
+
+    def cancelled_by(self, end: Callable[[], object]) -> None:
+        """Have ``end`` called, in any thread, when the queue no longer has the task."""
+
+        def hear(why: Refusal) -> None:
+            if why is Outcome.ABSENT:
+                self.was_cancelled = True
+                end()
+
+        self.task.watch(hear)
 
     def seconds_left(self) -> float:
         """The seconds until :meth:`look` has something to tell; below 0 if it has now."""

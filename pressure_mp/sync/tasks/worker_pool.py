@@ -23,6 +23,7 @@ from ...exceptions import (
     PressureError,
     ShutDown,
     TaskError,
+    TaskNotFound,
 )
 from ...exhaustive import assert_never
 from ...handles.task_verbs import AnyTask
@@ -68,6 +69,7 @@ class WorkerPool:
         self._acknowledge_tasks = acknowledge
         self._takes_at_a_time = takes_at_a_time
         self._jobs = jobs
+        self._is_for_one = sum(job.concurrency for job in jobs) == 1
         self._grace = grace
         self._stop = stop
         self._outages = outages
@@ -315,7 +317,7 @@ class WorkerPool:
         """Run the handler; returns whether the task is to be acknowledged."""
         me, task, is_done = threading.get_ident(), step.task, False
         work = Work(self._name, task, step.taken, job.time_limit)
-        work.ends_with_process(task)
+        work.ends_with_process(task, self._is_for_one)
         self._handled[me] = work
         try:
             if self._is_ending():
@@ -390,7 +392,10 @@ def say_buried(queue: str, error: PressureError) -> None:
 
 def say_late(error: TaskError) -> None:
     """Log what a handler that came too late is told."""
-    _log.warning("a handler came too late, and its task may run again: %s", error)
+    if isinstance(error, TaskNotFound):
+        _log.warning("a handler worked on a task that was removed meanwhile: %s", error)
+    else:
+        _log.warning("a handler came too late, and its task may run again: %s", error)
 
 
 def say_unsaid(id: int | str, queue: str, error: EncodingError) -> None:

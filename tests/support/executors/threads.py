@@ -21,7 +21,7 @@ class Workers:
     def begin(self, number: int = 1, tube: str | None = None) -> None:
         """Have so many more, for calls of a tube or for all."""
         for _ in range(number):
-            args = self._queue, self._is_over.is_set, None, lambda task: None, tube
+            args = self._queue, self._is_over.is_set, None, lambda why: None, tube
             self._threads.append(Background(worker.serve, *args))
 
     def tell_to_end(self) -> None:

@@ -161,7 +161,7 @@ def play(url, name):
     q.ack_many(q.take_many(2))
     q.put(b"3")
     assert q.kill(q.list()[0]).state == "X"
-    assert run(RenewTaker("A", True)).leases["A"]
+    assert run(RenewTaker("A", True, [(b"nothing", 1)])).leases["A"]
     assert run(RequeueTasks("A", "gone", 1, seen=1)) is Outcome.RENEWED
     run(RequeueTasks("A", "gone", 1))
     assert q.put(b"3", unique="key", id="one") == q.put(b"3", unique="key") == "one"

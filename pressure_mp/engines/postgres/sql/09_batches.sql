@@ -409,6 +409,15 @@ RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
         WHEN t.state = 'T' THEN pressure_mp.state_processed(q) ELSE t.state END)
 $$;
 
+-- Return the reasons why the owner does not have tasks; "parts" are their ids, "calls" the takes.
+CREATE OR REPLACE FUNCTION pressure_mp.not_had(q pressure_mp.queues, args jsonb, parts bytea[])
+RETURNS jsonb LANGUAGE sql VOLATILE AS $$
+    SELECT coalesce(jsonb_object_agg(f.o - 1, jsonb_build_array(f.problem,
+            CASE WHEN f.problem = 'other_state' THEN (f.t).state ELSE '' END))
+            FILTER (WHERE f.problem IS NOT NULL), '{}')
+        FROM pressure_mp.find_held(q, args, parts) f WHERE args ? 'calls'
+$$;
+
 -- "parts" are the ids, and with "results" the result of each, '' for none. "tokens" in the arguments
 -- has the tokens of their contents, by the place of a task, from 0 on; "calls" are the takes. The
 -- reply has the reasons for tasks that were not acknowledged.

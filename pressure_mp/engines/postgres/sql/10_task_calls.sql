@@ -156,7 +156,7 @@ BEGIN
             PERFORM pressure_mp.set_lease(q.id, 't', args->>'owner', moment + c.lease);
         END IF;
         RETURN pressure_mp.said('takers', jsonb_build_object('now', moment,
-            'leases', pressure_mp.leases_of(q.id, 't')));
+            'leases', pressure_mp.leases_of(q.id, 't'), 'lost', pressure_mp.not_had(q, args, parts)));
     WHEN 'requeue' THEN
         RETURN pressure_mp.requeue_tasks(q, c, moment, args, parts);
     WHEN 'configure' THEN

@@ -285,7 +285,11 @@ def _ack_many(binding: RedisBinding, request: t.AckTasks) -> tuple[Any, ...]:
 def _read_problems(request: t.AckTasks, reply: Reply) -> t.AckTasksReply:
     if reply[0] != DONE:
         return Outcome.LOST if reply[0] == LOST else Outcome.MISSING
-    return {place - 1: _problem(why) for place, why in zip(reply[2::2], reply[3::2], strict=True)}
+    return _problems(reply[2:])
+
+
+def _problems(flat: list[Any]) -> dict[int, t.Refusal]:
+    return {place - 1: _problem(why) for place, why in zip(flat[::2], flat[1::2], strict=True)}
 
 
 def _problem(why: bytes) -> t.Refusal:
@@ -376,15 +380,17 @@ does(a.GetTaskCounts)(OneScript("stats", nothing, _read_counts))
 
 
 def _renew(binding: RedisBinding, request: t.RenewTaker) -> tuple[Any, ...]:
-    return request.owner, binding.options.lease, int(request.holds)
+    watched = [part for task in request.watched for part in task]
+    return (request.owner, binding.options.lease, int(request.holds), *watched)
 
 
 def _read_takers(request: t.RenewTaker, reply: Reply) -> t.RenewTakerReply:
     if reply[0] == MISSING:
         return Outcome.MISSING
-    _, _, now, flat = reply
+    _, _, now, flat, *lost = reply
     names = [name.decode(errors="replace") for name in flat[::2]]
-    return t.Takers(int(now), dict(zip(names, map(int, flat[1::2]), strict=True)))
+    leases = dict(zip(names, map(int, flat[1::2]), strict=True))
+    return t.Takers(int(now), leases, _problems(lost))
 
 
 does(t.RenewTaker)(OneScript("renew", _renew, _read_takers))
