@@ -5,8 +5,10 @@ In ``conftest.py``::
     pytest_plugins = ["pressure_mp.testing"]
 
 Each fixture sets ``PRESSURE_URL`` during a test. So queues that are made without ``url`` or
-``host`` use the fixture's broker, also in processes that the test starts. After the test all queues
-at this broker are deleted, except those that were made with a ``prefix``.
+``host`` use the fixture's broker, also in processes that the test starts; and so do the handles
+with a name that a module made before, such as ``TaskQueue("mails")``. After the test all queues at
+this broker are deleted, except those that were made with a ``prefix``; a handle of a module creates
+its queue again in the next test.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import pytest
 from .drivers import drive
 from .engines import registry
 from .exceptions import QueueDoesNotExistError
+from .handles.attachment import named
 from .operations.items import ItemOperations
 from .operations.task_queue import TASKS
 from .operations.tasks import TaskOperations
@@ -48,6 +51,9 @@ def pressure_embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def _using(monkeypatch: pytest.MonkeyPatch, url: str) -> Iterator[str]:
     monkeypatch.setenv("PRESSURE_URL", url)
+    before = {at: at.address for at in list(named) if at.is_at_default and not at.is_closed}
+    for at, address in before.items():
+        at.begin_at(registry.resolve(prefix=address.prefix))
     yield url
     engine = registry.engine(find_address(url, None, None, None, None))
     for queue in list(list_queues(url=url)):
@@ -57,3 +63,5 @@ def _using(monkeypatch: pytest.MonkeyPatch, url: str) -> Iterator[str]:
             deleting = ItemOperations(queue.name, queue.discipline).delete(True, None)
         with suppress(QueueDoesNotExistError):  # a process of the test was faster
             drive(deleting, engine.bind(queue.name, queue.discipline).session())
+    for at, address in before.items():
+        at.begin_at(address)

@@ -93,7 +93,7 @@ class Attachment:
     #: The attributes that are no part of a pickle: :meth:`begin` makes them.
     of_one_process: ClassVar[tuple[str, ...]] = (
         *("traits", "operations", "opening", "is_of_asyncio", "how", "binding", "hold"),
-        *("is_closed", "_presence", "token"),
+        *("is_closed", "_presence", "token", "is_at_default", "_first_opening"),
     )
 
     def __init__(
@@ -114,13 +114,18 @@ class Attachment:
             lease=int(check_lease(options["lease"]) * 1000),
             is_private=self.is_anonymous,
         )
-        host, port, db = options["host"], options["port"], options["db"]
-        address = registry.resolve(options["url"], host, port, db, options["prefix"])
+        where = options["url"], options["host"], options["port"], options["db"]
+        #: Whether the environment says where the broker is.
+        self.is_at_default = where == (None, None, None, None)
+        address = registry.resolve(*where, options["prefix"])
         check_durable(self.options, address)
         for level in traits.levels:
             check_level(traits.handle, level, address)
+        self._begin_at(address, traits)
+
+    def _begin_at(self, address: Address, traits: Traits) -> None:
         # A server of this program's own is started before it forks.
-        self.address = address if is_of_asyncio else address.started()
+        self.address = address if self.is_of_asyncio else address.started()
         self.begin(traits)
 
     def begin(self, traits: Traits) -> None:
@@ -146,9 +151,16 @@ class Attachment:
     def open(self, opening: Callable[[], Operation[None]]) -> None:
         """Create the queue or attach to it: at the first use, if the handle is one of asyncio or
         names the queue and does not insist on either."""
-        self.opening = opening
+        self.opening = self._first_opening = opening
+        if self.how is How.OPEN and not self.is_anonymous:
+            named.add(self)
         if not self.is_of_asyncio and (self.is_anonymous or self.how is not How.OPEN):
             self.attach()
+
+    def begin_at(self, address: Address) -> None:
+        """Begin anew as a handle of this program that was not used, at that broker."""
+        self._begin_at(address, self.traits)
+        self.opening = self._first_opening
 
     def open_by(
         self, make: Callable[[str], Operation[T]], opened: Callable[[T], None]
@@ -363,6 +375,9 @@ class Attachment:
             state.pop(local, None)
         return state
 
+
+#: The attachments that this process has made, whose first use creates the queue if it is not there.
+named: weakref.WeakSet[Attachment] = weakref.WeakSet()
 
 #: The attachments that have something here that a forked child must not have too.
 inheritable: weakref.WeakSet[Attachment] = weakref.WeakSet()

@@ -121,7 +121,7 @@ ROOMS = {
         "drivers effects encoding engines engines.contract exceptions identity operations states"
     ),
     "dashboard": ("administration encoding engines engines.contract exceptions operations states"),
-    "testing": "drivers engines exceptions operations sync",
+    "testing": "drivers engines exceptions handles operations sync",
     "cli": (
         "_version administration authentication dashboard drivers effects encoding engines "
         "engines.contract engines.embedded engines.postgres exceptions executor handles identity "

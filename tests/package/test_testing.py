@@ -22,6 +22,9 @@ import multiprocessing
 import pytest
 from pressure_mp import Empty, Queue, TaskQueue, aio, list_queues
 
+of_module = Queue(name="module")
+tasks_of_module = TaskQueue("tasks of the module")
+
 def put(name):
     Queue(name=name).put("from elsewhere")
 
@@ -50,11 +53,22 @@ def test_each_test_has_a_server_for_its_processes(pressure_embedded, again):
     assert queue.get(timeout=60) == "from elsewhere"
     child.join()
     queue.put(1)
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("broker", ["pressure_memory", "pressure_embedded"])
+def test_a_handle_of_the_module_is_at_the_broker_of_each_test(request, broker, again):
+    assert of_module.url.startswith("redis://")
+    request.getfixturevalue(broker)
+    assert of_module.qsize() == tasks_of_module.qsize() == 0
+    of_module.put(1)
+    tasks_of_module.put(2)
+    assert (of_module.qsize(), tasks_of_module.take(0).data) == (1, 2)
 """
 
 
 def test_each_test_of_a_program_has_its_own_broker(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CONFTEST)
-    (example,) = re.findall("```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    pytester.makepyfile(test_own=TESTS, test_of_the_document=example)
-    pytester.runpytest_subprocess().assert_outcomes(passed=5)
+    examples = re.findall("```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    pages = {f"test_{place}_of_the_document": one for place, one in enumerate(examples)}
+    pytester.makepyfile(test_own=TESTS, **pages)
+    pytester.runpytest_subprocess().assert_outcomes(passed=11, warnings=1)
