@@ -23,6 +23,7 @@ from ..exceptions import (
     QueueDoesNotExistError,
 )
 from ..handles.attachment import Attachment
+from ..handles.forwarding import Forwarding
 from ..handles.handle import BaseHandle
 from ..handles.items import ItemAttachment
 from ..handles.transactions import transactional
@@ -166,6 +167,11 @@ class Handle(Awaiting, BaseHandle):
 
     async def _session_in(self, connection: object) -> AsyncSessionIn:
         """Begin a session for :meth:`_run_in`."""
+        if isinstance(connection, Forwarding):
+            session = connection.asession(self._at, self._at.binding or await self._open())
+            if buffered_put.busy:
+                await buffered_put.flush(registry.engine(self._at.address))
+            return session
         if buffered_put.busy:
             await buffered_put.flush(registry.engine(self._at.address))
         self._at.check_may_open(connection)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..engines.contract.queues import How
 from ..exceptions import PressureError
+from ..handles.handle import check_forward
 from ..handles.item import Item
 from ..handles.objects import UntilDone
-from ..handles.options import JoinableOptions, SignatureOf
+from ..handles.options import ForwardOptions, JoinableOptions, SignatureOf
 from ..hidden import hide_in
 from ..in_flight import Asking, Claim, mark_of
 from ..sync import queues as sync
@@ -88,6 +89,21 @@ class JoinableQueue(Queue[Item]):
             raise
         if asking.held is not None:
             asking.held.is_done = True
+
+    async def forward(self, queue: Any, item: Any, **options: Unpack[ForwardOptions]) -> Any:
+        """Acknowledge an item that was got, and put ``item`` on another queue, in one step; as
+        :meth:`pressure_mp.JoinableQueue.forward`.
+
+        It is the first item in flight that this asyncio task got; if there is none, the first that
+        this process got.
+        """
+        check_forward(self, queue, options)
+        await self.open()
+        asking, at = Asking(mark_of(asyncio.current_task())), self._at
+        try:
+            return await queue.put(item, connection=at.forwarding(asking), **options)
+        finally:
+            at.end_forward(asking)
 
     async def _acknowledge_in(self, connection: object, asking: Asking) -> None:
         here = self._at.here

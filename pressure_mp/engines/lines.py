@@ -12,6 +12,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 
+from .contract.forwarding import Forward
 from .contract.items import Put, Take
 from .contract.queues import Join
 from .contract.replies import InUse, Later, NoTask, Unfinished
@@ -192,12 +193,14 @@ def _set(called: asyncio.Future[bool], is_called: bool) -> None:
 
 
 #: Requests with ``waits``. Without it they give up their place.
-MAY_WAIT = frozenset((Put, Take, TakeTasks))
+MAY_WAIT = frozenset((Put, Take, TakeTasks, Forward))
 
 
 def line_of(request: Request) -> tuple[Hashable, Later] | None:
     """Return the line in which a request waits, and the reply when it is not the first there; None
     if it does not wait."""
+    if isinstance(request, Forward):
+        return line_of(request.put)
     if isinstance(request, Put):
         return ("producer", _PRODUCER) if request.waits else None
     if isinstance(request, Take):

@@ -49,6 +49,7 @@ from .arguments import (
     check_name,
     check_reconnect,
 )
+from .forwarding import Forwarding
 from .options import ConnectionOptions
 from .transactions import transactional
 
@@ -281,7 +282,12 @@ class Attachment:
         return self.run_on(self.session(), operation, guard)
 
     def session_in(self, connection: object) -> SessionIn:
-        """Begin an operation in a transaction of the caller, as :meth:`flushed_session`."""
+        """Begin an operation in a transaction of the caller, as :meth:`flushed_session`; or one
+        that settles a delivery."""
+        if isinstance(connection, Forwarding):
+            session = connection.session(self)
+            self.flush_all()
+            return session
         self.flush_all()
         self.check_may_open(connection)
         return transactional(self.attached(), self.address).session_in(connection)

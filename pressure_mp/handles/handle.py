@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from ..exceptions import ArgumentError, ArgumentTypeError
 from ..identity.client import client_id
 from .attachment import Attachment
 
@@ -35,3 +39,19 @@ class BaseHandle:
 
     def __repr__(self) -> str:
         return f"<{self._module}{type(self).__name__} {self.name!r} at {self.url}>"
+
+
+def check_forward(source: BaseHandle, queue: object, options: Mapping[str, Any]) -> None:
+    """Raise ArgumentTypeError or ArgumentError if a delivery cannot be forwarded to ``queue`` with
+    these options of its put."""
+    if not isinstance(queue, BaseHandle) or not hasattr(queue._at, "codec"):
+        raise ArgumentTypeError(
+            f"forward() puts on a queue of objects or of tasks, not on a {type(queue).__name__}"
+        )
+    if queue._module != source._module:
+        raise ArgumentTypeError(
+            f"forward() from queue {source.name!r} to queue {queue.name!r} needs both handles for "
+            "threads, or both of asyncio: `of` of a class of asyncio makes its handle of the other"
+        )
+    if "wait" in options or "connection" in options:
+        raise ArgumentError("wait= and connection= cannot go with forward()")

@@ -30,6 +30,7 @@ from ..in_flight import Asking, Claim
 from ..operations.objects import ObjectOperations
 from . import unsent
 from .attachment import Traits, inheritable
+from .forwarding import Forwarding
 from .items import ItemAttachment
 from .orders import Order
 from .transactions import check_waits_for_nothing
@@ -105,7 +106,7 @@ class ObjectAttachment(ItemAttachment):
         """Return whether a put may wait, and until when on the monotonic clock. Raises
         HandleClosedError, ArgumentError, ArgumentTypeError."""
         self.check_open()
-        if connection is not None:
+        if connection is not None and not isinstance(connection, Forwarding):
             check_waits_for_nothing("a timeout", timeout)
             return False, None
         if timeout is None or not block:
@@ -310,6 +311,17 @@ class UntilDone(ObjectAttachment):
         self, limit: int, block: bool, timeout: float | None, claim: Claim
     ) -> tuple[list[Any], PressureError | None]:
         return self.run_at_once(self.taking(claim, limit, block, timeout), self.while_open)
+
+    def forwarding(self, asking: Asking) -> Forwarding:
+        """Make the caller's next item, which ``asking`` has then, ready to be forwarded. Raises
+        TaskDoneError, LateTaskDoneWarning."""
+        return Forwarding(self, self.operations.forwarding(self.here, asking))
+
+    def end_forward(self, asking: Asking) -> None:
+        """Note that the call ended which forwards an item: if that was not done, the item is still
+        the caller's next one."""
+        if asking.held is not None:
+            self.here.in_flight.leave(asking.held)
 
     def note_end(self, asking: Asking, error: BaseException) -> None:
         """Note that the call that acknowledges an item ended with this error."""

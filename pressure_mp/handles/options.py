@@ -76,6 +76,25 @@ class TaskQueueOptions(RecordedOptions, ObjectOptions, total=False):
     strict: Annotated[bool, False]
 
 
+class ForwardOptions(TypedDict, total=False):
+    """The options of the put of a ``forward()``: on a queue of items the first two, on a queue of
+    tasks the others."""
+
+    block: bool
+    timeout: float | None
+    delay: float | None
+    ttl: float | None
+    priority: float
+    tube: str | None
+    key: str | None
+    id: int | str | None
+    result_ttl: float | None
+    inbox: Any
+    unique: str | None
+    on_conflict: Literal["skip", "replace", "error"]
+    for_: float | None
+
+
 def read(kind: type[Kind], given: Kind, handle: object) -> Kind:
     """Return all options of a kind: the given ones, and the defaults of the rest.
 

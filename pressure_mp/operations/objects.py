@@ -14,12 +14,13 @@ from ..encoding.unsigned_items import Private, Privates
 from ..engines.contract.items import Acknowledge, AcknowledgeReply, Hold, Take, Taken, TakeReply
 from ..engines.contract.replies import Done, Late, Outcome, Passed
 from ..events import Message
-from ..exceptions import PressureError, TaskDoneError
+from ..exceptions import LateTaskDoneWarning, PressureError, TaskDoneError
 from ..identity.processes import incarnation
 from ..in_flight import Asking, Claim, InFlight, ItemInFlight
 from ..interrupts import is_from_outside
 from .deliveries import DeliveryOperations
 from .large import fetch, sweep
+from .settling import Settling
 from .waiting import served_after
 
 T = TypeVar("T")
@@ -316,6 +317,44 @@ class ObjectOperations(DeliveryOperations):
             if reply is Outcome.LATE and held.transaction is None:
                 return True
             # Another process acknowledged it, or a transaction that committed.
+
+    def forwarding(self, here: Consumer, asking: Asking) -> Settling:
+        """Acknowledge the caller's oldest item, else this process's, by a put on another queue.
+        ``asking`` then has the item. Raises TaskDoneError when this process has no item in flight,
+        and LateTaskDoneWarning when it was taken away."""
+        asking.held, _, _ = here.in_flight.ask(asking.mark)
+        held, since = asking.held, events.now()
+        if held is None:
+            raise TaskDoneError(
+                f"forward() on queue {self.name!r} is for an item that this process got, and it "
+                "has no such item in flight"
+            )
+        if held.was_taken_away:
+            held.is_done = True
+            raise self._too_late()
+
+        def request() -> Operation[Acknowledge]:
+            yield from ()
+            return Acknowledge(incarnation(), held.seq)
+
+        def refusal(why: Any) -> PressureError:
+            held.is_done = True
+            if why is Outcome.MISSING:
+                return self._missing()
+            return self._excess() if why is Outcome.EXCESS else self._too_late()
+
+        def done(settled: object) -> None:
+            held.is_done = True
+            if events.listeners:
+                events.settled(self.destination, "task_done", [Message(held.headers)], since)
+
+        return Settling(request, refusal, done)
+
+    def _too_late(self) -> LateTaskDoneWarning:
+        return LateTaskDoneWarning(
+            f"forward() on queue {self.name!r} came too late: this process did not answer for "
+            "longer than its lease, and the item was given to another consumer. Nothing was put"
+        )
 
     def _acknowledge_held(self, held: ItemInFlight | None) -> Operation[Done | Late | Passed]:
         if held is not None and held.was_taken_away:

@@ -56,7 +56,7 @@ from .queues import QueueOperations
 TASKS = "tasks"
 
 #: The operations that only the taker of a task may do.
-_BY_TAKER = ("ack", "release", "bury", "touch", "snatch")
+_BY_TAKER = ("ack", "release", "bury", "touch", "snatch", "forward")
 
 
 class DecodedTask(NamedTuple):

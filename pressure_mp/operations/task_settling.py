@@ -11,7 +11,7 @@ from ..encoding.large import Large
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_administration import ChangeTask
-from ..engines.contract.task_records import Edit, HeldTask, StoredTask
+from ..engines.contract.task_records import Edit, HeldTask, StoredTask, TaskRecord
 from ..engines.contract.task_results import NO_RESULT, Result
 from ..engines.contract.tasks import (
     AckTask,
@@ -33,6 +33,7 @@ from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..states import TAKEN
 from .batches import next_batch
+from .settling import Settling
 from .task_queue import DecodedTask, error_text
 from .task_result_storage import TaskResultStorage
 
@@ -115,6 +116,36 @@ class TaskSettling(TaskResultStorage):
         settled, _ = yield from self._edit("ack", task, update, _acking(task, delay, tube), said)
         here.lose_later([(task.id, task.call)])
         return self._tell(task, settled, None)
+
+    def forwarding(
+        self, task: Subject, here: HeldTasks, result: Any, become: Callable[[TaskRecord], None]
+    ) -> Settling:
+        """Acknowledge a task with its ``result`` by a put on another queue; ``become`` is given its
+        record then."""
+        said, since = self._say_value(task, result), events.now()
+        stored: list[Result] = []
+
+        def request() -> Operation[AckTask]:
+            if not stored:
+                stored.append((yield from self._store(said)))
+            return AckTask(task.id, incarnation(), task.call, result=stored[0])
+
+        def refusal(why: Any) -> PressureError | None:
+            if why is Outcome.LOST:
+                stored.clear()
+                return None
+            if why is Outcome.MISSING:
+                return self._missing()
+            return self._refusal(why, task.id, "forward")
+
+        def done(settled: StoredTask | None) -> None:
+            assert settled is not None
+            here.lose([(task.id, task.call)])
+            become(settled.record)
+            if events.listeners:
+                events.settled(self.destination, "ack", [Message({}, decode_id(task.id))], since)
+
+        return Settling(request, refusal, done)
 
     def release(
         self,

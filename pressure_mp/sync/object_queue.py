@@ -217,7 +217,7 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         (``queue.Queue.put``; specification: Put)
         """
         if connection is not None:
-            self._put_in(connection, item, timeout)
+            self._put_in(connection, item, block, timeout)
             return
         if timeout is not None and block:
             timeout = self._at.seconds(timeout)
@@ -227,10 +227,10 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             error.item = item
             raise
 
-    def _put_in(self, connection: object, item: Item, timeout: float | None) -> None:
+    def _put_in(self, connection: object, item: Item, block: bool, timeout: float | None) -> None:
         queue = self._at
         try:
-            block, end = queue.limit_put(False, timeout, connection)
+            block, end = queue.limit_put(block, timeout, connection)
             queue.run_put(queue.putting(item, block, end), connection)
         except Full as error:
             error.item = item

@@ -15,9 +15,10 @@ from ..exceptions import (
     ShutDown,
 )
 from ..handles.arguments import check_maxsize
+from ..handles.handle import check_forward
 from ..handles.item import Item
 from ..handles.objects import UntilDone
-from ..handles.options import JoinableOptions, QueueOptions, SignatureOf
+from ..handles.options import ForwardOptions, JoinableOptions, QueueOptions, SignatureOf
 from ..hidden import hide_in
 from ..in_flight import Asking
 from ..numeric import integer
@@ -220,6 +221,36 @@ class JoinableQueue(Queue[Item]):
             raise
         if asking.held is not None:
             asking.held.is_done = True
+
+    def forward(self, queue: Any, item: Any, **options: Unpack[ForwardOptions]) -> Any:
+        """Acknowledge an item that was got, and put ``item`` on another queue, in one step at the
+        broker: both are done, or neither is, whichever program or server stops meanwhile.
+
+        Of the items in flight it acknowledges the first that this thread got; if there is none, the
+        first that this process got. The queue has a name, as the other one has.
+
+        :param queue: the queue to put on: one with a name, of any order, or a TaskQueue. It is at
+            the same server, database or file, of which both handles have the same URL; in a
+            cluster it is in the same hash slot. It may be this queue.
+        :param item: the item, or the data of the task, to put.
+        :param options: those of the other queue's ``put``, such as ``timeout`` or ``delay``;
+            without ``wait`` and ``connection``.
+
+        Blocks as that put does while the other queue is full. Meanwhile the item stays in flight.
+        After Full, and each other error of the put, it is still this thread's.
+
+        Returns what that put returns. Raises what it raises; TaskDoneError when this process has no
+        item in flight; and, as an error, LateTaskDoneWarning when the item was given to another
+        consumer, and nothing was put. Raises ArgumentError, before anything is done, if the queues
+        are not at the same place. Raises BrokerUnavailable when it is not known whether both was
+        done.
+        """
+        check_forward(self, queue, options)
+        asking, at = Asking(), self._at
+        try:
+            return queue.put(item, connection=at.forwarding(asking), **options)
+        finally:
+            at.end_forward(asking)
 
     def _acknowledge_in(self, connection: object, asking: Asking) -> None:
         queue = self._at

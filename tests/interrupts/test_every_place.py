@@ -22,11 +22,13 @@ from pressure_mp import (
     FairQueue,
     Full,
     JoinableQueue,
+    LateTaskDoneWarning,
     LifoQueue,
     PressureQueue,
     PriorityQueue,
     Queue,
     TaskDoneError,
+    TaskNotFound,
     TaskQueue,
 )
 from pressure_mp.buffering import pace, window
@@ -416,6 +418,39 @@ def test_task_done_that_was_interrupted_before(server, name, sweep, monkeypatch,
 
 
 @pytest.mark.filterwarnings("ignore::pressure_mp.LateTaskDoneWarning")
+@pytest.mark.parametrize("kind", [JoinableQueue, TaskQueue])
+def test_a_forward_that_is_interrupted_is_done_once_or_not_at_all(
+    server, client, name, sweep, kind
+):
+    source, target = kind(name=name, url=server.url), Queue(1, f"{name}-target", url=server.url)
+    taken = []
+
+    def prepare():
+        source.put("delivery")
+        taken[:] = [source.take(0) if kind is TaskQueue else source.get(False)]
+
+    def forward(item, **options):
+        (taken[0] if kind is TaskQueue else source).forward(target, item, **options)
+
+    def check(interrupted, value):
+        found = target.qsize()
+        assert found in ([0, 1] if interrupted else [1])
+        if kind is TaskQueue:
+            assert source.stats().counts["T"] == 1 - found
+        else:
+            assert source.unfinished_tasks == source.stats().in_flight == 1 - found
+        if found:
+            with pytest.raises((TaskNotFound, TaskDoneError, LateTaskDoneWarning)):
+                forward("again", block=False)
+        else:
+            forward("item", timeout=SOON)
+        assert target.get(timeout=SOON) == "item"
+        assert roles(client, target.name) == []
+
+    sweep(lambda: forward("item"), check, prepare=prepare, every=5)
+    sweep(lambda: forward("item", timeout=SOON), check, prepare=prepare, every=7)
+
+
 def test_task_done_of_what_was_taken_away(server, name, sweep):
     """It counts nothing, also when it is repeated; the next one counts once."""
     with JoinableQueue(0, name, url=server.url) as q:

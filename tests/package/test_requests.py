@@ -23,7 +23,13 @@ from pressure_mp.engines.redis import broker as redis_broker
 from pressure_mp.engines.redis import hosts as redis_hosts
 from pressure_mp.engines.redis.one_script import FirstScript, OneScript
 from pressure_mp.engines.redis.requests import implementations
-from pressure_mp.engines.requests.dispatch import for_items, for_places, for_slots, for_tasks
+from pressure_mp.engines.requests.dispatch import (
+    for_items,
+    for_pairs,
+    for_places,
+    for_slots,
+    for_tasks,
+)
 from pressure_mp.exceptions import NotSupportedError
 
 ITEMS_IN_MEMORY = for_items | for_slots
@@ -31,13 +37,13 @@ TASKS_IN_MEMORY = for_tasks | for_places
 
 #: What an engine does, by an URL of it.
 TABLES = {
-    "memory://": ITEMS_IN_MEMORY | TASKS_IN_MEMORY | for_brokers | for_hosts,
+    "memory://": ITEMS_IN_MEMORY | TASKS_IN_MEMORY | for_pairs | for_brokers | for_hosts,
     "redis://": implementations | redis_broker.for_brokers | redis_hosts.for_hosts,
     "postgresql:///any": ways | postgres_broker.for_brokers | postgres_hosts.for_hosts,
 }
 #: The tables of functions of which mypy knows what they return.
 TYPED = [
-    *(for_items, for_slots, for_tasks, for_places, for_brokers, for_hosts),
+    *(for_items, for_slots, for_tasks, for_places, for_pairs, for_brokers, for_hosts),
     *(implementations, redis_broker.for_brokers, redis_hosts.for_hosts),
     *(postgres_broker.for_brokers, postgres_hosts.for_hosts),
 ]

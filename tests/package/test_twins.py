@@ -64,7 +64,9 @@ OF_THEIR_OWN = {
     **dict.fromkeys(ASKED, "a property cannot be awaited"),
     **dict.fromkeys(("put", "get", "get_many", "flush", "empty"), "each world has its own buffers"),
     **dict.fromkeys(("shutdown", "close", "delete"), "they empty the buffers of an event loop"),
-    **dict.fromkeys(("task_done", "join"), "an asyncio task has got the items, not a thread"),
+    **dict.fromkeys(
+        ("task_done", "forward", "join"), "an asyncio task has got the items, not a thread"
+    ),
     **dict.fromkeys(("inbox", "run"), "what it makes, or runs, is another thing in each world"),
     "qsize": "of a FairQueue: mypy sees the arguments of the base class otherwise",
 }

@@ -116,7 +116,8 @@ def test_every_file_is_loaded():
         found = [op for folder in scripts.folders(discipline) for op in scripts.names(folder)]
         assert sorted(found) == sorted(scripts.load(discipline))
     used = {f"{prelude}.lua" for op in SCRIPTS for prelude in header(op, "uses").split()}
-    assert {*used, "once.lua", "own_incarnation.lua", "contents_apart.lua"} == {
+    beside = {"once.lua", "own_incarnation.lua", "contents_apart.lua", "forward.lua"}
+    assert {*used, *beside} == {
         *PRELUDES,
         "storage.lua",
     }
@@ -227,7 +228,7 @@ def note_answers(monkeypatch):
         waits = status in LATER and binding.discipline != "tasks" and len(reply) > 1
         seen[name].add(f"{status} {reply[1].decode()}" if waits else status)
         if not any(arg.endswith("...") for arg in script.args):
-            number = len(args) - script.is_given_key + script.wants_connection
+            number = len(args) - script.given + script.wants_connection
             assert number == len(script.args)
         return reply
 

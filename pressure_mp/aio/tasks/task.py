@@ -23,6 +23,7 @@ class Task(BaseTask[Data], Awaiting):
     __slots__ = ()
 
     ack = awaited(sync.Task[Data].ack)
+    forward = awaited(sync.Task[Data].forward)
     release = awaited(sync.Task[Data].release)
     bury = awaited(sync.Task[Data].bury)
     touch = awaited(sync.Task[Data].touch)

@@ -121,6 +121,7 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
     take_many = awaited_open(TaskTaker[Data, Task[Data]].take_many)
     ack = awaited_open(TaskTaker[Data, Task[Data]].ack)
     ack_many = awaited_open(TaskTaker[Data, Task[Data]].ack_many)
+    forward = awaited_open(TaskTaker[Data, Task[Data]].forward)
     release = awaited_open(TaskTaker[Data, Task[Data]].release)
     bury = awaited_open(TaskTaker[Data, Task[Data]].bury)
     touch = awaited_open(TaskTaker[Data, Task[Data]].touch)

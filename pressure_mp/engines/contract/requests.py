@@ -16,6 +16,7 @@ from .brokers import (
 )
 from .contents import ReadChunks, StoreChunks, SweepContents
 from .fair import GetKeys, GetQueued, GetSnapshot
+from .forwarding import Forward
 from .hosts import Forget, GetRemembered, Leave, Remember
 from .items import (
     Acknowledge,
@@ -105,7 +106,7 @@ ItemsRequest = (
 )
 
 #: Of the level DELIVERIES.
-DeliveriesRequest = Acknowledge | Requeue | Renew | RenewAll | Retire | CountDone | Join
+DeliveriesRequest = Acknowledge | Requeue | Renew | RenewAll | Retire | CountDone | Join | Forward
 
 #: Of the level AHEAD.
 AheadRequest = Prefetch | EndPrefetch

@@ -262,6 +262,15 @@ class Transactional(Protocol):
         """Do what :meth:`Binding.asession` does."""
 
 
+@runtime_checkable
+class Neighbour(Protocol):
+    """A binding whose queue one request can change together with another queue: see
+    :class:`~.forwarding.Forward`."""
+
+    def is_beside(self, other: object) -> bool:
+        """Tell whether one request can change this queue and the other one. Does no I/O."""
+
+
 class Engine(Protocol):
     """One broker. Threads share it; a forked child starts it afresh."""
 

@@ -13,7 +13,7 @@ from .broker import StoredBroker, StoredHost
 from .items import StoredItems
 from .packing import pack
 from .session import AsyncStoredSession, StoredQueue, StoredSession
-from .space import Space
+from .space import NamedQueue, Space
 from .store import Store, Watching
 from .tasks import StoredTasks
 
@@ -32,6 +32,14 @@ class KvBinding:
     bells: Bells
     discipline: str
     options: Options
+
+    def is_beside(self, other: object) -> bool:
+        return (
+            isinstance(other, KvBinding)
+            and isinstance(self.queue, NamedQueue)
+            and isinstance(other.queue, NamedQueue)
+            and self.queue.space.is_with(other.queue.space)
+        )
 
     def session(self) -> StoredSession:
         return StoredSession(self.queue, self.bells, self.discipline, self.options)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..contract.brokers import QueueSummary
 from ..contract.default_replies import reply_alone
+from ..contract.forwarding import Forward
 from ..contract.items import Take, TakeBack, TakeBackReply, Taken
 from ..contract.replies import Outcome
 from ..contract.requests import Request
@@ -121,6 +122,8 @@ class StoredItems(NamedQueue):
             return found
         if isinstance(request, TakeBack):
             return self._take_back(request, how)
+        if isinstance(request, Forward):
+            return self.forward(request, caller, how)
 
         def body(slot: StoredSlot) -> Any:
             reply = queue.do(slot, request, caller)
@@ -130,9 +133,11 @@ class StoredItems(NamedQueue):
 
         return self._write(body, caller, how)
 
+    def place(self, unit: Unit) -> StoredSlot:
+        return StoredSlot(self.space, unit, self.name)
+
     def _write(self, body: Callable[[StoredSlot], Any], fate: Any, how: How) -> Any:
-        space = self.space
-        return space.write(lambda unit: body(StoredSlot(space, unit, self.name)), fate, how)
+        return self.space.write(lambda unit: body(self.place(unit)), fate, how)
 
     def _take_back(self, request: TakeBack, how: How) -> TakeBackReply:
         took: Took = request.call

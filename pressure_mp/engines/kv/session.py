@@ -18,6 +18,7 @@ from ..blocking_coroutines import finish
 from ..cancelled_calls import UndoneTake, outcome_first, postponed, to_its_end
 from ..closed_loops import OwnLoop, give_back, own_loop
 from ..contract.contents import StoreChunks
+from ..contract.forwarding import Forward, NotSettled
 from ..contract.items import Put, Requeue, Take, TakeBack, Taken
 from ..contract.queues import Close
 from ..contract.replies import Later
@@ -31,9 +32,9 @@ from .store import Busy, How
 T = TypeVar("T")
 
 #: The requests whose effect ``durability`` is for.
-_CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, PutAwaited, CloseTasks)
+_CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, PutAwaited, CloseTasks, Forward)
 #: The requests that put items or tasks.
-_ADDING = (Put, StoreChunks, PutTasks, PutAwaited)
+_ADDING = (Put, StoreChunks, PutTasks, PutAwaited, Forward)
 
 
 class StoredQueue(Protocol):
@@ -74,7 +75,7 @@ class _Session(SessionDefaults):
         adds = isinstance(request, _ADDING)
         reply = self._queue.call(request, self, How(durable, wait, self._last_try(end), adds))
         if self.is_placed and type(request) in MAY_WAIT:
-            self.is_placed = isinstance(reply, Later)
+            self.is_placed = isinstance(reply, (Later, NotSettled))
         return reply
 
     def _last_try(self, end: float | None) -> float:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...identity.processes import mark
+from ..contract.forwarding import Forward, ForwardReply
+from ..requests import forwarding
+from ..requests.dispatch import Pair
+from ..requests.line import Caller
 from .bells import Bells
 from .packing import pack
 from .records import dump, load
@@ -34,6 +38,10 @@ class Space:
         found = copy.copy(self)
         found.store = store
         return found
+
+    def is_with(self, other: Space) -> bool:
+        """Tell whether one transaction can change the queues of both."""
+        return (self.store, self.bells) == (other.store, other.bells)
 
     def names(self, unit: Unit, kind: str) -> Names:
         """The names of the queues of a kind that exist."""
@@ -73,6 +81,25 @@ class NamedQueue:
 
     def __init__(self, space: Space, name: str) -> None:
         self.space, self.name = space, name
+
+    def place(self, unit: Unit) -> Any:
+        """Return the place of the queue in a transaction."""
+        raise NotImplementedError
+
+    def forward(self, request: Forward, caller: Caller, how: How) -> ForwardReply:
+        """Change this queue and another one in one transaction."""
+        source: NamedQueue = request.source.queue
+        is_one = type(source) is type(self) and (source.space.prefix, source.name) == (
+            self.space.prefix,
+            self.name,
+        )
+
+        def body(unit: Unit) -> ForwardReply:
+            target = self.place(unit)
+            pair = Pair(target if is_one else source.place(unit), target)
+            return forwarding.forward(pair, request, caller)
+
+        return self.space.write(body, None, how)
 
     def within(self, store: Transactions) -> Self:
         """Return the same queue in a transaction of the caller's."""

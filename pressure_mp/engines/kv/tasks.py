@@ -7,6 +7,7 @@ from dataclasses import astuple
 from typing import Any
 
 from ..contract.brokers import QueueSummary
+from ..contract.forwarding import Forward
 from ..contract.requests import Request
 from ..contract.task_records import Record, TaskSettings
 from ..requests import task_queue
@@ -146,15 +147,18 @@ class StoredTasks(NamedQueue):
     """The queue of tasks of one name, and the callers that wait at it."""
 
     def call(self, request: Request, caller: Session, how: How) -> Any:
+        if isinstance(request, Forward):
+            return self.forward(request, caller, how)
         return self._write(lambda place: task_queue.do(place, request, caller), how)
 
+    def place(self, unit: Unit) -> StoredTaskPlace:
+        return StoredTaskPlace(self.space, unit, self.name)
+
     def _write(self, body: Callable[[StoredTaskPlace], Any], how: How) -> Any:
-        space = self.space
-        return space.write(lambda unit: body(StoredTaskPlace(space, unit, self.name)), None, how)
+        return self.space.write(lambda unit: body(self.place(unit)), None, how)
 
     def summary(self, unit: Unit) -> QueueSummary | None:
-        place = StoredTaskPlace(self.space, unit, self.name)
-        return task_queue.summarize(place, self.name)
+        return task_queue.summarize(self.place(unit), self.name)
 
     def leave(self, caller: Session) -> None:
         """Give up the caller's place, and wake the next caller for what this one was woken for."""

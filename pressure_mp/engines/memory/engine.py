@@ -96,6 +96,9 @@ class MemoryBinding:
     discipline: str
     options: Options
 
+    def is_beside(self, other: object) -> bool:
+        return isinstance(other, MemoryBinding)
+
     def session(self) -> MemorySession:
         return MemorySession(self.queue, self.discipline, self.options.lease)
 

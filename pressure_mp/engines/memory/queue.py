@@ -7,6 +7,7 @@ from typing import Any
 
 from ..contract.brokers import QueueSummary
 from ..contract.default_replies import reply_alone
+from ..contract.forwarding import Forward
 from ..contract.requests import Request
 from ..requests import queue
 from ..requests.administration import summarize
@@ -14,6 +15,7 @@ from ..requests.contents import Contents
 from ..requests.line import Caller, Lines
 from ..requests.state import QueueState
 from .clock import milliseconds
+from .forwarding import forward
 from .kinds import MemoryCounter, MemorySet
 from .line import MemoryLine
 from .orders import STORAGES
@@ -42,26 +44,28 @@ class MemoryItems:
     """The queue of items of one name, and the callers that wait at it."""
 
     def __init__(self, existing: set[Any]) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._existing = existing  # holds this object while a queue of its name exists
-        self.slot = MemorySlot()
+        self.place = MemorySlot()
 
     def call(self, request: Request, caller: Caller) -> Any:
         """Do a request, atomically, and wake the callers that can be served because of it."""
         if (found := reply_alone(request)) is not None:
             return found
-        with self._lock:
-            reply = queue.do(self.slot, request, caller)
-            (self._existing.discard if self.slot.state is None else self._existing.add)(self)
+        if type(request) is Forward:
+            return forward(self, request, caller)
+        with self.lock:
+            reply = queue.do(self.place, request, caller)
+            (self._existing.discard if self.place.state is None else self._existing.add)(self)
         return reply
 
     def summary(self, name: str) -> QueueSummary | None:
         """Make the summary with which the queue is listed; None when it does not exist."""
-        with self._lock:
-            state = self.slot.state
+        with self.lock:
+            state = self.place.state
             return None if state is None else summarize(state, name)
 
     def leave(self, caller: Caller) -> None:
         """Give up the caller's place, and wake the next caller for what this one was woken for."""
-        with self._lock:
-            queue.leave(self.slot, caller)
+        with self.lock:
+            queue.leave(self.place, caller)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..contract.brokers import QueueSummary
+from ..contract.forwarding import Forward
 from ..contract.requests import Request
 from ..contract.task_records import TaskSettings
 from ..requests import task_queue
@@ -17,6 +18,7 @@ from ..requests.line import Caller
 from ..requests.ready_tasks import ReadyTasks
 from ..requests.results import Results
 from .clock import milliseconds
+from .forwarding import forward
 from .kinds import MemoryCounter, MemorySet
 from .task_line import MemoryEnds, MemoryTaskLine
 
@@ -61,23 +63,25 @@ class MemoryTasks:
     """The queue of tasks of one name, and the callers that wait at it."""
 
     def __init__(self, existing: set[Any]) -> None:
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
         self._existing = existing  # holds this object while a queue of its name exists
         self.place = MemoryTaskPlace()
 
     def call(self, request: Request, caller: Caller) -> Any:
         """Do a request, atomically, and wake the callers that can be served because of it."""
-        with self._lock:
+        if type(request) is Forward:
+            return forward(self, request, caller)
+        with self.lock:
             reply = task_queue.do(self.place, request, caller)
             (self._existing.discard if self.place.life is None else self._existing.add)(self)
         return reply
 
     def summary(self, name: str) -> QueueSummary | None:
         """Make the summary with which the queue is listed; None when it does not exist."""
-        with self._lock:
+        with self.lock:
             return task_queue.summarize(self.place, name)
 
     def leave(self, caller: Caller) -> None:
         """Give up the caller's place, and wake the next caller for what this one was woken for."""
-        with self._lock:
+        with self.lock:
             task_queue.leave(self.place, caller)

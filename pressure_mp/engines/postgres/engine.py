@@ -14,7 +14,12 @@ from ..contract.items import Put, Take
 from ..contract.session import DEFAULTS, ONE_TRY, Options
 from ..contract.tasks import TakeTasks
 from ..shortcut import Shortcut
-from . import item_ways, result_ways, task_ways  # noqa: F401 - these fill the table of ways
+from . import (  # noqa: F401 - these fill the table of ways
+    forwarding_ways,
+    item_ways,
+    result_ways,
+    task_ways,
+)
 from .address import PostgresAddress
 from .broker import PostgresBroker
 from .callers import Known
@@ -153,6 +158,12 @@ class PostgresQueue:
     def known(self) -> Known:
         """The connections of callers that lead to the engine's database."""
         return self.engine.known
+
+    def is_beside(self, other: object) -> bool:
+        if not isinstance(other, PostgresQueue):
+            return False
+        here, there = self.engine.address, other.engine.address
+        return here._replace(prefix="") == there._replace(prefix="")
 
     def session(self) -> PostgresSession:
         return PostgresSession(self, self.engine.thread_pool)

@@ -33,7 +33,7 @@ _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 ENTRIES = (
     *("call_items", "call_tasks", "look_at", "leave", "call_host"),
     *("put_one", "put_next", "take_one", "take_next", "list_queues", "server_settings"),
-    *("append_sample", "read_samples", "stage", "flush", "version", "serves"),
+    *("append_sample", "read_samples", "stage", "flush", "forward", "version", "serves"),
 )
 #: The functions that run with the rights of the schema's owner: these, and the one that a commit
 #: calls.

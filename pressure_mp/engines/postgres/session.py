@@ -13,6 +13,7 @@ from ...identity.client import client_id_bytes, ticket
 from ..bells import Bell, ThreadBell
 from ..blocking_coroutines import finish
 from ..contract.default_replies import default_reply, reply_alone
+from ..contract.forwarding import NotSettled
 from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.replies import Later, NoTask
 from ..contract.requests import Request
@@ -26,7 +27,7 @@ from .packing import array, dump, load, read_array
 from .pool import Lane, Pool
 from .quick import Quick
 from .statements import Statements
-from .ways import Asked, Reply, Way, ways
+from .ways import Asked, Reply, Settles, Way, ways
 from .wire import Row, Unconfirmed
 
 #: Seconds between two polls of a waiting session where no notifications come.
@@ -220,7 +221,8 @@ class BaseSession(SessionDefaults):
         told = way.read(request, _reply(said))
         if way.takes and not isinstance(told, Taken):
             self._taken = None
-        if asked.op in _PLACED and not (waits and isinstance(told, Later)):
+        keeps_place = (waits and isinstance(told, Later)) or isinstance(told, NotSettled)
+        if asked.op in _PLACED and not keeps_place:
             self._placed = False
         if isinstance(rows, Unconfirmed) and asked.op in _CONFIRMED and not isinstance(told, Later):
             self._check_confirmed()
@@ -278,7 +280,11 @@ class BaseSession(SessionDefaults):
         placed, self._placed = self._placed, self._placed or waits
         name: list[bytes | None] = [binding.prefix.encode(), binding.name.encode()]
         what: list[bytes | None] = [asked.op.encode(), dump(asked.args), array(asked.items)]
-        if binding.kind == "items":
+        statement = binding.statements.call(binding.kind)
+        if asked.settles is not None:
+            statement = binding.statements.forward
+            name = [*_settling(asked.settles), binding.kind.encode(), *name]
+        if binding.kind == "items" or asked.settles is not None:
             name.append(binding.discipline.encode())
             what.append(array(asked.keys) if asked.keys else _NO_PARTS)
         common: list[bytes | None] = [
@@ -291,7 +297,7 @@ class BaseSession(SessionDefaults):
             b"%d" % number,
             b"t" if again else b"f",
         ]
-        return binding.statements.call(binding.kind), [*name, *common, *what]
+        return statement, [*name, *common, *what]
 
     def _number(self, way: Way) -> tuple[Lane | None, int]:
         return self._next_call() if way.once else (None, 0)
@@ -365,6 +371,12 @@ class BaseSession(SessionDefaults):
 _PLACED = frozenset(("put", "take", "take_with_hold", "join", "await", "take_notices"))
 #: The functions whose effect ``durability`` is for.
 _CONFIRMED = frozenset(("put", "close", "ack", "ack_many"))
+
+
+def _settling(settles: Settles) -> list[bytes]:
+    *queue, asked = settles
+    what = asked.op.encode(), dump(asked.args), array(asked.items)
+    return [*(part.encode() for part in queue), *what]
 
 
 def _reply(row: list[bytes | None]) -> Reply:

@@ -27,6 +27,7 @@ class Statements:
         columns = "status, info, items, woken, is_early::text"
         self._items = _make(schema, "call_items", columns, 15, 14, 15)
         self._tasks = _make(schema, "call_tasks", columns, 13, 13)
+        self.forward = _make(schema, "forward", columns, 23, 7, 22, 23)
         self.flush = _make(schema, "flush", "flush::text", 3)
         self.put_one = _make(schema, "put_one", "put_one", 6, 6)
         self.put_next = _make(schema, "put_next", "put_next", 7, 1, 2, 3, 7)

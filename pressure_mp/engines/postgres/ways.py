@@ -21,12 +21,24 @@ class Reply(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The call of a function: the name of an operation, arguments, and bytes."""
+    """The call of a function: the name of an operation, arguments, and bytes; and the call at
+    another queue that is made in the same step."""
 
     op: str
     args: dict[str, Any]
     items: Sequence[Part] = ()
     keys: Sequence[Part] = ()
+    settles: Settles | None = None
+
+
+class Settles(NamedTuple):
+    """A call at another queue, which settles a delivery there."""
+
+    prefix: str
+    kind: str
+    name: str
+    discipline: str
+    asked: Asked
 
 
 class Way(NamedTuple):

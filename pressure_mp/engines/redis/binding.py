@@ -18,6 +18,7 @@ from .host_registry import NoteArguments, NotesOfHost
 from .lanes import Lane
 from .listening import Listening
 from .role_checks import RoleChecks
+from .scripts import FORWARDS
 
 #: Seconds until a client notices that a reply is lost, when its server fell silent; and seconds for
 #: which a request may still be on its way to the server after its client gave up connecting again.
@@ -87,19 +88,22 @@ class RedisBinding:
         self._durable: set[str] = set()
         if options.durability:
             self._durable = {op for op, script in self.scripts.items() if script.durable}
+            self._durable |= set(FORWARDS)
             self._keep += CONFIRM_SECONDS
         #: The operations that can be one exchange over a connection.
         self.quick: set[str] = set()
         if server.silence is None and options.until is None:
-            self.quick = set(self.scripts) - self._durable - set(CONTENT_OPERATIONS)
+            self.quick = {*self.scripts, *FORWARDS} - self._durable - set(CONTENT_OPERATIONS)
         #: The operations that may share a connection: none that is woken by the id of its
         #: connection, and none after which the connection waits.
         self.shareable = {op for op, script in self.scripts.items() if not script.wants_connection}
+        if not self.scripts["put"].wants_connection:
+            self.shareable |= set(FORWARDS)
         self.shareable -= self._durable | set(CONTENT_OPERATIONS)
         self.shareable |= NOTIFYING
         #: The operations that name the connection on which their caller will wait: they may share a
         #: connection if the caller does not wait.
-        self.shareable_at_once = set(self.scripts) - self.shareable - self._durable
+        self.shareable_at_once = {*self.scripts, *FORWARDS} - self.shareable - self._durable
         self.shareable_at_once -= set(CONTENT_OPERATIONS)
         self.commands = Commands(self._command)
         #: The fast paths of a put and of a take of one item, if the discipline has these.
@@ -148,7 +152,8 @@ class RedisBinding:
     def number(self, op: str, lane: Lane) -> bytes:
         """Make the number of a new call; empty when it may be done twice, as all calls may that are
         not scripts."""
-        return self.commands[op].number(lane) if op in self.scripts else b""
+        is_script = op in self.scripts or op in FORWARDS
+        return self.commands[op].number(lane) if is_script else b""
 
     def _command(self, op: str) -> Command:
         script = self.scripts[op]

@@ -25,7 +25,7 @@ class Command:
     """The command that runs a script on a queue."""
 
     __slots__ = (
-        *("_before_given", "_constant", "_in_lane", "_keep", "_kept", "_parts"),
+        *("_before_given", "_constant", "_given", "_in_lane", "_keep", "_kept", "_parts"),
         *("_wants_connection", "script"),
     )
 
@@ -40,17 +40,17 @@ class Command:
         self._kept, self._keep = kept, keep
         lane = b"-" * Lane.ID_SIZE
         names = [*keys, kept + lane] if script.in_lane else keys
-        before: tuple[Any, ...] = ("EVALSHA", script.sha, len(names) + script.is_given_key)
-        #: The number of parts without the arguments of a call; a key that comes with the call is
-        #: one of the arguments.
+        before: tuple[Any, ...] = ("EVALSHA", script.sha, len(names) + script.given)
+        #: The number of parts without the arguments of a call; the keys that come with the call are
+        #: among the arguments.
         self._parts = len(before) + len(names) + script.in_lane
         #: All parts between the first line and the arguments, without the lane's id at the end;
-        #: where a key comes with the call, the parts before the key are separate.
+        #: where keys come with the call, the parts before these are separate.
         self._constant = _constant(before + tuple(names)).removesuffix(
             lane if script.in_lane else b""
         )
-        self._before_given = b""
-        if script.is_given_key:
+        self._before_given, self._given = b"", script.given
+        if script.given:
             self._before_given = _constant(before)
             self._constant = self._constant[len(self._before_given) :]
 
@@ -77,8 +77,10 @@ class Command:
         parts = self._parts + len(args)
         pieces = [_BEGINNINGS[parts] if parts < 64 else b"*%d" % parts]
         if self._before_given:
-            key, args = args[0], args[1:]
-            pieces += self._before_given, _line(len(key)), key
+            pieces.append(self._before_given)
+            for key in args[: self._given]:
+                pieces += _line(len(key)), key
+            args = args[self._given :]
         pieces.append(self._constant)
         if self._in_lane:
             pieces.append(lane.id)

@@ -121,6 +121,12 @@ class RedisQueue(RedisBinding):
         self.engine = engine
         self._pool = engine.thread_pool
 
+    def is_beside(self, other: object) -> bool:
+        if not isinstance(other, RedisQueue):
+            return False
+        here, there = self.address._replace(prefix=""), other.address._replace(prefix="")
+        return (here, self.slot) == (there, other.slot)
+
     def session(self) -> BlockingSession:
         return BlockingSession(self, self._pool)
 

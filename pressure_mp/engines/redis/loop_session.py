@@ -14,6 +14,7 @@ from ...exceptions import BrokerUnavailable, PressureError
 from ..cancelled_calls import LAST_SECONDS, UndoneTake, postponed, to_its_end
 from ..closed_loops import give_back
 from ..contract.cancellation import is_unknown
+from ..contract.forwarding import Forward
 from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.queues import Join
 from ..contract.replies import Later
@@ -31,7 +32,8 @@ from .loop_wire import LoopWire
 from .one_script import FirstScript
 from .outage import patience
 from .requests import implementations
-from .scripts import read_bare
+from .requests.forwarding import try_forward
+from .scripts import FORWARDS, read_bare
 from .sent_calls import Attempt
 from .session import CAME_AGAIN, RedisSession
 from .statuses import DONE, FIRST, NOW, TRY, Reply
@@ -96,7 +98,9 @@ class LoopSession(RedisSession):
         place, said = self._place, None
         if place is None or place.is_left:
             key = (self.binding.name, self.binding.discipline, what)
-            if type(request) is Join or (self._is_durable(request) and key not in self._pool.lines):
+            if type(request) in (Join, Forward) or (
+                self._is_durable(request) and key not in self._pool.lines
+            ):
                 reply, said = await self._try_at_once(request, end)
                 if reply is not None:
                     return reply
@@ -142,6 +146,8 @@ class LoopSession(RedisSession):
         found = implementations[type(request)]
         if isinstance(request, Join):
             reply = await found(self, request, end)
+        elif isinstance(request, Forward):
+            reply = await try_forward(self, request, end)
         elif isinstance(request, TakeTasks):
             reply = await found(self, request._replace(waits=False), end)
         elif not isinstance(found, FirstScript):
@@ -286,8 +292,9 @@ class LoopSession(RedisSession):
         limit: float | None,
         again: bool = False,
     ) -> Reply:
-        if isinstance(wire, Channel) and (script := self.binding.scripts.get(op)) is not None:
-            shared = wire.connection
+        binding = self.binding
+        if isinstance(wire, Channel) and (op in binding.scripts or op in FORWARDS):
+            shared, script = wire.connection, binding.scripts[op]
             if not shared.knows(script.sha):
                 async with shared.learning(script.sha, limit):
                     return await super()._evaluate(wire, op, args, number, limit, again)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -18,6 +18,9 @@ _HEADER = re.compile(
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"--.*")
+#: The mark of a line that is code in a script of FORWARDS.
+_FORWARD = re.compile(r"-- forward: ")
+_TIME = "redis.call('TIME')"
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -29,9 +32,9 @@ class Script:
     source: bytes
     sha: str
     keys: tuple[str, ...]
-    is_given_key: bool
-    """Whether its first key, which is not one of ``keys``, comes with each call, as the first
-    argument."""
+    given: int
+    """How many of its first keys, which are none of ``keys``, come with each call, as the first
+    arguments."""
 
     beside: tuple[str, ...]
     """The further keys, which are not the queue's."""
@@ -50,6 +53,9 @@ class Script:
     bare: bool
     """Whether it returns a string for ``done`` with that value, 1 for ``done``, nothing for
     ``declined``: a list takes longer."""
+
+    body: str
+    """Its source, without the part by which it is done once."""
 
     @property
     def wants_connection(self) -> bool:
@@ -79,34 +85,32 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     header = dict(_HEADER.findall(text))
     named = header.get("keys", "").split()
     keys = tuple(storage.item if key == "item" else key for key in named)
-    is_given_key = "given" in header
+    given = len(header.get("given", "").split())
     uses = header.get("uses", "").split()
     used = [storage.source if prelude == "storage" else preludes[prelude] for prelude in uses]
     named = _named(storage.keys, [*used, text]) if "storage" in uses else ()
     if named:
-        first = len(keys) + is_given_key + 1
+        first = len(keys) + given + 1
         last = first + len(named) - 1
         used.insert(0, f"local {', '.join(named)} = unpack(KEYS, {first}, {last})")
         keys += named
     beside = tuple(header.get("beside", "").split())
     if beside:
-        first = len(keys) + is_given_key + 1
+        first = len(keys) + given + 1
         last = first + len(beside) - 1
         used.insert(0, f"local {', '.join(beside)} = unpack(KEYS, {first}, {last})")
-    whole = "\n".join([*used, text])
+    whole = body = "\n".join([*used, text])
     once = "once" in header
-    mending = "true" if header.get("once") == "mending" else "false"
     if once:
-        begin = f"{preludes['once']}\nlocal function operation()\n"
-        full = "true" if header.get("full") == "yes" else "false"
-        whole = f"{begin}{whole}\nend\nreturn once(operation, {mending}, {full})\n"
+        is_mending = header.get("once") == "mending"
+        whole = _do_once(body, preludes["once"], is_mending, header.get("full") == "yes")
     source = whole.encode()
     return Script(
         name=name,
         source=source,
-        sha=hashlib.sha1(source, usedforsecurity=False).hexdigest(),
+        sha=_digest(source),
         keys=keys,
-        is_given_key=is_given_key,
+        given=given,
         beside=beside,
         args=tuple(header.get("args", "").split()),
         replies=tuple(reply.split()[0] for reply in header["replies"].split("|")),
@@ -114,7 +118,17 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
         in_lane=once or header.get("lane") == "yes",
         durable=header.get("durable") == "yes",
         bare=header.get("bare") == "yes",
+        body=body,
     )
+
+
+def _digest(source: bytes) -> str:
+    return hashlib.sha1(source, usedforsecurity=False).hexdigest()
+
+
+def _do_once(body: str, once: str, is_mending: bool = False, full: bool = False) -> str:
+    how = f"{str(is_mending).lower()}, {str(full).lower()}"
+    return f"{once}\nlocal function operation()\n{body}\nend\nreturn once(operation, {how})\n"
 
 
 def _named(keys: tuple[str, ...], sources: list[str]) -> tuple[str, ...]:
@@ -140,8 +154,48 @@ def names(folder: str) -> frozenset[str]:
     return frozenset(_read(_ROOT / folder)) - {"storage"}
 
 
+#: The scripts that put on a queue and settle a delivery of another one, of items or of tasks; and
+#: the script that settles.
+FORWARDS = {"forward_item": (FIFO, "acknowledge"), "forward_task": ("tasks", "ack")}
+
+
+class Scripts(dict[str, Script]):
+    """The scripts of a discipline, by the names of their operations; those of FORWARDS are made
+    when they are asked for, and are not among the others."""
+
+    def __init__(self, discipline: str, scripts: dict[str, Script]) -> None:
+        super().__init__(scripts)
+        self._discipline = discipline
+
+    def __missing__(self, op: str) -> Script:
+        return _forward(self._discipline, op)
+
+
 @functools.cache
-def load(discipline: str) -> dict[str, Script]:
+def _forward(discipline: str, op: str) -> Script:
+    """Make the script that puts on a queue of this discipline and settles, of two others."""
+    of_source, settles = FORWARDS[op]
+    settle, put = load(of_source)[settles], load(discipline)["put"]
+    preludes = _read(_ROOT / "prelude")
+    of_settle = _FORWARD.sub("", settle.body).replace(_TIME, "moment")
+    body = "\n".join(
+        (
+            f"local SETTLE_KEYS, SETTLE_ARGS = {len(settle.keys)}, {len(settle.args)}",
+            f"local moment = {_TIME}",
+            f"local function settle(KEYS, ARGV, only_checks)\n{of_settle}\nend",
+            f"local function put(KEYS, ARGV)\n{put.body.replace(_TIME, 'moment')}\nend",
+            preludes["forward"],
+        )
+    )
+    source = _do_once(body, preludes["once"]).encode()
+    args = *settle.args, *put.args
+    return replace(
+        put, name=op, source=source, sha=_digest(source), given=len(settle.keys), args=args
+    )
+
+
+@functools.cache
+def load(discipline: str) -> Scripts:
     """Load all scripts of a discipline, by the names of their operations."""
     preludes = _read(_ROOT / "prelude")
     if discipline != FIFO:
@@ -153,7 +207,9 @@ def load(discipline: str) -> dict[str, Script]:
         texts |= _read(_ROOT / folder)
     del texts["storage"]
     kept = storage(discipline)
-    return {name: parse(name, text, preludes, kept) for name, text in texts.items()}
+    return Scripts(
+        discipline, {name: parse(name, text, preludes, kept) for name, text in texts.items()}
+    )
 
 
 #: The keys of each queue for the script that renews leases in several queues; the list on which

@@ -261,9 +261,10 @@ class RedisSession:
             reply = await wire.exchange(packed, limit, has_effect=True)
         return await self._understand(reply, wire, "take_back", args, b"", limit)
 
-    async def _ring(self, wire: Carrier, ticket: str, limit: float | None) -> Any:
-        """Wake one waiter, even if it is only about to wait."""
-        bell = self.binding.bell(ticket)
+    async def _ring(self, wire: Carrier, ticket: str | bytes, limit: float | None) -> Any:
+        """Wake one waiter, even if it is only about to wait: by its ticket, or the name of its
+        bell."""
+        bell = ticket if isinstance(ticket, bytes) else self.binding.bell(ticket)
         ringing = ("LPUSH", bell, "1"), ("PEXPIRE", bell, _RUNG)
         if isinstance(wire, Wire):  # one round trip
             replies = await wire.exchange_large([[pack_command(one)] for one in ringing], limit)

@@ -107,8 +107,11 @@ class Turns:
     def _leave(self) -> None:
         self._caller.binding.role_checks.leave(self._waits)
 
+    async def _script(self, op: str, args: tuple[Any, ...], end: float | None) -> Reply:
+        return await self._caller.script(op, args, end)
+
     async def _try(self, op: str, args: tuple[Any, ...], mode: bytes, end: float | None) -> Reply:
-        waiting, script = self._waiting, self._caller.script
+        waiting, script = self._waiting, self._script
         self._waits.is_due, self._called = False, time.monotonic()
         if self._alone and waiting is not None:
             short, reply = (*self._ids, self._lease), None

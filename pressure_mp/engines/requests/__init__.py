@@ -8,6 +8,7 @@ from . import (  # noqa: F401 - their import fills the tables of functions
     administration,
     deliveries,
     fair,
+    forwarding,
     inboxes,
     items,
     large,

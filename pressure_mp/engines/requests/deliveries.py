@@ -33,6 +33,15 @@ from .state import Delivery, QueueState, owner_of
 from .storage import Entry
 
 
+def may_acknowledge(state: QueueState, request: Acknowledge) -> bool:
+    """Tell whether the request, which names an item, would count it as done."""
+    assert request.number is not None
+    delivery = state.in_flight.get(request.number)
+    if delivery is None or delivery.owner != request.owner or delivery.passed:
+        return False
+    return state.unfinished > 0
+
+
 @for_items.does(Acknowledge)
 def acknowledge(state: QueueState, request: Acknowledge, caller: Caller) -> AcknowledgeReply:
     """Count one item as done."""

@@ -43,6 +43,12 @@ def has_content(life: Life, result: Result) -> bool:
     return not result.token or life.results.contents.is_kept(result.token)
 
 
+def may_ack(life: Life, request: AckTask) -> bool:
+    """Tell whether the request would acknowledge the task."""
+    task = held(life, request.id, request.owner, request.call)
+    return isinstance(task, Living) and has_content(life, request.result)
+
+
 @for_tasks.does(AckTask)
 def ack(life: Life, request: AckTask, caller: Caller) -> SettledReply:
     return _settle(life, request, lambda task: life.process(task, request.delay, request.tube))

@@ -29,15 +29,28 @@ _NOT_SERVED = (NoTask, Unprocessed, NoNotice)
 
 def do(place: TaskPlace, request: Request, caller: Caller) -> Any:
     """Do a request, and wake the callers that can be served because of it."""
-    kind, life = type(request), place.life
+    kind = type(request)
     if kind in for_places:
         return for_places[kind](place, request, caller)
+    begin(place, is_at_rest=kind in _AT_REST)
+    return do_now(place, request, caller)
+
+
+def begin(place: TaskPlace, is_at_rest: bool = False) -> None:
+    """Note the time, and make the transitions that are due unless the queue ``is_at_rest``."""
+    life = place.life
+    if life is not None:
+        life.now = place.clock()
+        if not is_at_rest:
+            life.sweep()
+
+
+def do_now(place: TaskPlace, request: Request, caller: Caller) -> Any:
+    """Do a request to a queue that exists, at the time that was noted."""
+    life = place.life
     if life is None:
         return Outcome.MISSING
-    life.now = place.clock()
-    if kind not in _AT_REST:
-        life.sweep()
-    reply = for_tasks[kind](life, request, caller)
+    reply = for_tasks[type(request)](life, request, caller)
     if isinstance(request, _WISHES):
         _keep_place(place.line, life, request, reply, caller)
     if life.is_deleted:

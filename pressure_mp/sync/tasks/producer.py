@@ -18,6 +18,7 @@ from ...engines.contract.task_results import WITH_INBOX
 from ...engines.contract.tasks import UniqueKey
 from ...exceptions import ArgumentError, ArgumentTypeError, PressureError
 from ...handles.base_task import Data
+from ...handles.forwarding import Forwarding
 from ...handles.task_verbs import AnyTask
 from ...handles.transactions import check_waits_for_nothing
 from ...operations.task_producing import PutOptions
@@ -129,10 +130,12 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         self._at.check_open()
         options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
         if unique is not None or for_ is not None or on_conflict != "skip":
-            if wait is not None or connection is not None:
+            forwards = isinstance(connection, Forwarding)
+            if wait is not None or not (connection is None or forwards):
                 raise ArgumentError("unique= cannot go with wait= or connection=")
             one, refuses = unique_key(unique, on_conflict, for_), on_conflict == "error"
-            return self._run(self._at.operations.put_unique(data, id, options, one, refuses))
+            put = self._at.operations.put_unique(data, id, options, one, refuses)
+            return self._run_in(connection, put) if forwards else self._run(put)
         if connection is not None:
             check_waits_for_nothing("wait", wait)
             return self._run_in(connection, self._at.operations.put(data, id, options))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ... import states
 from ...caller_warnings import warn_caller
@@ -11,12 +11,18 @@ from ...encoding.task_values import check_priority, check_times, check_tube, mil
 from ...exceptions import ArgumentError, ArgumentTypeError, PressureError, RejectedItemWarning
 from ...handles.backoff import Backoff
 from ...handles.base_task import BaseTask, Data, TaskOrId
+from ...handles.forwarding import Forwarding
+from ...handles.handle import check_forward
+from ...handles.options import ForwardOptions
 from ...handles.task_verbs import AnyTask
 from ...handles.tasks import results_of
 from ...numeric import integer
 from ...operations.task_queue import DecodedTask
 from ...operations.task_settling import UNCHANGED
 from .handle import TaskHandle
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class TaskTaker(TaskHandle[Data, AnyTask]):
@@ -161,6 +167,52 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         acking = queue.operations.ack_many_at_commit(helds, queue.here, results_of(given))
         return self._then(self._run_in(connection, acking), lambda _: _note_staged(given))
 
+    def forward(
+        self,
+        task: AnyTask | int | str,
+        queue: Any,
+        data: Any,
+        *,
+        result: Any = UNCHANGED,
+        **options: Unpack[ForwardOptions],
+    ) -> Any:
+        """Acknowledge the task, and put ``data`` on another queue, in one step at the broker: both
+        are done, or neither is, whichever program or server stops meanwhile.
+
+        :param task: a task that was taken, or its id.
+        :param queue: the queue to put on: one with a name, of any order, or a TaskQueue. It is at
+            the same server, database or file, of which both handles have the same URL; in a
+            cluster it is in the same hash slot. It may be this queue.
+        :param data: the item or the data of the task to put.
+        :param result: as for :meth:`ack`.
+        :param options: those of the other queue's ``put``, such as ``timeout``, ``delay`` or
+            ``unique``; without ``wait`` and ``connection``. If another task has the ``unique``
+            text, which is not put again then, this task is acknowledged all the same.
+
+        Blocks as that put does while the other queue is full. Meanwhile this process has the task,
+        whose ``ttr`` goes on. After Full, and each other error of the put, the task is still this
+        process's.
+
+        Returns what that put returns. Raises what it raises; and, when this process has the task no
+        more, NotTaken, NotOwner or TaskNotFound, and nothing was put. Raises ArgumentError, before
+        anything is done, if the queues are not at the same place. Raises BrokerUnavailable when it
+        is not known whether both was done.
+        """
+        check_forward(self, queue, options)
+        at = self._at
+        is_itself = (queue._at.address, queue._at.queue_key) == (at.address, at.queue_key)
+        if is_itself and options.get("unique") is not None:
+            raise ArgumentError(
+                "unique= cannot go with a forward() to the task's own queue, where the task itself "
+                "may have that text"
+            )
+        if result is UNCHANGED:
+            result = task.result if isinstance(task, BaseTask) else None
+        become = task.become_record if isinstance(task, BaseTask) else _forget
+        settling = at.operations.forwarding(at.subject(task), at.here, result, become)
+        forwarding = Forwarding(at, settling, options.get("on_conflict") != "error")
+        return queue.put(data, connection=forwarding, **options)
+
     def release(
         self,
         task: AnyTask | int | str,
@@ -250,6 +302,10 @@ def all_usable(
     if problem is not None:
         warn_caller(str(problem), RejectedItemWarning)
     return tasks
+
+
+def _forget(record: object) -> None:
+    """Note nothing of a task that is known by its id only."""
 
 
 def _note_staged(tasks: Iterable[TaskOrId]) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import states
 from ...exceptions import PressureError
 from ...handles.base_task import BaseTask, Data
+from ...handles.options import ForwardOptions
 from ...operations.task_settling import UNCHANGED
 from ..handles import Blocking
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Task(BaseTask[Data], Blocking):
@@ -38,6 +42,13 @@ class Task(BaseTask[Data], Blocking):
             self, update=update, delay=delay, tube=tube, result=result, connection=connection
         )
         return self._then(acking, self.become)
+
+    def forward(
+        self, queue: Any, data: Any, *, result: Any = UNCHANGED, **options: Unpack[ForwardOptions]
+    ) -> Any:
+        """Acknowledge the task, and put ``data`` on another queue, in one step; see
+        :meth:`pressure_mp.TaskQueue.forward`."""
+        return self._queue.forward(self, queue, data, result=result, **options)
 
     def release(
         self,

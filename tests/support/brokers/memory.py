@@ -20,14 +20,14 @@ class Memory(Broker):
 
     @staticmethod
     def waiters(engine: Any, binding: Any) -> int:
-        return sum(map(len, binding.queue.slot.lines.all))
+        return sum(map(len, binding.queue.place.lines.all))
 
     @staticmethod
     def held(engine: Any, binding: Any) -> list[str]:
-        lines = binding.queue.slot.lines
+        lines = binding.queue.place.lines
         return [f"{[*line.waiting()]}" for line in (lines.putters, lines.takers) if line]
 
     @staticmethod
     def contents(engine: Any, handle: Any, what: str) -> int:
-        state = inside.bind(handle).queue.slot.state
+        state = inside.bind(handle).queue.place.state
         return len(getattr(state.contents, {"uploads": "kept"}.get(what, what))) if state else 0

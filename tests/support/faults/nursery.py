@@ -24,7 +24,7 @@ from typing import Any
 import started
 from waiting import LIMIT, until
 
-from faults import clients, tasks, transactions
+from faults import clients, forwarding, tasks, transactions
 from faults.histories import Log
 
 
@@ -193,7 +193,9 @@ def _dead() -> Iterator[tuple[int, int]]:
 
 def _function(role: str) -> Callable[..., None]:
     found: Callable[..., None] = next(
-        getattr(module, role) for module in (clients, tasks, transactions) if hasattr(module, role)
+        getattr(module, role)
+        for module in (clients, forwarding, tasks, transactions)
+        if hasattr(module, role)
     )
     return found
 

@@ -55,7 +55,7 @@ def _offered(request: items.Put, reply: Reply) -> items.Added | None:
     return ONE_ADDED if reply[0] == DONE else None
 
 
-async def _put(
+async def put(
     caller: Caller, request: items.Put, end: float | None, said: Reply | None
 ) -> items.PutReply:
     added, sort_keys, overfill, has_content, waits = request
@@ -82,7 +82,7 @@ async def _put(
     return found
 
 
-does(items.Put)(FirstScript(_offer, _offered, _put))
+does(items.Put)(FirstScript(_offer, _offered, put))
 
 
 def _poll(binding: RedisBinding, request: items.Take) -> tuple[str, tuple[Any, ...]] | None:

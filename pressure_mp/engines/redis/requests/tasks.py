@@ -84,7 +84,7 @@ def _read_configured(request: t.ConfigureTasks, reply: Reply) -> t.ConfigureTask
 does(t.ConfigureTasks)(OneScript("configure", _configure, _read_configured))
 
 
-def _put(binding: RedisBinding, request: t.PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:
+def put_args(binding: RedisBinding, request: t.PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:
     tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key, unique = request
     flat = tasks[0] if len(tasks) == 1 else [part for task in tasks for part in task]
     options = ids.encode(), delay, or_none(ttl), encode_priority(priority), tube.encode()
@@ -95,7 +95,7 @@ def _unique(unique: t.UniqueKey | None) -> str:
     return f"{unique.time} {int(unique.replaces)} {unique.key}" if unique else ""
 
 
-def _read_put(request: t.PutTasks, reply: Reply) -> t.PutTasksReply:
+def read_put(request: t.PutTasks, reply: Reply) -> t.PutTasksReply:
     status = reply[0]
     if status == DONE:
         return reply[2:]
@@ -125,7 +125,7 @@ async def _rest_of_put(
 ) -> t.PutTasksReply:
     if reply is not None:
         caller.binding.put_one.close()
-    return _read_put(request, await ask(caller, "put", _put(caller.binding, request), end))
+    return read_put(request, await ask(caller, "put", put_args(caller.binding, request), end))
 
 
 does(t.PutTasks)(FirstScript(_first_of_put, _read_put_one, _rest_of_put))
@@ -133,8 +133,8 @@ does(t.PutTasks)(FirstScript(_first_of_put, _read_put_one, _rest_of_put))
 
 @does(t.PutAwaited)
 async def put_awaited(caller: Caller, request: t.PutAwaited, end: float | None) -> t.PutTasksReply:
-    args = _put(caller.binding, request.put, waiter_of(caller).ticket.encode())
-    return _read_put(request.put, await ask(caller, "put", args, end))
+    args = put_args(caller.binding, request.put, waiter_of(caller).ticket.encode())
+    return read_put(request.put, await ask(caller, "put", args, end))
 
 
 def _first_of_take(
@@ -194,7 +194,7 @@ async def _take(
         await caller.script("ring", bells_in(reply[1:]))
         return t.TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
     args = (done.id, owner, done.record.call, "", "", 0, *NO_EDIT, 0, *done.result)
-    settled = _settled(done.id, await ask(caller, "ack", args, end))
+    settled = settlement(done.id, await ask(caller, "ack", args, end))
     if isinstance(settled, StoredTask):
         caller.binding.keeps_processed = settled.record.state != "X"
         return t.TakenTasks([], settled.record)
@@ -217,7 +217,7 @@ async def _acknowledge(caller: Caller, request: t.TakeTasks, end: float | None) 
 does(t.TakeTasks)(FirstScript(_first_of_take, _read_taken, _take))
 
 
-def _ack(binding: RedisBinding, request: t.AckTask) -> tuple[Any, ...]:
+def ack_args(binding: RedisBinding, request: t.AckTask) -> tuple[Any, ...]:
     id, owner, call, delay, tube, edit, whole, result = request
     fence = id, owner.encode(), call
     return (*fence, or_none(delay), *_shift(tube), *_edit(edit), 1 if whole else 0, *result)
@@ -241,7 +241,7 @@ def _touch(binding: RedisBinding, request: t.TouchTask) -> tuple[Any, ...]:
 
 
 def _read_settled(request: t.SettleRequest, reply: Reply) -> t.SettledReply:
-    return _settled(request.id, reply)
+    return settlement(request.id, reply)
 
 
 def _first_of_ack(binding: RedisBinding, request: t.AckTask) -> tuple[str, tuple[Any, ...]] | None:
@@ -265,7 +265,7 @@ async def _rest_of_ack(
         return StoredTask(request.id, PackedRecord(reply[2]), b"")
     if reply is not None:
         caller.binding.ack_one.close()
-    return _settled(request.id, await ask(caller, "ack", _ack(caller.binding, request), end))
+    return settlement(request.id, await ask(caller, "ack", ack_args(caller.binding, request), end))
 
 
 does(t.AckTask)(FirstScript(_first_of_ack, _read_ack_one, _rest_of_ack))
@@ -307,7 +307,7 @@ def _change(binding: RedisBinding, request: a.ChangeTask) -> tuple[Any, ...]:
 
 
 def _read_changed(request: a.ChangeTask, reply: Reply) -> a.ChangeTaskReply:
-    settled = _settled(request.id, reply)
+    settled = settlement(request.id, reply)
     assert not isinstance(settled, t.OtherOwner)
     assert settled is not Outcome.LOST
     return settled
@@ -426,7 +426,7 @@ does(t.AreTasksClosed)(OneScript("closed", nothing, _read_flag))
 does(t.DeleteTasks)(OneScript("delete", nothing, _read_done))
 
 
-def _settled(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lost | Missing:
+def settlement(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lost | Missing:
     """Read the reply to a request that settles a task."""
     status = reply[0]
     if status == DONE:

@@ -18,6 +18,12 @@ if seq ~= '' then
   local deliveries, _, _, taker, token = read_delivery(redis.call('HGET', records, seq))
   gone = token
   if taker ~= owner then return {'late'} end
+  -- forward: if only_checks and deliveries > 0 and left > 0 then
+  -- forward:   redis.call('HEXISTS', in_flight, seq)
+  -- forward:   redis.call('LLEN', KEYS[5])
+  -- forward:   redis.call('ZCARD', KEYS[8])
+  -- forward:   return {'may'}
+  -- forward: end
   redis.call('HDEL', records, seq)
   if deliveries == 0 then return {'passed'} end
   redis.call('HDEL', in_flight, seq)

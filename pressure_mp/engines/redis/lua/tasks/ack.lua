@@ -20,6 +20,7 @@ local task, refusal = find_taken(id, owner, call)
 if not task then return refusal end
 if not has_content(token) then return finish('lost') end
 if not is_known(id, digest) then return finish('changed') end
+-- forward: if only_checks then return finish('may') end
 end_processed(task, delay ~= '' and tonumber(delay) or settings.zombie, shift == '1' and tube or nil)
 set_result(id, result, token)
 return finish_with(task, edit, data, whole)

@@ -1,0 +1,53 @@
+"""The request that settles a delivery of one queue and puts on another, in one step."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .items import Acknowledge, NotComparable, Put
+from .replies import Closed, Excess, InUse, Late, Lost, Missing, NoSpace, Passed
+from .task_records import StoredTask
+from .tasks import AckTask, KeyTaken, PutTasks, Refusal, TaskThere
+
+
+class Forward(NamedTuple):
+    """Do ``put`` at this queue, and then ``settle`` at the queue of the binding ``source``, which
+    is beside it, and may be the same: both are done, or neither is.
+
+    A :class:`~.items.Put` has one item; ``settle`` names an item or changes no data. With
+    ``skips`` a put whose unique key is held counts as done. After a reply of ``put`` that says so,
+    the session can wait as after that request.
+    """
+
+    source: Any
+    settle: Acknowledge | AckTask
+    put: Put | PutTasks
+    skips: bool = False
+
+
+class Forwarded(NamedTuple):
+    """Both are done. ``put`` has the ids of the tasks that were put, or of the task that holds the
+    key; ``settled`` is the reply to ``settle``."""
+
+    put: list[bytes]
+    settled: StoredTask | None
+
+
+class NotSettled(NamedTuple):
+    """``settle`` alone has this reply, which acknowledges nothing. ``put`` was not done."""
+
+    why: Late | Passed | Excess | Refusal | Lost | Missing
+
+
+ForwardReply = (
+    Forwarded
+    | NotSettled
+    | NoSpace
+    | InUse
+    | NotComparable
+    | Lost
+    | TaskThere
+    | KeyTaken
+    | Closed
+    | Missing
+)

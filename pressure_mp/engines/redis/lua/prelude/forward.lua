@@ -1,0 +1,24 @@
+-- Put on one queue, and settle a delivery of another one, in one step. Before this are two functions: `settle`, which is
+-- a script that acknowledges, of SETTLE_KEYS keys and SETTLE_ARGS arguments; and `put`, a script that puts. They may be
+-- of the same queue, so each reads the state when it is called. Both have the same time, so nothing becomes due in
+-- between. `settle` is called twice: if it `only_checks`, it returns what refuses it, or `may`, and has acknowledged
+-- nothing. In its file are lines, behind the mark "forward:", that are code here and comments otherwise.
+--
+-- The keys are those of `settle`, those of `put`, and the lane's; the arguments are 1 if a put counts as done that finds
+-- its unique key held, those of `settle`, those of `put`, and the number of the call. The replies, which have those of
+-- the functions: {refused, settle} | {declined, check, put} | {done, check, put, settle}.
+local function part(all, first, last)
+  local some = {}
+  for i = first, last do some[#some + 1] = all[i] end
+  return some
+end
+
+local its_keys, its_args = part(KEYS, 1, SETTLE_KEYS), part(ARGV, 2, SETTLE_ARGS + 1)
+local checked = settle(its_keys, its_args, true)
+if checked.err and string.sub(checked.err, 1, 5) == 'ADOPT' then return {'refused', {'late'}} end
+if checked.err then return checked end
+if checked[1] ~= 'may' then return {'refused', checked} end
+local said = put(part(KEYS, SETTLE_KEYS + 1, #KEYS - 1), part(ARGV, SETTLE_ARGS + 2, #ARGV - 1))
+if said.err then return said end
+if said[1] ~= 'done' and not (said[1] == 'held' and ARGV[1] == '1') then return {'declined', checked, said} end
+return {'done', checked, said, settle(its_keys, its_args, false)}

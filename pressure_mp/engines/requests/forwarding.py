@@ -1,0 +1,46 @@
+"""The request that changes two queues."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ..contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
+from ..contract.items import Acknowledge, Added, Put
+from ..contract.tasks import AckTask, KeyTaken, PutTasks
+from . import queue, task_queue
+from .deliveries import may_acknowledge
+from .dispatch import Pair, for_pairs
+from .line import Caller
+from .settling import may_ack
+
+
+@for_pairs.does(Forward)
+def forward(pair: Pair, request: Forward, caller: Caller) -> ForwardReply:
+    """Put if that can be acknowledged, and acknowledge if that was put."""
+    source, target = cast(Any, pair)
+    if isinstance(request.settle, AckTask):
+        task_queue.begin(source)  # once for both steps: nothing becomes due in between
+    if isinstance(request.put, PutTasks) and target is not source:
+        task_queue.begin(target)
+    if not _may_settle(source, request.settle):
+        return NotSettled(_do(source, request.settle, caller))
+    put = _do(target, request.put, caller)
+    if isinstance(put, KeyTaken) and request.skips:
+        put = [put.id]
+    if not isinstance(put, (Added, list)):
+        return cast(ForwardReply, put)
+    settled = _do(source, request.settle, caller)
+    is_task = isinstance(request.settle, AckTask)
+    return Forwarded(put if isinstance(put, list) else [], settled if is_task else None)
+
+
+def _may_settle(source: Any, settle: Acknowledge | AckTask) -> bool:
+    if isinstance(settle, AckTask):
+        return bool(source.life) and may_ack(source.life, settle)
+    return bool(source.state) and may_acknowledge(source.state, settle)
+
+
+def _do(place: Any, request: Acknowledge | AckTask | Put | PutTasks, caller: Caller) -> Any:
+    if isinstance(request, (Acknowledge, Put)):
+        return queue.do(place, request, caller)
+    return task_queue.do_now(place, request, caller)
