@@ -206,7 +206,7 @@ def serve(
                 taken.set_aside(task)
                 continue
             number += 1
-            task.watch(lost)
+            task.when_lost(lost)
             with task.processing():
                 outcome = calls.run(task.data)
             queue.leave_unwatched(task)

@@ -87,6 +87,10 @@ class Attachment:
     is_of_asyncio = False
     #: Opens the queue at the first use; None when it is open.
     opening: Callable[[], Operation[None]] | None = None
+    #: Did this, of a handle that the program made here.
+    _first_opening: Callable[[], Operation[None]] | None = None
+    #: Whether the environment said where the broker is.
+    is_at_default = False
 
     operations: Any  # the operations of the queue's discipline
     traits: Traits
@@ -116,7 +120,6 @@ class Attachment:
             is_private=self.is_anonymous,
         )
         where = options["url"], options["host"], options["port"], options["db"]
-        #: Whether the environment says where the broker is.
         self.is_at_default = where == (None, None, None, None)
         address = registry.resolve(*where, options["prefix"])
         check_durable(self.options, address)

@@ -175,10 +175,10 @@ class BaseTask(Generic[Data]):
         """
         if not self._is_watched and self.state == states.TAKEN:
             self._is_watched = True
-            self.watch(self._hear_of_loss)
+            self.when_lost(self._hear_of_loss)
         return self._was_removed
 
-    def watch(self, lost: Lost) -> None:
+    def when_lost(self, lost: Lost) -> None:
         """Have ``lost`` called, in any thread, when this process finds that it has lost the
         task."""
         self._queue._at.here.watch((self.id_bytes, self.call), lost)

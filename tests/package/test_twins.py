@@ -43,7 +43,7 @@ AT_ONCE = {
     "become_record",
     "have_returned",
     "processing",
-    "watch",
+    "when_lost",
     "results",
     "worker",
 }

@@ -46,6 +46,8 @@ ATTACHMENT = {
     "before_get": MADE,  # of the buffer
     "how": MADE,  # of use only where the handle is made
     "opening": MADE,
+    "_first_opening": MADE,
+    "is_at_default": MADE,  # for tests of programs
     "is_of_asyncio": MADE,
     "operations": MADE,
     "readable": MADE,  # its pipe is OWN

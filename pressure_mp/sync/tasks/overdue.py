@@ -74,7 +74,7 @@ class Work(Generic[AnyTask]):
                 self.was_cancelled = True
                 end()
 
-        self.task.watch(hear)
+        self.task.when_lost(hear)
 
     def seconds_left(self) -> float:
         """The seconds until :meth:`look` has something to tell; below 0 if it has now."""
