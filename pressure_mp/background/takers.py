@@ -3,18 +3,22 @@ processes."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..effects import Operation
 from ..engines.contract.session import Engine
 from ..engines.contract.task_records import HeldTask
+from ..engines.contract.tasks import Takers as TakersThere
 from ..identity.processes import incarnation, state
 from ..in_flight import Claim
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
+from . import lease_thread
+from .announcing import Announcements
 from .lease import Lease, LeasedItems, find
 
 _GONE = "the process that had taken it ended"
@@ -44,12 +48,31 @@ class Takers(LeasedItems):
         self._held: dict[bytes, tuple[int, float]] = {}
         #: The tasks that transactions are to acknowledge, or did, in the order of these calls.
         self._unsure: dict[HeldTask, None] = {}
+        self._announcements = Announcements()
 
     @property
     def has_something(self) -> bool:
+        return self._has_tasks or bool(self._announcements)
+
+    @property
+    def _has_tasks(self) -> bool:
         with self._guard:
             self._forget_overdue()
             return bool(self._held)
+
+    @contextlib.contextmanager
+    def announced(self, concurrency: int, tubes: Sequence[str]) -> Iterator[int]:
+        """Have all programs see a worker here, which processes so many tasks of these tubes at a
+        time, while the block runs; return its number, for its takes. Does no I/O."""
+        announcements = self._announcements
+        number = announcements.begin(concurrency, tubes)
+        try:
+            self.lease.keep()
+            lease_thread.keep_looking(self.lease)  # also where the queue ends with this process
+            yield number
+        finally:
+            if announcements.end(number):
+                lease_thread.look_now(self.lease)
 
     def _forget_overdue(self) -> None:
         now = time.monotonic()
@@ -128,7 +151,7 @@ class Takers(LeasedItems):
     def renew_and_return(self, there: object) -> None:
         me, run = incarnation(), self.lease.run_now
         self.lease.requeue_doubtful()
-        there = run(self._operations.renew(me, self.has_something))
+        there = self._renew()
         for worker in self._workers & there.leases.keys():
             if self.lease.is_late(there.leases[worker], there.now) and state(worker) == "alive":
                 run(self._operations.renew(worker, True))
@@ -136,6 +159,16 @@ class Takers(LeasedItems):
             if other != me:
                 error = _GONE if state(other) == "dead" else _SILENT
                 run(self._operations.requeue(other, error, seen=until))
+
+    def _renew(self) -> TakersThere:
+        """Renew the lease, and tell the broker of the workers if that is due."""
+        me, run, announcements = incarnation(), self.lease.run_now, self._announcements
+        if announcements and not announcements.know_the_time:
+            announcements.note(None, run(self._operations.renew(me, self._has_tasks)).now)
+        news = announcements.news(self.lease.share)
+        there = run(self._operations.renew(me, self._has_tasks, news))
+        announcements.note(news, there.now)
+        return there
 
     def say_farewell(self) -> None:
         self.lease.reset()

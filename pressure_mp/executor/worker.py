@@ -32,6 +32,7 @@ from ..exceptions import (
 )
 from ..identity.processes import incarnation, state
 from ..polling import new_poll
+from ..sync.handles import attachment_of
 from ..sync.tasks.outages import PAUSE, Outages
 from ..sync.tasks.task import Task
 from . import calls
@@ -212,7 +213,17 @@ def serve(
 
     ``note`` is told which call begins, and with None that it has ended.
     """
-    taken = TakenCalls(queue, tube)
+    with attachment_of(queue).here.announced(1, [tube or ""]) as worker:
+        _serve(queue, TakenCalls(queue, tube, worker), is_told, max_calls, note)
+
+
+def _serve(
+    queue: CallQueue,
+    taken: TakenCalls,
+    is_told: Callable[[], bool],
+    max_calls: int | None,
+    note: Callable[[Task[bytes] | None], None],
+) -> None:
     outages = Outages(f"a worker of executor {queue.name!r}")
     number = 0
 

@@ -3,6 +3,8 @@ others."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..effects import Operation
 from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.replies import Outcome
@@ -23,9 +25,12 @@ class TaskLeaseOperations(QueueOperations):
     def __init__(self, name: str) -> None:
         super().__init__(name, TASKS)
 
-    def renew(self, owner: str, holds: bool) -> Operation[Takers]:
-        """Renew the owner's lease as a taker of tasks, if it ``holds`` any."""
-        reply: RenewTakerReply = yield RenewTaker(owner, holds)
+    def renew(
+        self, owner: str, holds: bool, workers: Sequence[str] | None = None
+    ) -> Operation[Takers]:
+        """Renew the owner's lease as a taker of tasks, if it ``holds`` any or has ``workers``. The
+        broker keeps these texts; with None those that it has."""
+        reply: RenewTakerReply = yield RenewTaker(owner, holds, workers)
         return self._found(reply)
 
     def requeue(

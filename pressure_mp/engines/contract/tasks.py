@@ -332,10 +332,13 @@ class Takers(NamedTuple):
 
 
 class RenewTaker(NamedTuple):
-    """Renew the lease of a process that takes tasks, if it ``holds`` any."""
+    """Renew the lease of a process that takes tasks, if it ``holds`` any, or has ``workers``: a
+    text of each, in ASCII without zero bytes, kept as long as the lease is; None: the texts stay as
+    they are."""
 
     owner: str
     holds: bool
+    workers: Sequence[str] | None = None
 
 
 RenewTakerReply = Takers | Missing

@@ -44,6 +44,7 @@ class MemoryTaskPlace:
             tasks=tasks,
             ways=MemoryCounter(),
             presence=OwnLeases(),
+            workers={},
             ends=MemoryEnds(),
             results=results,
             ready=ready,

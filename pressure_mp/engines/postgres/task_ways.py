@@ -250,8 +250,17 @@ def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
     return Asked("requeue", args, (encode(request.error),))
 
 
+def _ask_renew(request: t.RenewTaker, discipline: str) -> Asked:
+    args = {"owner": request.owner} | flags(holds=request.holds)
+    return Asked("renew", args | given(workers=request.workers))
+
+
 def _read_takers(request: t.RenewTaker, reply: Reply) -> Any:
     return t.Takers(**reply.info) if reply.status == "takers" else outcome(request, reply)
+
+
+def _read_workers(request: a.GetWorkers, reply: Reply) -> Any:
+    return a.TakerTexts(**reply.info) if reply.status == "workers" else outcome(request, reply)
 
 
 def _read_closed(request: Any, reply: Reply) -> Any:
@@ -300,12 +309,8 @@ does(
 )
 does(a.GetTaskCounts, same("count"), _read_counts, once=False)
 does(a.TruncateTasks, lambda request, _: Asked("truncate", {"limit": request.limit}), number)
-does(
-    t.RenewTaker,
-    lambda request, _: Asked("renew", {"owner": request.owner} | flags(holds=request.holds)),
-    _read_takers,
-    once=False,
-)
+does(t.RenewTaker, _ask_renew, _read_takers, once=False)
+does(a.GetWorkers, same("workers"), _read_workers, once=False)
 does(t.RequeueTasks, _ask_requeue, number)
 does(
     t.PauseTasks,
