@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .operations.task_diagnosis import TaskDiagnosis
     from .operations.task_results import TaskEvent, TaskResult
     from .operations.task_stats import TaskStats, TubeStats
+    from .operations.task_workers import TaskWorker
     from .states import TaskState
     from .sync.brokers import examine_broker, list_queues
     from .sync.ordered_queues import FairQueue, LifoQueue, PriorityQueue, Snapshot
@@ -153,6 +154,7 @@ __all__ = [
     "TaskResult",
     "TaskState",
     "TaskStats",
+    "TaskWorker",
     "TubeStats",
     "UnsupportedServerError",
     "WorkerLost",
@@ -185,6 +187,7 @@ _MODULES = {
     "executor.executor": ("Executor",),
     "executor.future": ("Future",),
     "operations.task_stats": ("TaskStats", "TubeStats"),
+    "operations.task_workers": ("TaskWorker",),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),
     "sync.queues": ("JoinableQueue", "Queue", "SimpleQueue"),

@@ -28,6 +28,11 @@ def mark_of(task: object) -> object:
 
 
 _calls = itertools.count(1)
+#: The number of a call that takes for a worker of a queue of tasks is the worker's number times
+#: this, and the number of the call in its process: a task tells which worker has it. Such a number
+#: has 53 bits at most.
+CALLS_OF_ONE = 1 << 40
+MOST_WORKERS = 1 << 12
 
 
 class Claim:
@@ -41,9 +46,9 @@ class Claim:
         self.call = 0
         self.seqs: Sequence[int] = ()
 
-    def begin(self) -> int:
+    def begin(self, worker: int = 0) -> int:
         """Return a number for the call, which this process never uses again."""
-        self.call = next(_calls)
+        self.call = worker * CALLS_OF_ONE + next(_calls)
         return self.call
 
     def end(self) -> None:

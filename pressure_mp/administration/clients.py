@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..identity.processes import incarnation
 from ..operations.diagnosis import Diagnosis
 from ..operations.diagnosis_sides import Peer
 from ..operations.task_diagnosis import TaskDiagnosis
+from ..operations.task_workers import TaskAtWork
 from .broker import Named
 
 
 def diagnose(queue: Named) -> Diagnosis | TaskDiagnosis:
     """Diagnose a queue of any kind."""
     if queue.has_tasks:
-        return queue.run(queue.tasks.why_blocked(incarnation()))
+        return queue.run(queue.tasks.why_blocked())
     return queue.run(queue.items.why_blocked())
 
 
@@ -22,15 +22,37 @@ def known_clients(found: Diagnosis | TaskDiagnosis) -> list[dict[str, Any]]:
     """Return the clients that put, get, or have tasks: role, id, host and pid where the id tells
     them, whether it is alive, for how many seconds it has waited, how many tasks it has. A consumer
     that may have items in flight has ``in_flight``: how many, None if others may have some of
-    them."""
+    them. A worker of a queue of tasks has what :class:`pressure_mp.TaskWorker` says; ``works`` is
+    for how many seconds, and ``at`` has its tasks, with the seconds for which it has had each."""
     return _of_items(found) if isinstance(found, Diagnosis) else _of_tasks(found)
 
 
 def _of_tasks(found: TaskDiagnosis) -> list[dict[str, Any]]:
     return [
-        {"role": "worker", **_peer(taker.peer), "tasks": taker.tasks, "lease_left": taker.left}
-        for taker in found.takers
+        {
+            "role": "worker",
+            **_peer(worker.process),
+            "number": worker.number,
+            "concurrency": worker.concurrency,
+            "tubes": worker.tubes,
+            "works": _passed(worker.since, found.now),
+            "version": worker.version,
+            "lease_left": worker.lease_left,
+            "tasks": len(worker.tasks),
+            "at": [_at(task, found.now) for task in worker.tasks],
+        }
+        for worker in found.workers
     ]
+
+
+def _at(task: TaskAtWork, now: float) -> dict[str, Any]:
+    """Return a task that a worker has."""
+    had = {"id": task.id, "for": _passed(task.since, now)}
+    return had | {"deliveries": task.deliveries, "tube": task.tube}
+
+
+def _passed(since: float | None, now: float) -> float | None:
+    return None if since is None else max(now - since, 0.0)
 
 
 def _of_items(found: Diagnosis) -> list[dict[str, Any]]:

@@ -201,7 +201,7 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
 def _of_takers(queue: Named) -> Iterator[Trouble]:
     operations = TaskLeaseOperations(queue.name)
     leases = queue.run(operations.renew(incarnation(), False)).leases
-    for taker in queue.run(queue.tasks.why_blocked(incarnation())).takers:
+    for taker in queue.run(queue.tasks.why_blocked()).takers:
         if taker.tasks and taker.lost:
             has_ended = taker.peer.alive is False
             lease = "" if has_ended else ", and its lease has ended"

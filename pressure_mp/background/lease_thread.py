@@ -72,7 +72,8 @@ _lock = threading.RLock()
 _needed: set[Leased] = set()  # also without a handle, as long as something is in flight
 _thread: threading.Thread | None = None
 _is_looking = False  # the thread runs, or is about to
-_sooner: SimpleQueue[None] = SimpleQueue()
+#: Has the thread ask the leases again; with True, have it look at once.
+_sooner: SimpleQueue[bool] = SimpleQueue()
 _pace = LOOK  # seconds from one look to the next, at present
 _looks_at: Leased | None = None  # the lease of the look in progress
 
@@ -86,7 +87,7 @@ def keep_looking(leased: Leased) -> None:
         _needed.add(leased)
         if _is_looking:
             if leased.interval < _pace:
-                _sooner.put(None)
+                _sooner.put(False)
             return
         lifecycle.begin_use()
         thread = threading.Thread(target=_look_around, name="pressure_mp", daemon=True)
@@ -95,6 +96,12 @@ def keep_looking(leased: Leased) -> None:
         except RuntimeError:  # the interpreter is ending, and this process's leases with it
             return
         _is_looking = True
+
+
+def look_now(leased: Leased) -> None:
+    """Have the thread look at once; does not wait for that."""
+    keep_looking(leased)
+    _sooner.put(True)
 
 
 def _look_around() -> None:
@@ -120,8 +127,8 @@ def _look_around() -> None:
         if not goes_on:
             return
         try:
-            _sooner.get(timeout=_pace)
-            continue
+            if not _sooner.get(timeout=_pace):
+                continue
         except NothingNew:
             pass
         interrupts.settle()

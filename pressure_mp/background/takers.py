@@ -3,9 +3,10 @@ processes."""
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..effects import Operation
@@ -14,11 +15,14 @@ from ..engines.contract.replies import Outcome
 from ..engines.contract.session import Engine
 from ..engines.contract.task_records import HeldTask
 from ..engines.contract.tasks import Refusal
+from ..engines.contract.tasks import Takers as TakersThere
 from ..exceptions import QueueDoesNotExistError
 from ..identity.processes import incarnation, state
 from ..in_flight import Claim
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
+from . import lease_thread
+from .announcing import Announcements
 from .lease import Lease, LeasedItems, find
 
 _GONE = "the process that had taken it ended"
@@ -52,12 +56,31 @@ class Takers(LeasedItems):
         self._unsure: dict[HeldTask, None] = {}
         #: Since when each task is watched, on the monotonic clock, and the functions to call.
         self._watched: dict[HeldTask, tuple[float, list[Lost]]] = {}
+        self._announcements = Announcements()
 
     @property
     def has_something(self) -> bool:
+        return self._has_tasks or bool(self._announcements)
+
+    @property
+    def _has_tasks(self) -> bool:
         with self._guard:
             self._forget_overdue()
             return bool(self._held)
+
+    @contextlib.contextmanager
+    def announced(self, concurrency: int, tubes: Sequence[str]) -> Iterator[int]:
+        """Have all programs see a worker here, which processes so many tasks of these tubes at a
+        time, while the block runs; return its number, for its takes. Does no I/O."""
+        announcements = self._announcements
+        number = announcements.begin(concurrency, tubes)
+        try:
+            self.lease.keep()
+            lease_thread.keep_looking(self.lease)  # also where the queue ends with this process
+            yield number
+        finally:
+            if announcements.end(number):
+                lease_thread.look_now(self.lease)
 
     def _forget_overdue(self) -> None:
         now = time.monotonic()
@@ -170,7 +193,7 @@ class Takers(LeasedItems):
         self.lease.requeue_doubtful()
         watched = self._to_ask_about()
         try:
-            there = run(self._operations.renew(me, self.has_something, watched))
+            there = self._renew(watched)
         except QueueDoesNotExistError:
             for task in list(self._watched):
                 self._tell_lost(task, Outcome.ABSENT)
@@ -184,6 +207,16 @@ class Takers(LeasedItems):
             if other != me:
                 error = _GONE if state(other) == "dead" else _SILENT
                 run(self._operations.requeue(other, error, seen=until))
+
+    def _renew(self, watched: Sequence[HeldTask]) -> TakersThere:
+        """Renew the lease; tell the broker of the workers if that is due, and ask of tasks."""
+        me, run, announcements = incarnation(), self.lease.run_now, self._announcements
+        if announcements and not announcements.know_the_time:
+            announcements.note(None, run(self._operations.renew(me, self._has_tasks)).now)
+        news = announcements.news(self.lease.share)
+        there = run(self._operations.renew(me, self._has_tasks, news, watched))
+        announcements.note(news, there.now)
+        return there
 
     def say_farewell(self) -> None:
         self.lease.reset()

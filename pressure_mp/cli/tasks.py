@@ -82,30 +82,57 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
 @as_json
 @with_queue
 def workers(queue: Named, in_json: bool) -> None:
-    """Show the processes that put into, or get from, the queue NAME, or have its tasks.
+    """Show the workers of the queue of tasks NAME; of another queue, the processes that use it.
 
-    For each: host, pid, whether it is alive, for how long it has waited, and how many tasks or
-    items it has that are not acknowledged; "some" if others may have some of them. Only processes
-    that the broker knows are shown; whether one of another host is alive may not be known.
+    Of a worker: for how long it has worked, how many tasks it processes at a time, of which tubes,
+    how many it has now, the one that it has had longest, and its version of the package. A process
+    that took tasks without a worker is shown while it has some. Of a queue of items: the role of
+    each process, for how long it has waited, and how many items it has that are not acknowledged;
+    "some" if others may have some of them. Only processes that the broker knows are shown; whether
+    one of another host is alive may not be known.
     """
     found = known_clients(diagnose(queue))
     if in_json:
         for worker in found:
             write_json(worker)
         return
-    alive = {True: "alive", False: "ended", None: "not known"}
     columns = (
         Column("role", lambda row: row["role"]),
         Column("host", lambda row: row["host"] or row["id"], is_long=True),
         Column("pid", lambda row: "" if row["pid"] is None else str(row["pid"]), True),
-        Column("alive", lambda row: alive[row["alive"]]),
-        Column("waits", lambda row: duration(row.get("waited")), True),
-        Column("has", _has, True),
+        Column("alive", lambda row: _ALIVE[row["alive"]]),
+        *(_OF_TASKS if queue.has_tasks else _OF_ITEMS),
     )
     write_rows(found, columns)
 
 
+_ALIVE = {True: "alive", False: "ended", None: "not known"}
+
+
 def _has(row: dict[str, Any]) -> str:
-    if "in_flight" in row:
-        return "some" if row["in_flight"] is None else str(row["in_flight"])
-    return str(row.get("tasks", ""))
+    if "in_flight" not in row:
+        return ""
+    return "some" if row["in_flight"] is None else str(row["in_flight"])
+
+
+def _at(row: dict[str, Any]) -> str:
+    """Return the task that a worker has had longest."""
+    return "-" if not row["at"] else f"{row['at'][0]['id']} for {duration(row['at'][0]['for'])}"
+
+
+def _tubes(row: dict[str, Any]) -> str:
+    return ", ".join("all" if tube is None else tube for tube in row["tubes"]) or "-"
+
+
+_OF_ITEMS = (
+    Column("waits", lambda row: duration(row.get("waited")), True),
+    Column("has", _has, True),
+)
+_OF_TASKS = (
+    Column("works", lambda row: duration(row["works"]), True, 1),
+    Column("at a time", lambda row: str(row["concurrency"] or "-"), True, 2),
+    Column("tubes", _tubes, leaves=2),
+    Column("has", lambda row: str(row["tasks"]), True),
+    Column("at", _at, leaves=1),
+    Column("version", lambda row: row["version"] or "-", leaves=3),
+)

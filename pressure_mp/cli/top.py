@@ -216,7 +216,12 @@ class _Screen:
         return f"{text}; the consumers of {', '.join(slow)} are slow" if slow else text
 
 
+#: Shown where there are queues of tasks.
+_WORKERS = (Column("workers", lambda row: number(row.queue.workers), True, 1),)
+
+
 def _columns(rates: BrokerRates, now: float) -> list[Column]:
+    has_tasks = any(one.queue.tasks for one in rates.queues.values())
     return [
         Column("name", lambda row: row.queue.name, is_long=True),
         Column("depth", lambda row: number(row.queue.length), is_number=True),
@@ -224,6 +229,7 @@ def _columns(rates: BrokerRates, now: float) -> list[Column]:
         Column("depths", lambda row: row.line, leaves=1),
         Column("in/s", lambda row: number(row.puts), True, 1),
         Column("out/s", lambda row: number(row.gets), True, 1),
+        *(_WORKERS if has_tasks else ()),
         Column("waiting", lambda row: row.blocked(now)),
         Column("", lambda row: row.state(rates.slow), leaves=1),
     ]

@@ -14,7 +14,7 @@ from ..operations.task_producing import PutOptions
 from ..operations.task_results import TaskEvent
 from ..sync.tasks.inbox import TaskInbox
 from ..sync.tasks.producer import put_options
-from ..sync.tasks.taker import all_usable
+from ..sync.tasks.taker import all_usable, first
 from ..sync.tasks.task import Task
 from ..sync.tasks.task_queue import TaskQueue
 
@@ -77,10 +77,18 @@ class CallQueue(TaskQueue[bytes]):
         settings = self._at.settings
         return not settings.per_key and settings.max_deliveries not in (1, 2)
 
-    def take_several(self, most: int, tube: str | None) -> list[Task[bytes]]:
+    def take_one(self, done: Task[bytes] | None, tube: str | None, worker: int) -> Task[bytes]:
+        """Take the next call, after acknowledging ``done``, as the worker of that number; wait for
+        one. Raises what a take does."""
+        acks = () if done is None else (done,)
+        how = None, None, tube, "release", None, acks
+        return self._take(first, 1, *how, worker=worker)
+
+    def take_several(self, most: int, tube: str | None, worker: int) -> list[Task[bytes]]:
         """Take the calls that are ready, ``most`` at most; a call that was delivered before comes
         alone. Raises what a take without waiting does."""
-        return self._take(all_usable, most, 0.0, None, tube, "release", None, retries_alone=True)
+        how = 0.0, None, tube, "release", None
+        return self._take(all_usable, most, *how, retries_alone=True, worker=worker)
 
     def put_calls(self, ids: Sequence[str], payloads: Sequence[bytes], options: PutOptions) -> None:
         """Put calls. Raises what a put does."""

@@ -30,9 +30,10 @@ class TakenCalls:
     """The calls that one worker has. One thread takes and runs them; while there are several,
     another thread keeps a long one from delaying the rest."""
 
-    def __init__(self, queue: CallQueue, tube: str | None) -> None:
+    def __init__(self, queue: CallQueue, tube: str | None, worker: int) -> None:
+        """``worker`` is the worker's number in its process."""
         self._queue = queue
-        self._tube = tube
+        self._tube, self._worker = tube, worker
         self._lock = threading.Lock()
         self._unbegun: deque[Call] = deque()
         self._done: list[Call] = []
@@ -77,7 +78,7 @@ class TakenCalls:
     def _take_several(self, number: int) -> bool:
         """Take the next calls that are ready; return whether there were any."""
         try:
-            found = self._queue.take_several(number, self._tube)
+            found = self._queue.take_several(number, self._tube, self._worker)
         except Empty:
             found = []
         self._number, self._is_behind = number, len(found) == number
@@ -93,7 +94,7 @@ class TakenCalls:
         if self._done:
             (done,) = self._done
         try:
-            task = self._queue.take(ack=done, tube=self._tube)
+            task = self._queue.take_one(done, self._tube, self._worker)
         except TaskError as error:
             self._done.clear()
             _say_late(error, 1)

@@ -31,6 +31,7 @@ from ..exceptions import (
 )
 from ..identity.processes import incarnation, state
 from ..polling import new_poll
+from ..sync.handles import attachment_of
 from ..sync.tasks.outages import PAUSE, Outages
 from . import calls
 from .call_queue import CallQueue
@@ -178,7 +179,17 @@ def serve(
     ``lost`` is called, in any thread, in the midst of a call that is removed, as by
     ``Executor.abort``, or given to another worker.
     """
-    taken = TakenCalls(queue, tube)
+    with attachment_of(queue).here.announced(1, [tube or ""]) as worker:
+        _serve(queue, TakenCalls(queue, tube, worker), is_told, max_calls, lost)
+
+
+def _serve(
+    queue: CallQueue,
+    taken: TakenCalls,
+    is_told: Callable[[], bool],
+    max_calls: int | None,
+    lost: Lost,
+) -> None:
     outages = Outages(f"a worker of executor {queue.name!r}")
     number = 0
 

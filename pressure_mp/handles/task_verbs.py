@@ -75,16 +75,19 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
         retries_alone: bool = False,
         apart: bool = False,
         note: Callable[[bool], None] | None = None,
+        worker: int = 0,
     ) -> T:
         """Take up to ``number`` tasks, and return what ``then`` makes of a :data:`Delivery`. Tell
-        ``note`` when this begins to wait, and when it stops."""
+        ``note`` when this begins to wait, and when it stops. ``worker`` is the number of the worker
+        that takes, see :meth:`~.background.takers.Takers.announced`."""
         self._at.check_open()
         check_on_error(on_error, backoff)
         own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
         how = number, check_tube(tube), own_ttr, timeout, acks, retries_alone, apart, note
 
         def take(claim: Claim) -> AnyOperation[Delivery[AnyTask]]:
-            return self._at.operations.take(self._task, self._at.here, claim.begin(), *how)
+            call = claim.begin(worker)
+            return self._at.operations.take(self._task, self._at.here, call, *how)
 
         def hand_out(found: Delivery[AnyTask]) -> T:
             for task in found[0]:
@@ -96,6 +99,7 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
 
     def _take_for_run(
         self,
+        worker: int,
         number: int,
         done: Sequence[AnyTask],
         timeout: float | None,
@@ -104,7 +108,8 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
     ) -> Any:
         """Take up to ``number`` tasks for a run, after acknowledging ``done``. ``options`` is
         :attr:`Job.taking`."""
-        return self._take(_all, number, timeout, acks=done, apart=True, note=note, **options)
+        options |= {"note": note, "worker": worker}
+        return self._take(_all, number, timeout, acks=done, apart=True, **options)
 
     def _acknowledge_for_run(self, done: list[AnyTask]) -> Any:
         """Acknowledge tasks. Returns the errors of the tasks that cannot be acknowledged, by their

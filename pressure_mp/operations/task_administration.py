@@ -11,18 +11,20 @@ from ..engines.contract.task_administration import (
     ChangeTask,
     GetTaskCounts,
     GetTaskCountsReply,
+    GetWorkers,
+    GetWorkersReply,
     KickTasks,
     KickTasksReply,
     ListedTasks,
     ListTasks,
     ListTasksReply,
+    TakerTexts,
     TaskCounts,
     TruncateTasks,
     TruncateTasksReply,
 )
 from ..engines.contract.task_records import Edit, StoredTask
 from ..engines.contract.task_results import Result
-from ..engines.contract.tasks import RenewTaker, RenewTakerReply
 from ..exceptions import TaskNotFound, WrongState
 from ..states import BURIED, READY, TAKEN, VOID, WAITING, sources
 from .task_queue import DecodedTask
@@ -31,6 +33,7 @@ from .task_stats import TaskStats, TubeStats, count
 
 if TYPE_CHECKING:  # few programs ever ask for it
     from .task_diagnosis import TaskDiagnosis
+    from .task_workers import Workers
 
 #: How many places of a state's order one call looks at.
 _PAGE = 500
@@ -63,14 +66,23 @@ class TaskAdministration(TaskSettling):
         reply: ListTasksReply = yield ListTasks(state, tube, start, limit)
         return self._found(reply)
 
-    def why_blocked(self, owner: str) -> Operation[TaskDiagnosis]:
-        """Return what a take would wait for, and which processes have the tasks. ``owner`` is the
-        process that asks."""
+    def _texts(self) -> Operation[TakerTexts]:
+        reply: GetWorkersReply = yield GetWorkers()
+        return self._found(reply)
+
+    def workers(self) -> Operation[Workers]:
+        """Return the workers, and which tasks they have: up to as many as one call lists."""
+        from .task_workers import workers_of
+
+        texts = yield from self._texts()
+        return workers_of(texts, (yield from self._page(TAKEN, "", 0, _PAGE)).tasks)
+
+    def why_blocked(self) -> Operation[TaskDiagnosis]:
+        """Return what a take would wait for, and which processes have the tasks."""
         from .task_diagnosis import diagnose_tasks
 
         counts = yield from self._counts()
-        reply: RenewTakerReply = yield RenewTaker(owner, False)
-        takers = self._found(reply)
+        takers = yield from self._texts()
         taken = (yield from self._page(TAKEN, "", 0, _PAGE)).tasks
         waiting = (yield from self._page(WAITING, "", 0, 1)).tasks
         most = (yield from self.recorded()).per_key

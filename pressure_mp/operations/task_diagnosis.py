@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from .. import states
 from ..engines.contract.brokers import split_pauses
-from ..engines.contract.task_administration import TaskCounts
+from ..engines.contract.task_administration import TakerTexts, TaskCounts
 from ..engines.contract.task_records import StoredTask
-from ..engines.contract.tasks import Takers
 from ..identity.processes import is_lost, state
 from .diagnosis_sides import Peer, peer_of
 from .phrases import are, some
 from .task_stats import Counts, count
+from .task_workers import TaskWorker, workers_of
 
 
 class Taker(NamedTuple):
@@ -47,12 +47,13 @@ class TaskDiagnosis(NamedTuple):
     """What a take on a queue of tasks would wait for at one moment, and which processes have tasks.
 
     ``str()`` says it in words. ``counts`` has the number of tasks in each state. ``takers`` are the
-    processes that have taken tasks. ``next_due`` is in how many seconds the next waiting task will
-    be ready, None when no task waits. ``full_keys`` are the keys of which ``per_key`` tasks are
-    taken, so that no worker gets another one now; ``all_wait`` is True when all ready tasks that
-    were examined have such keys. ``paused`` says whether the queue is paused, and ``paused_tubes``
-    has the tubes that are paused by themselves, with the number of ready tasks in each.
-    ``incomplete`` is True when fewer tasks are there than are
+    processes that have taken tasks, and ``workers`` is what ``workers()`` of the queue returns.
+    ``now`` is the time, in seconds since the epoch on the broker's clock. ``next_due`` is in how
+    many seconds the next waiting task will be ready, None when no task waits. ``full_keys`` are the
+    keys of which ``per_key`` tasks are taken, so that no worker gets another one now; ``all_wait``
+    is True when all ready tasks that were examined have such keys. ``paused`` says whether the
+    queue is paused, and ``paused_tubes`` has the tubes that are paused by themselves, with the
+    number of ready tasks in each. ``incomplete`` is True when fewer tasks are there than are
     counted: the server, or another program, removed keys of the queue.
     """
 
@@ -60,6 +61,8 @@ class TaskDiagnosis(NamedTuple):
     counts: Counts
     closed: bool
     takers: tuple[Taker, ...]
+    workers: tuple[TaskWorker, ...]
+    now: float
     next_due: float | None
     per_key: int
     full_keys: tuple[FullKey, ...]
@@ -101,6 +104,12 @@ class TaskDiagnosis(NamedTuple):
                 f"`pressure-mp resume {self.queue} --tube {tube}`."
             )
         if ready and not any(taker.tasks for taker in self.takers):
+            if self.workers:
+                idle = some(len(self.workers), "worker")
+                return (
+                    f"{are(ready, 'task')} ready, and {idle} took none yet: `pressure-mp workers "
+                    f"{self.queue}` shows the tubes of each."
+                )
             return f"{are(ready, 'task')} ready, and no worker has any: start a worker."
         if ready and self.all_wait:
             others = len(self.full_keys) - 1
@@ -156,7 +165,7 @@ class TaskDiagnosis(NamedTuple):
 def diagnose_tasks(
     queue: str,
     counts: TaskCounts,
-    takers: Takers,
+    takers: TakerTexts,
     taken: Sequence[StoredTask],
     dues: Sequence[int],
     ready: Sequence[StoredTask],
@@ -180,6 +189,8 @@ def diagnose_tasks(
         counts=count(counts.transitions),
         closed=counts.closed,
         takers=tuple(sorted(found, key=lambda taker: -taker.tasks)),
+        workers=tuple(workers_of(takers, taken)),
+        now=takers.now / 1000,
         next_due=max(min(dues) - counts.now, 0) / 1000 if dues else None,
         per_key=per_key,
         full_keys=full,

@@ -26,10 +26,17 @@ class TaskLeaseOperations(QueueOperations):
     def __init__(self, name: str) -> None:
         super().__init__(name, TASKS)
 
-    def renew(self, owner: str, holds: bool, watched: Sequence[HeldTask] = ()) -> Operation[Takers]:
-        """Renew the owner's lease as a taker of tasks, if it ``holds`` any; ask whether it still
-        has the ``watched`` ones."""
-        reply: RenewTakerReply = yield RenewTaker(owner, holds, watched)
+    def renew(
+        self,
+        owner: str,
+        holds: bool,
+        workers: Sequence[str] | None = None,
+        watched: Sequence[HeldTask] = (),
+    ) -> Operation[Takers]:
+        """Renew the owner's lease as a taker of tasks, if it ``holds`` any or has ``workers``. The
+        broker keeps these texts; with None those that it has. Ask whether the owner still has the
+        ``watched`` tasks."""
+        reply: RenewTakerReply = yield RenewTaker(owner, holds, workers, watched)
         return self._found(reply)
 
     def requeue(

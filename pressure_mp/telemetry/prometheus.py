@@ -40,6 +40,7 @@ _SUMS = (
         "Queues of tasks that are paused, and tubes that are paused by themselves.",
         lambda one: one.paused + len(one.paused_tubes),
     ),
+    _Sum("pressure_workers", "Workers of queues of tasks.", lambda one: one.workers),
     _Sum("pressure_produced", "Items that were put so far.", lambda one: one.produced, True),
     _Sum("pressure_consumed", "Items that were got so far.", lambda one: one.consumed, True),
     _Sum(

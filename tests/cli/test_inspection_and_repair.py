@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import subprocess
+import threading
 
 import inside
 import pytest
@@ -13,9 +14,9 @@ from cli.runs import MAIN, environment, python
 from click.testing import CliRunner
 from opened import opened
 from stepwise import StepwiseClient
-from waiting import LIMIT
+from waiting import LIMIT, until
 
-from pressure_mp import Empty, FairQueue, JoinableQueue, LifoQueue, Queue, TaskQueue
+from pressure_mp import Empty, FairQueue, JoinableQueue, LifoQueue, Queue, TaskQueue, __version__
 from pressure_mp.cli.app import app
 
 
@@ -196,6 +197,31 @@ def test_why_says_first_in_one_sentence_what_to_do(call, make):
         ("producer", os.getpid(), True),
         ("consumer", consumer.pid, False),
     ]
+
+
+def test_the_workers_of_a_queue_of_tasks_are_shown_with_the_tasks_that_they_have(call, make):
+    queue = make(TaskQueue, "tasks")
+    queue.put("data", id="one", tube="a")
+    over, stop = threading.Event(), threading.Event()
+    options = {"concurrency": 2, "tube": "a", "stop": stop}
+    run = threading.Thread(target=queue.run, args=(lambda task: over.wait(),), kwargs=options)
+    run.start()
+    until(lambda: any(one.tasks and one.version for one in queue.workers()))
+    (worker,) = [json.loads(line) for line in call("workers", "tasks", "--json").splitlines()]
+    assert (worker["pid"], worker["alive"], worker["version"]) == (os.getpid(), True, __version__)
+    assert (worker["concurrency"], worker["tubes"], worker["tasks"]) == (2, ["a"], 1)
+    assert worker["works"] >= worker["at"][0]["for"] >= 0
+    assert [(task["id"], task["deliveries"]) for task in worker["at"]] == [("one", 1)]
+    cells = call("workers", "tasks").rstrip("\n").split("\t")
+    assert cells[:4] == ["worker", os.uname().nodename, str(os.getpid()), "alive"]
+    assert cells[5:8] == ["2", "a", "1"]
+    assert cells[8].startswith("one for ")
+    over.set()
+    until(lambda: not any(worker.tasks for worker in queue.workers()))
+    queue.put("data")
+    assert call("why", "tasks").startswith("1 task is ready, and 1 worker took none yet")
+    stop.set()
+    run.join()
 
 
 def test_tasks_are_shown_with_their_last_error_and_go_back_or_go(call, make):

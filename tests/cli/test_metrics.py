@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
+import inside
 import pytest
 from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,6 +14,8 @@ from pressure_mp import LifoQueue, Queue, TaskQueue
 from pressure_mp.cli.app import app
 from pressure_mp.engines.contract import brokers
 from pressure_mp.engines.contract.ages import Ages
+from pressure_mp.identity.processes import incarnation
+from pressure_mp.operations.task_leases import TaskLeaseOperations
 from pressure_mp.telemetry.prometheus import QueueCollector
 
 AGE = "oldest_age_seconds"
@@ -46,6 +49,8 @@ def test_all_queues_of_a_discipline_are_summed_up(options):
     tasks.take().bury()
     tasks.pause()
     tasks.pause("a")
+    texts = ["a worker", "another"]
+    inside.run(tasks, TaskLeaseOperations("tasks").renew(incarnation(), False, texts))
     found = read(options)
     expected = {
         "pressure_queues": 3,
@@ -60,6 +65,7 @@ def test_all_queues_of_a_discipline_are_summed_up(options):
     assert {name: found[name, "fifo"] for name in expected} == expected
     expected = {
         "pressure_paused": 2,
+        "pressure_workers": 2,
         "pressure_rejected": 1,
         "pressure_redelivered": 1,
         "pressure_consumed": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from waiting import until
 
 from pressure_mp import (
     FairQueue,
@@ -13,6 +14,10 @@ from pressure_mp import (
     TaskQueue,
     list_queues,
 )
+from pressure_mp.drivers import drive
+from pressure_mp.engines import registry
+from pressure_mp.engines.contract.session import Options
+from pressure_mp.operations.task_leases import TaskLeaseOperations
 
 pytestmark = pytest.mark.usefixtures("world")
 
@@ -42,6 +47,26 @@ def test_the_queues_of_every_discipline_are_listed_until_they_are_deleted(full_u
     for queue in queues.values():
         queue.delete()
     assert listed(full_url, options["prefix"]) == {(kept.name, "fifo")}
+
+
+@pytest.mark.only_threads
+def test_a_queue_of_tasks_is_listed_with_its_workers_as_long_as_their_leases_last(full_url, name):
+    address = registry.resolve(full_url, prefix=name).started()
+    binding = registry.engine(address).bind("tasks", "tasks", Options(lease=700))
+    leases = TaskLeaseOperations("tasks")
+    TaskQueue("tasks", url=full_url, prefix=name).open()
+
+    def workers():
+        (found,) = list_queues(url=full_url, prefix=name)
+        return found.workers
+
+    assert workers() == 0
+    for owner, texts in (("A", ["one"]), ("B", ["two", "three"])):
+        drive(leases.renew(owner, False, texts), binding.session())
+    assert workers() == 3
+    drive(leases.renew("A", True, []), binding.session())
+    assert workers() == 2
+    until(lambda: workers() == 0)
 
 
 def test_queues_whose_names_look_like_keys_are_listed_by_their_names(full_url, name):

@@ -83,8 +83,8 @@ ROOMS = {
         "identity in_flight interrupts states events"
     ),
     "background": (
-        "drivers effects engines.contract exceptions identity in_flight interrupts lifecycle "
-        "operations"
+        "_version drivers effects encoding engines.contract exceptions identity in_flight "
+        "interrupts lifecycle operations"
     ),
     "handles": (
         "background caller_warnings deadlines drivers effects encoding engines engines.contract "

@@ -210,7 +210,7 @@ def test_a_renewal_tells_which_watched_tasks_are_lost(queue, url, name):
     def lost():
         watched = [(task.id_bytes, task.record.call) for task in (kept, elsewhere)]
         watched += [(given_back.id_bytes, 1), (gone.id_bytes, 1)]
-        return ask(binding, RenewTaker(owner, True, watched)).lost
+        return ask(binding, RenewTaker(owner, True, None, watched)).lost
 
     owner = kept.owner
     assert lost() == {1: OtherState("R"), 2: OtherState("R"), 3: Outcome.ABSENT}

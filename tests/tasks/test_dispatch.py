@@ -150,10 +150,10 @@ class Counting(TaskQueue):
         self.took, self.acknowledged = [], []
         self.may_take = threading.Event()
 
-    def _take_for_run(self, number, done, *args, **options):
+    def _take_for_run(self, worker, number, done, *args, **options):
         if done:
             assert self.may_take.wait(LIMIT)
-        delivery = super()._take_for_run(number, done, *args, **options)
+        delivery = super()._take_for_run(worker, number, done, *args, **options)
         self.took.append(len(delivery[0]))
         return delivery
 

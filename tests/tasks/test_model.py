@@ -46,6 +46,7 @@ from pressure_mp.engines.contract.tasks import (
     PauseTasks,
     PutTasks,
     ReleaseTask,
+    RenewTaker,
     RequeueTasks,
     TakeTasks,
     TouchTask,
@@ -371,6 +372,15 @@ class Histories(RuleBasedStateMachine):
     @rule(limit=st.sampled_from([0, 1, 2, None]), delay=st.sampled_from([0, LATE]))
     def kick(self, limit, delay):
         self.ask(KickTasks(MANY if limit is None else limit, delay))
+
+    @precondition(lambda self: self.created)
+    @rule(
+        owner=OWNERS,
+        holds=st.booleans(),
+        workers=st.sampled_from([None, [], ["one"], ["one", "two"]]),
+    )
+    def renew(self, owner, holds, workers):
+        self.ask(RenewTaker(owner, holds, workers))
 
     @precondition(lambda self: self.created)
     @rule(owner=OWNERS, whole=st.booleans())

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inside
 import pytest
 
 from pressure_mp import TaskError, TaskQueue, WrongKeyTypeError
 from pressure_mp.engines.redis import keys
+from pressure_mp.identity.processes import incarnation
+from pressure_mp.operations.task_leases import TaskLeaseOperations
 
 #: What can be done to a queue that has a ready, a buried and a taken task, and which keys it uses.
 CALLS = {
@@ -25,8 +28,12 @@ LEFT_OUT = {"bound", "users", "kept", "woken", "outcomes"}
 OF_RESULTS = {"results", "notices", "inboxes", "chunks"}
 #: The key of unique keys.
 OF_UNIQUE = {"uniques"}
+#: The key of what processes say of their workers.
+OF_WORKERS = {"workers"}
 #: Keys of tasks that have a key.
 OF_GROUPS = {"behind", "groups"}
+#: Keys that have tests of their own.
+OF_SOME = OF_RESULTS, OF_UNIQUE, OF_WORKERS, OF_GROUPS
 #: Keys that only tasks with a tube have.
 OF_TUBES = {"tubes", "waiting"}
 
@@ -36,7 +43,7 @@ WRONG = pytest.mark.parametrize(
     ("part", "tube"),
     [
         (part, tube)
-        for part in sorted(keys.TASKS.keys() - LEFT_OUT - OF_RESULTS - OF_GROUPS - OF_UNIQUE)
+        for part in sorted(keys.TASKS.keys() - LEFT_OUT - set().union(*OF_SOME))
         for tube in (None, "tube")
         if tube or part not in OF_TUBES
     ],
@@ -179,6 +186,20 @@ def test_a_key_of_unique_keys_of_another_type_is_named_and_nothing_is_half_done(
         lambda: queue.put(4, unique="two", on_conflict="replace"),
         task.ack,
         lambda: queue.kill(queue.list("R")[0]),
+    )
+    are_refused(calls, part, valkey, queue)
+
+
+@pytest.mark.parametrize("part", ["presence", "workers"])
+def test_a_key_of_workers_of_another_type_is_named_and_nothing_is_half_done(part, valkey, name):
+    queue = TaskQueue(name, url=valkey.url)
+    queue.put(1)
+    queue.take(0)
+    leases = TaskLeaseOperations(name)
+    calls = (
+        queue.workers,
+        lambda: inside.run(queue, leases.renew(incarnation(), True, ["a worker"])),
+        lambda: inside.run(queue, leases.requeue(incarnation(), "gone")),
     )
     are_refused(calls, part, valkey, queue)
 

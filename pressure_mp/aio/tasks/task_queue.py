@@ -133,6 +133,7 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
     pause = awaited(TaskAdministration[Data, Task[Data]].pause)
     resume = awaited(TaskAdministration[Data, Task[Data]].resume)
     why_blocked = awaited(TaskAdministration[Data, Task[Data]].why_blocked)
+    workers = awaited(TaskAdministration[Data, Task[Data]].workers)
     kick = awaited(TaskAdministration[Data, Task[Data]].kick)
     kick_many = awaited(TaskAdministration[Data, Task[Data]].kick_many)
     kill = awaited(TaskAdministration[Data, Task[Data]].kill)

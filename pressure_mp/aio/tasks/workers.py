@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ...handles.backoff import Backoff
 from ...handles.base_task import Data
 from ...sync.tasks import workers as sync
-from ...sync.tasks.jobs import check_grace, check_max_tasks, choose
+from ...sync.tasks.jobs import announced, check_grace, check_max_tasks, choose
 from ...sync.tasks.outages import of_run
 from ...sync.tasks.workers import DEFAULT_GRACE
 from ..awaited import as_in
@@ -124,5 +125,6 @@ class TaskWorkers(TaskHandle[Data]):
         self._at.check_open()
         await self.open()
         takes = self._at.address.capabilities.takes_at_a_time
-        ways = self._take_for_run, self._acknowledge_for_run, takes
-        await WorkerPool(self.sync, *ways, jobs, grace, stop, outages, most).run()
+        with self._at.here.announced(*announced(jobs)) as worker:
+            ways = partial(self._take_for_run, worker), self._acknowledge_for_run, takes
+            await WorkerPool(self.sync, *ways, jobs, grace, stop, outages, most).run()

@@ -31,7 +31,7 @@ class QueueSummary(NamedTuple):
     state that is due is counted only when a client uses the queue. ``returned`` is how often a
     task, or an item in flight, went back to the queue from a worker or consumer. ``paused`` says
     whether a queue of tasks is paused, and ``paused_tubes`` which of its tubes are paused by
-    themselves.
+    themselves. ``workers`` is how many workers it has whose leases last.
     """
 
     name: str
@@ -50,6 +50,7 @@ class QueueSummary(NamedTuple):
     returned: int = 0
     paused: bool = False
     paused_tubes: tuple[str, ...] = ()
+    workers: int = 0
 
 
 def split_pauses(paused: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
@@ -64,6 +65,7 @@ def of_tasks(
     ways: dict[str, int],
     getting: int,
     age: float | None,
+    workers: int,
 ) -> QueueSummary:
     """Summarize a queue of tasks from the number of its transitions of each kind (``R-T``), and the
     tubes that are paused, with "" for the whole queue."""
@@ -91,6 +93,7 @@ def of_tasks(
         returned=sum(ways.get(way, 0) for way in RETURNED_WAYS),
         paused=is_paused,
         paused_tubes=paused_tubes,
+        workers=workers,
     )
 
 

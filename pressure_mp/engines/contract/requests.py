@@ -55,7 +55,14 @@ from .queues import (
     SetBound,
     Unlock,
 )
-from .task_administration import ChangeTask, GetTaskCounts, KickTasks, ListTasks, TruncateTasks
+from .task_administration import (
+    ChangeTask,
+    GetTaskCounts,
+    GetWorkers,
+    KickTasks,
+    ListTasks,
+    TruncateTasks,
+)
 from .task_results import CloseInbox, OpenInbox, TakeNotices, WatchTasks
 from .tasks import (
     AckTask,
@@ -148,6 +155,7 @@ TasksRequest = (
     | AwaitTask
     | CountReady
     | GetTaskCounts
+    | GetWorkers
     | TruncateTasks
     | RenewTaker
     | RequeueTasks

@@ -93,6 +93,22 @@ class GetTaskCounts(NamedTuple):
 GetTaskCountsReply = TaskCounts | Missing
 
 
+class TakerTexts(NamedTuple):
+    """The processes that have taken tasks or have workers: the ends of their leases by the broker's
+    clock, and the texts of their workers."""
+
+    now: int
+    leases: dict[str, int]
+    workers: dict[str, list[str]]
+
+
+class GetWorkers(NamedTuple):
+    """Get the leases of the processes that take tasks, and what these say of their workers."""
+
+
+GetWorkersReply = TakerTexts | Missing
+
+
 class TruncateTasks(NamedTuple):
     """Remove up to ``limit`` tasks, in whatever state. The reply is how many."""
 

@@ -334,11 +334,13 @@ class Takers(NamedTuple):
 
 
 class RenewTaker(NamedTuple):
-    """Renew the lease of a process that takes tasks, if it ``holds`` any. The reply tells whether
-    it still has the ``watched`` tasks, up to MOST_ITEMS."""
+    """Renew the lease of a process that takes tasks, if it ``holds`` any, or has ``workers``: a
+    text of each, in ASCII without zero bytes, kept as long as the lease is; None: the texts stay as
+    they are. The reply tells whether it still has the ``watched`` tasks, up to MOST_ITEMS."""
 
     owner: str
     holds: bool
+    workers: Sequence[str] | None = None
     watched: Sequence[HeldTask] = ()
 
 

@@ -97,6 +97,7 @@ class StoredTaskPlace:
 
         chunks: Table[tuple[str, int], bytes] = Table(unit, prefix + b"xc", RAW, False)
         kept: Table[str, int] = Table(unit, prefix + b"xk", JSON)
+        workers: Table[str, list[str]] = Table(unit, prefix + b"v", JSON)
         results = Results(
             kept=Table(unit, prefix + b"zk", KEPT),
             inboxes=Table(unit, prefix + b"zi", INBOX),
@@ -116,6 +117,7 @@ class StoredTaskPlace:
             tasks=tasks,
             ways=StoredCounter(unit, prefix + b"n"),
             presence=StoredLeases(unit, prefix + b"p"),
+            workers=workers,
             ends=StoredEnds(unit, prefix + b"a"),
             results=results,
             ready=ready,

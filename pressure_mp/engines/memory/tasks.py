@@ -46,6 +46,7 @@ class MemoryTaskPlace:
             tasks=tasks,
             ways=MemoryCounter(),
             presence=OwnLeases(),
+            workers={},
             ends=MemoryEnds(),
             results=results,
             ready=ready,

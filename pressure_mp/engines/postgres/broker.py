@@ -109,9 +109,8 @@ class PostgresBroker:
 def _read(told: Mapping[str, Any]) -> QueueSummary:
     age = None if told["age"] is None else max(told["age"], 0) / 1000
     if told["discipline"] == "tasks":
-        return of_tasks(
-            told["name"], told["closed"], told["paused"], told["ways"], told["getting"], age
-        )
+        counts = told["ways"], told["getting"], age, told["workers"]
+        return of_tasks(told["name"], told["closed"], told["paused"], *counts)
     return QueueSummary(
         name=told["name"],
         discipline=told["discipline"],

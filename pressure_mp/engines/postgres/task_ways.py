@@ -252,6 +252,7 @@ def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
 
 def _ask_renew(request: t.RenewTaker, discipline: str) -> Asked:
     args = {"owner": request.owner} | flags(holds=request.holds)
+    args |= given(workers=request.workers)
     if not request.watched:
         return Asked("renew", args)
     watched, parts = _acks(request.watched, {})
@@ -263,6 +264,10 @@ def _read_takers(request: t.RenewTaker, reply: Reply) -> Any:
         return outcome(request, reply)
     now, leases, lost = (reply.info[name] for name in ("now", "leases", "lost"))
     return t.Takers(now, leases, _problems(lost))
+
+
+def _read_workers(request: a.GetWorkers, reply: Reply) -> Any:
+    return a.TakerTexts(**reply.info) if reply.status == "workers" else outcome(request, reply)
 
 
 def _read_closed(request: Any, reply: Reply) -> Any:
@@ -312,6 +317,7 @@ does(
 does(a.GetTaskCounts, same("count"), _read_counts, once=False)
 does(a.TruncateTasks, lambda request, _: Asked("truncate", {"limit": request.limit}), number)
 does(t.RenewTaker, _ask_renew, _read_takers, once=False)
+does(a.GetWorkers, same("workers"), _read_workers, once=False)
 does(t.RequeueTasks, _ask_requeue, number)
 does(
     t.PauseTasks,

@@ -76,6 +76,7 @@ TYPES = {
 TASKS = {
     "bound": "string",
     **dict.fromkeys(("meta", "users", "presence", "counts", "awaited", "outcomes"), "hash"),
+    "workers": "hash",
     **dict.fromkeys(("records", "payloads", "bundles", "groups"), "hash"),
     **dict.fromkeys(("results", "inboxes", "chunks", "uniques"), "hash"),
     **dict.fromkeys(

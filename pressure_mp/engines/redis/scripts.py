@@ -227,7 +227,7 @@ LISTED = (
     *("closed", "in_flight", "readers", "rejected"),
     *("waiting", "producer_holder", "consumer_holder", "meta"),
 )
-LISTED_OWN = (*LISTED, "counts", "ready")
+LISTED_OWN = (*LISTED, "counts", "ready", "workers", "presence")
 #: The keys that show whether a queue of the protocol is damaged; behind the counter are the keys
 #: that `adopt` removes.
 EXAMINED = (

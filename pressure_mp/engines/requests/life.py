@@ -67,6 +67,8 @@ class Life:
     #: How many tasks went each way from state to state; of a tube, with the tube behind a space.
     ways: Counts
     presence: Leases
+    #: What processes say of their workers.
+    workers: MutableMapping[str, list[str]]
     #: The callers that wait for the ends of tasks.
     ends: Ends
     results: Results

@@ -76,7 +76,13 @@ def summarize(place: TaskPlace, name: str) -> QueueSummary | None:
     task = next(life.ready.line(""), None)
     age = None if task is None else (life.now - task.record.created) / 1000
     ways = {way: number for way, number in life.ways.all().items() if " " not in way}
-    return of_tasks(name, life.closed, life.ready.paused(), ways, len(place.line), age)
+    workers = sum(
+        len(texts)
+        for owner, texts in life.workers.items()
+        if life.presence.get(owner, 0) >= life.now
+    )
+    paused = life.ready.paused()
+    return of_tasks(name, life.closed, paused, ways, len(place.line), age, workers)
 
 
 def _keep_place(line: TaskLine, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:

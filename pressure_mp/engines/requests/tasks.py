@@ -31,12 +31,15 @@ from ..contract.replies import NoTask, Outcome, Unprocessed
 from ..contract.task_administration import (
     GetTaskCounts,
     GetTaskCountsReply,
+    GetWorkers,
+    GetWorkersReply,
     KickedTasks,
     KickTasks,
     KickTasksReply,
     ListedTasks,
     ListTasks,
     ListTasksReply,
+    TakerTexts,
     TaskCounts,
     TruncateTasks,
     TruncateTasksReply,
@@ -284,6 +287,7 @@ def _requeue(life: Life, request: RequeueTasks, caller: Caller) -> RequeueTasksR
         life.give_back(task, request.error, 0, None, None)
     if call is None and len(held) < request.limit:
         life.presence.pop(owner, None)
+        life.workers.pop(owner, None)
     return len(held)
 
 
@@ -300,12 +304,21 @@ def _count_ready(life: Life, request: CountReady, caller: Caller) -> CountReadyR
 
 @for_tasks.does(RenewTaker)
 def _renew(life: Life, request: RenewTaker, caller: Caller) -> RenewTakerReply:
-    if request.holds:
+    if request.holds or request.workers:
         life.presence[request.owner] = life.now + caller.lease
+    if request.workers:
+        life.workers[request.owner] = list(request.workers)
+    elif request.workers is not None:
+        life.workers.pop(request.owner, None)
     owner = request.owner
     found = [settling.held(life, id, owner, call) for id, call in request.watched]
     lost = {place: why for place, why in enumerate(found) if not isinstance(why, Living)}
     return Takers(life.now, dict(life.presence), settling.without_owners(lost))
+
+
+@for_tasks.does(GetWorkers)
+def _get_workers(life: Life, request: GetWorkers, caller: Caller) -> GetWorkersReply:
+    return TakerTexts(life.now, dict(life.presence), dict(life.workers))
 
 
 @for_tasks.does(AreTasksClosed)

@@ -12,7 +12,6 @@ from ...exceptions import ArgumentError
 from ...handles.base_task import Data
 from ...handles.task_verbs import AnyTask
 from ...handles.tasks import id_of, state_of
-from ...identity.processes import incarnation
 from ...numeric import integer
 from ...operations.task_settling import UNCHANGED
 from ...operations.task_stats import TaskStats
@@ -22,6 +21,7 @@ from .handle import TaskHandle
 
 if TYPE_CHECKING:
     from ...operations.task_diagnosis import TaskDiagnosis
+    from ...operations.task_workers import TaskWorker
 
 
 class TaskAdministration(TaskHandle[Data, AnyTask]):
@@ -91,7 +91,18 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         words. At most 500 taken and 500 ready tasks are examined. Never waits. Raises
         QueueDoesNotExistError.
         """
-        return self._run(self._at.operations.why_blocked(incarnation()))
+        return self._run(self._at.operations.why_blocked())
+
+    def workers(self) -> builtins.list[TaskWorker]:
+        """Return the workers of the queue: each call of :meth:`run`, and each worker process of an
+        executor, with the tasks that it has; see :class:`pressure_mp.TaskWorker`.
+
+        A worker is listed from half a second after its begin until its end, also while it has no
+        task. A worker that was killed is no longer listed when its ``lease`` is over, nor by a
+        program on its host. A process that took tasks by itself is listed as long as it has some.
+        At most 500 taken tasks are examined. Never waits. Raises QueueDoesNotExistError.
+        """
+        return self._run(self._at.operations.workers())
 
     def kick(
         self,

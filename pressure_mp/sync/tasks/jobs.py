@@ -74,6 +74,12 @@ def choose(
     return registered
 
 
+def announced(jobs: Sequence[AnyJob]) -> tuple[int, list[str]]:
+    """Return how many tasks these jobs process at a time, and of which tubes, as others see it."""
+    tubes = dict.fromkeys(job.tube or "" for job in jobs)
+    return sum(job.concurrency for job in jobs), list(tubes)
+
+
 def resize(queue: Any, concurrency: int) -> None:
     """Have each handler that is registered with a queue, of either world, process so many tasks at
     a time, or so many batches. Raises ArgumentError, ArgumentTypeError."""

@@ -65,7 +65,7 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         if ack is not None and not isinstance(ack, BaseTask):
             raise ArgumentTypeError(f"ack is a task that was taken, not {type(ack).__name__}")
         acks = () if ack is None else (ack,)
-        return self._take(_first, 1, limit, ttr, tube, on_error, backoff, acks)
+        return self._take(first, 1, limit, ttr, tube, on_error, backoff, acks)
 
     def take_many(
         self,
@@ -287,9 +287,10 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         return self._settle("touch", touched, update, more)
 
 
-def _first(
+def first(
     tasks: list[AnyTask], problem: PressureError | None, refused: Mapping[int, PressureError]
 ) -> AnyTask:
+    """Return the task of a take; raise the error of the task that could not be acknowledged."""
     for error in refused.values():
         raise error
     return tasks[0]  # there is no problem if there is one

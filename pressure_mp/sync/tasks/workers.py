@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ...handles.backoff import Backoff
 from ...handles.base_task import Data
 from .batches import AnyBatchHandler, Batches
-from .jobs import Job, check_grace, check_max_tasks, choose
+from .jobs import Job, announced, check_grace, check_max_tasks, choose
 from .outages import of_run
 from .taker import TaskTaker
 from .task import Task
@@ -162,6 +163,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         most = check_max_tasks(max_tasks)
         self._at.check_open()
         takes = self._at.address.capabilities.takes_at_a_time
-        ways = self._take_for_run, self._acknowledge_for_run, takes
         stop = stop or threading.Event()
-        WorkerPool(self.name, *ways, jobs, grace, stop, outages, most).run()
+        with self._at.here.announced(*announced(jobs)) as worker:
+            ways = partial(self._take_for_run, worker), self._acknowledge_for_run, takes
+            WorkerPool(self.name, *ways, jobs, grace, stop, outages, most).run()

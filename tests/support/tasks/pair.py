@@ -10,7 +10,13 @@ from pressure_mp import states
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.replies import NoTask
-from pressure_mp.engines.contract.task_administration import GetTaskCounts, ListTasks, TruncateTasks
+from pressure_mp.engines.contract.task_administration import (
+    GetTaskCounts,
+    GetWorkers,
+    ListTasks,
+    TakerTexts,
+    TruncateTasks,
+)
 from pressure_mp.engines.contract.task_records import StoredTask
 from pressure_mp.engines.contract.task_results import NO_RESULT, TakenNotices, TakeNotices
 from pressure_mp.engines.contract.tasks import (
@@ -18,6 +24,7 @@ from pressure_mp.engines.contract.tasks import (
     DeleteTasks,
     OpenTasks,
     TakenTasks,
+    Takers,
     TakeTasks,
 )
 from pressure_mp.engines.redis.task_records import HEAD, PackedRecord
@@ -73,6 +80,7 @@ class Pair:
         assert counts[0].transitions == counts[1].transitions
         assert counts[0].tubes == counts[1].tubes
         assert sorted(counts[0].paused) == sorted(counts[1].paused)
+        self.ask(GetWorkers())
         known = {transition.name for transition in states.TRANSITIONS}
         for ways in (counts[0].transitions, *counts[0].tubes.values()):
             assert ways.keys() <= known
@@ -195,6 +203,10 @@ def plain(reply):
         return "no task", reply.tube, reply.due is not None
     if isinstance(reply, TakenTasks):
         return plain(reply.tasks)
+    if isinstance(reply, TakerTexts):
+        return sorted(reply.leases), {owner: list(texts) for owner, texts in reply.workers.items()}
+    if isinstance(reply, Takers):
+        return sorted(reply.leases)
     if isinstance(reply, TakenNotices):  # of one request on many tasks in whatever order
         return sorted(repr(notice[1:]) for notice in reply.notices), len(reply.notices)
     if isinstance(reply, dict):

@@ -15,6 +15,7 @@ from pressure_mp.engines.contract.replies import NoTask, Outcome
 from pressure_mp.engines.contract.task_administration import (
     ChangeTask,
     GetTaskCounts,
+    GetWorkers,
     KickTasks,
     ListTasks,
     TruncateTasks,
@@ -69,7 +70,7 @@ OF_A_QUEUE = [
     *of_one_task(b"1", "A", 1),
     *(KickTasks(1), CountReady(), GetTask(b"1"), ListTasks("R", "", 0, 1), TruncateTasks(1)),
     *(AwaitTask(b"1"), GetTaskCounts(), CloseTasks(), AreTasksClosed(), DeleteTasks()),
-    *(RenewTaker("A", True), RequeueTasks("A", "gone", 1), Dismiss(("A",))),
+    *(RenewTaker("A", True), GetWorkers(), RequeueTasks("A", "gone", 1), Dismiss(("A",))),
     *(OpenInbox("I", 1000), WatchTasks("I", [b"1"]), TakeNotices("I", 0, 1)),
     StoreChunks("0" * 24, 0, [[memoryview(b"x")]]),
     ConfigureTasks(SETTINGS, SETTINGS),
@@ -161,7 +162,9 @@ def play(url, name):
     q.ack_many(q.take_many(2))
     q.put(b"3")
     assert q.kill(q.list()[0]).state == "X"
-    assert run(RenewTaker("A", True, [(b"nothing", 1)])).leases["A"]
+    assert run(RenewTaker("A", True, None, [(b"nothing", 1)])).leases["A"]
+    run(RenewTaker("A", False, ["one", "two"]))
+    assert run(GetWorkers()).workers == {"A": ["one", "two"]}
     assert run(RequeueTasks("A", "gone", 1, seen=1)) is Outcome.RENEWED
     run(RequeueTasks("A", "gone", 1))
     assert q.put(b"3", unique="key", id="one") == q.put(b"3", unique="key") == "one"

@@ -133,7 +133,9 @@ CREATE TABLE pressure_mp.leases (
     queue bigint NOT NULL,
     role text NOT NULL,
     owner text NOT NULL,
-    until bigint NOT NULL
+    until bigint NOT NULL,
+    -- What a process says of its workers, which take tasks: a text of each.
+    workers jsonb
 );
 CREATE INDEX leases_owner ON pressure_mp.leases (queue, role, owner, until);
 

@@ -152,11 +152,22 @@ BEGIN
     WHEN 'truncate' THEN
         RETURN pressure_mp.truncate_tasks(q, c, moment, args);
     WHEN 'renew' THEN
-        IF args ? 'holds' THEN
+        IF args ? 'holds' OR jsonb_array_length(args->'workers') > 0 THEN
             PERFORM pressure_mp.set_lease(q.id, 't', args->>'owner', moment + c.lease);
+        END IF;
+        IF args ? 'workers' THEN
+            UPDATE pressure_mp.leases l SET workers = nullif(args->'workers', '[]')
+                WHERE l.queue = q.id AND l.role = 't' AND l.owner = args->>'owner'
+                    AND l.workers IS DISTINCT FROM nullif(args->'workers', '[]');
         END IF;
         RETURN pressure_mp.said('takers', jsonb_build_object('now', moment,
             'leases', pressure_mp.leases_of(q.id, 't'), 'lost', pressure_mp.not_had(q, args, parts)));
+    WHEN 'workers' THEN
+        RETURN pressure_mp.said('workers', jsonb_build_object('now', moment,
+            'leases', pressure_mp.leases_of(q.id, 't'),
+            'workers', (SELECT coalesce(jsonb_object_agg(l.owner, l.workers), '{}')
+                FROM pressure_mp.leases l
+                WHERE l.queue = q.id AND l.role = 't' AND l.workers IS NOT NULL)));
     WHEN 'requeue' THEN
         RETURN pressure_mp.requeue_tasks(q, c, moment, args, parts);
     WHEN 'configure' THEN

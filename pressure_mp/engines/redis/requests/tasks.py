@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...contract import task_administration as a
@@ -380,20 +381,40 @@ does(a.GetTaskCounts)(OneScript("stats", nothing, _read_counts))
 
 
 def _renew(binding: RedisBinding, request: t.RenewTaker) -> tuple[Any, ...]:
-    watched = [part for task in request.watched for part in task]
-    return (request.owner, binding.options.lease, int(request.holds), *watched)
+    owner, holds, workers, watched = request
+    texts = "\0".join(workers or ())
+    asked = [part for task in watched for part in task]
+    says = int(workers is not None), texts
+    return (owner, binding.options.lease, int(holds), *says, *asked)
 
 
 def _read_takers(request: t.RenewTaker, reply: Reply) -> t.RenewTakerReply:
     if reply[0] == MISSING:
         return Outcome.MISSING
     _, _, now, flat, *lost = reply
-    names = [name.decode(errors="replace") for name in flat[::2]]
-    leases = dict(zip(names, map(int, flat[1::2]), strict=True))
+    leases = {owner: int(until) for owner, until in _by_owner(flat)}
     return t.Takers(int(now), leases, _problems(lost))
 
 
+def _by_owner(flat: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
+    return zip((name.decode(errors="replace") for name in flat[::2]), flat[1::2], strict=True)
+
+
 does(t.RenewTaker)(OneScript("renew", _renew, _read_takers))
+
+
+def _read_workers(request: a.GetWorkers, reply: Reply) -> a.GetWorkersReply:
+    if reply[0] == MISSING:
+        return Outcome.MISSING
+    _, _, now, leases, texts = reply
+    return a.TakerTexts(
+        int(now),
+        {owner: int(until) for owner, until in _by_owner(leases)},
+        {owner: text.decode(errors="replace").split("\0") for owner, text in _by_owner(texts)},
+    )
+
+
+does(a.GetWorkers)(OneScript("workers", nothing, _read_workers))
 
 
 def _requeue(binding: RedisBinding, request: t.RequeueTasks) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@
 -- replies: done queues
 -- The keys are the keys of each queue in turn, see `LISTED` in scripts.py. A key of a type that no client writes counts
 -- as missing. The reply for a queue whose name only looks like another discipline's is ''.
-local parts = ARGV[1] == '1' and 14 or 12
+local parts = ARGV[1] == '1' and 16 or 12
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
@@ -60,9 +60,19 @@ local function items(at, discipline)
   return reply
 end
 
+-- Count the workers of the processes whose leases last.
+local function living(workers, presence)
+  local number, said = 0, told(redis.pcall('HGETALL', workers)) or {}
+  for i = 1, #said, 2 do
+    local till = tonumber(told(redis.pcall('HGET', presence, said[i])) or '')
+    if till and till >= now then number = number + 1 + select(2, string.gsub(said[i + 1], '%z', '')) end
+  end
+  return number
+end
+
 -- The age of the next task follows from the number of its arrival, which is a time in microseconds.
 local function tasks(at)
-  local line, meta, counts, ready = KEYS[at + 9], unpack(KEYS, at + 12, at + 14)
+  local line, meta, counts, ready, workers, presence = KEYS[at + 9], unpack(KEYS, at + 12, at + 16)
   local ways = {}
   for i, number in ipairs(told(redis.pcall('HMGET', counts, unpack(ARGV, 2))) or {}) do
     if number then
@@ -74,7 +84,7 @@ local function tasks(at)
   if first and #first > 16 then age = string.format('%d', now - math.floor(struct.unpack('>I8', first, 9) / 1000)) end
   return {
     'tasks', told(redis.pcall('HEXISTS', meta, 'closed')) or 0, told(redis.pcall('ZCARD', line)) or 0, age, ways,
-    told(redis.pcall('HGET', meta, 'pauses')) or '',
+    told(redis.pcall('HGET', meta, 'pauses')) or '', living(workers, presence),
   }
 end
 

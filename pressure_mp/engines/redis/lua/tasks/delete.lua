@@ -1,5 +1,5 @@
 -- delete: remove the queue and every key of it.
--- keys: meta bound records payloads ready tubes behind groups due expiry taken bundles shelf counts wake woken waiting awaited outcomes results notices inboxes times chunks uniques presence users
+-- keys: meta bound records payloads ready tubes behind groups due expiry taken bundles shelf counts wake woken waiting awaited outcomes results notices inboxes times chunks uniques presence workers users
 -- replies: done | missing
 -- once: mending
 -- full: yes

@@ -1,5 +1,5 @@
 -- dismiss: remove processes from the users of an anonymous queue; the last one removes the queue.
--- keys: bound users meta records payloads ready tubes behind groups due expiry taken bundles shelf counts wake woken waiting awaited outcomes results notices inboxes times chunks uniques presence
+-- keys: bound users meta records payloads ready tubes behind groups due expiry taken bundles shelf counts wake woken waiting awaited outcomes results notices inboxes times chunks uniques presence workers
 -- args: user...
 -- replies: done left | missing
 if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
