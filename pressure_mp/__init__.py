@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from .operations.diagnosis import Diagnosis
     from .operations.task_diagnosis import TaskDiagnosis
     from .operations.task_results import TaskEvent, TaskResult
-    from .operations.task_stats import TaskStats, TubeStats
+    from .operations.task_stats import RateLimit, TaskStats, TubeStats
     from .states import TaskState
     from .sync.brokers import examine_broker, list_queues
     from .sync.ordered_queues import FairQueue, LifoQueue, PriorityQueue, Snapshot
@@ -132,6 +132,7 @@ __all__ = [
     "QueueMismatchError",
     "QueueMismatchWarning",
     "QueueSummary",
+    "RateLimit",
     "RejectedItemWarning",
     "RemoteTraceback",
     "ResultNotKept",
@@ -184,7 +185,7 @@ _MODULES = {
     ),
     "executor.executor": ("Executor",),
     "executor.future": ("Future",),
-    "operations.task_stats": ("TaskStats", "TubeStats"),
+    "operations.task_stats": ("RateLimit", "TaskStats", "TubeStats"),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),
     "sync.queues": ("JoinableQueue", "Queue", "SimpleQueue"),

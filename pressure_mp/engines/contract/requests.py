@@ -67,6 +67,7 @@ from .tasks import (
     CountReady,
     DeleteTasks,
     GetTask,
+    LimitTasks,
     OpenTasks,
     PauseTasks,
     PutAwaited,
@@ -152,6 +153,7 @@ TasksRequest = (
     | RequeueTasks
     | ConfigureTasks
     | PauseTasks
+    | LimitTasks
     | CloseTasks
     | AreTasksClosed
     | DeleteTasks

@@ -25,6 +25,8 @@ _AT_REST = {GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks
 Wish = TakeTasks | AwaitTask | TakeNotices
 _WISHES = (TakeTasks, AwaitTask, TakeNotices)
 _NOT_SERVED = (NoTask, Unprocessed, NoNotice)
+#: How many tasks are looked at for a caller. The request of a caller that is woken wakes others.
+_SOME = 1000
 
 
 def do(place: TaskPlace, request: Request, caller: Caller) -> Any:
@@ -108,13 +110,15 @@ def _served(line: TaskLine, life: Life | None) -> Iterator[Caller]:
         yield from (caller for caller, *_ in itertools.islice(takers, 1))
     lines: dict[str, Iterator[Living]] = {}
     given: set[bytes] = set()
+    shares = life.ready.shares(life.now)
     for caller, tube, _ in takers:
-        rest = lines.setdefault(tube, life.ready.next(tube))
-        task = next((task for task in rest if task.id not in given), None)
+        rest = lines.setdefault(tube, life.ready.next(tube, life.now))
+        others = (task for task in itertools.islice(rest, _SOME) if task.id not in given)
+        task = next((task for task in others if shares.give(task.record.tube)), None)
         if task is not None:
             given.add(task.id)
             yield caller
-        elif not given and life.ready.is_cut(tube):
+        elif not given and life.ready.is_cut(tube, life.now):
             given.add(b"")  # this caller looks for more
             yield caller
         elif life.closed and not life.number_ready(tube):
