@@ -40,6 +40,10 @@ def do(place: TaskPlace, request: Request, caller: Caller) -> Any:
     if kind not in _AT_REST:
         life.sweep()
     reply = for_tasks[kind](life, request, caller)
+    if life.ready.limits and isinstance(reply, NoTask):
+        assert isinstance(request, TakeTasks)
+        if request.waits:
+            reply = _leave_watch(place.line, life, reply, caller)
     if isinstance(request, _WISHES):
         _keep_place(place.line, life, request, reply, caller)
     if life.is_deleted:
@@ -68,11 +72,22 @@ def summarize(place: TaskPlace, name: str) -> QueueSummary | None:
     return of_tasks(name, life.closed, life.ready.paused(), ways, len(place.line), age)
 
 
+def _leave_watch(line: TaskLine, life: Life, reply: NoTask, caller: Caller) -> NoTask:
+    """Leave it to another caller to call when a limit admits a task, if one will: it has the next
+    one woken."""
+    due = life.next_due_at()
+    others = [at for other, _, at in line.takers() if other != caller and at is not None]
+    if due is None or not any(life.now <= at <= due for at in others):
+        return reply
+    return reply._replace(due=None)
+
+
 def _keep_place(line: TaskLine, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:
     """Give a caller that waits and was not served a place, or keep it."""
     stays = wish.waits and isinstance(reply, _NOT_SERVED)
     if stays and isinstance(wish, TakeTasks):
-        line.keep_place(caller, wish.tube, life.next_due_at())
+        due = life.next_due_at() if reply.due is not None else None
+        line.keep_place(caller, wish.tube, due)
         return
     line.leave(caller)
     if stays and isinstance(wish, AwaitTask):

@@ -116,6 +116,23 @@ BEGIN
     END LOOP;
 END $$;
 
+-- Return the info of the reply to a session that waits for a task. It leaves it to another session to
+-- call when a limit admits a task, if one will: that has the next one woken.
+CREATE OR REPLACE FUNCTION pressure_mp.watch_limits(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint, info jsonb) RETURNS jsonb LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    due_at bigint := moment + (info->>'due')::bigint - 1;
+BEGIN
+    IF EXISTS (SELECT FROM pressure_mp.waiting v WHERE v.slot = q.slot AND v.line = 't'
+        AND v.place > q.passed AND v.session <> c.session AND v.due BETWEEN moment AND due_at)
+    THEN
+        due_at := NULL;
+    END IF;
+    UPDATE pressure_mp.waiting v SET due = due_at
+        WHERE v.slot = q.slot AND v.line = 't' AND v.place > q.passed AND v.session = c.session;
+    RETURN CASE WHEN due_at IS NULL THEN '{"due": null}' ELSE info END;
+END $$;
+
 -- Return the last millisecond before a limit admits the next ready task, or before a task is ready
 -- that will be "due"; NULL if neither happens by itself. "q" has its own paused tubes.
 CREATE OR REPLACE FUNCTION pressure_mp.admitted_after(q pressure_mp.queues, moment bigint,

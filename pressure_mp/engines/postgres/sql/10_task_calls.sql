@@ -66,9 +66,7 @@ BEGIN
         IF r.status = 'no_task' AND args ? 'waits' THEN
             PERFORM pressure_mp.stand(c, 't', false, NULL, parts[1]);
             IF q.limited THEN
-                UPDATE pressure_mp.waiting v SET due = moment + (r.info->>'due')::bigint - 1
-                    WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed
-                        AND v.session = a_session;
+                r.info := pressure_mp.watch_limits(q, c, moment, r.info);
             END IF;
         ELSIF a_placed THEN
             DELETE FROM pressure_mp.waiting v

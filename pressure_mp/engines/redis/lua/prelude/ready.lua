@@ -78,9 +78,15 @@ function limits.next_due()
   return first < math.huge and math.max(first, least) or ''
 end
 
--- Note that a client that waits for a task of a tube will call again after these milliseconds.
-function limits.watch(tube, soon)
-  if settings.limits and soon ~= '' then note(set, meta, 'watched ' .. tube, string.format('%d', now + soon - 1)) end
+-- Have a client wait for a task of a tube: return in how many milliseconds it calls again. A client that waits `anew`
+-- leaves it to another one to call when a limit admits a task: that one wakes the next.
+function limits.wait(tube, anew)
+  local soon = limits.next_due()
+  if not settings.limits or soon == '' then return soon end
+  local watched = tonumber(redis.call('HGET', meta, 'watched ' .. tube) or '0')
+  if anew and watched >= now and watched < now + soon then return next_due() end
+  note(set, meta, 'watched ' .. tube, string.format('%d', now + soon - 1))
+  return soon
 end
 
 function limits.remove(tube)

@@ -7,6 +7,4 @@ local number = (settings.limits and number_ready or number_in_line)('')
 local is_reason = settings.closed or (number > 0 and not is_paused('') and not limits.used_until(''))
 make_due_transitions()
 if is_reason then return finish('done') end
-local soon = limits.next_due()
-limits.watch('', soon)
-return finish('empty', soon)
+return finish('empty', limits.wait('', false))

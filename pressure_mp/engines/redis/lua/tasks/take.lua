@@ -251,11 +251,10 @@ if settings.closed and number_ready(tube) == 0 then
   wakes_any = true
   return finish('closed')
 end
-local soon = limits.next_due()
 if tube == '' and (mode == 'wait' or not settings.limits) then redis.call('DEL', wake) end
 if mode == 'wait' then
-  limits.watch(tube, soon)
-  return finish('empty', soon, tube ~= '' and join_line(tube, ticket) or '')
+  return finish('empty', limits.wait(tube, turn == 'first'), tube ~= '' and join_line(tube, ticket) or '')
 end
+local soon = limits.next_due()
 if turn == 'again' and soon ~= '' and soon < TICK then wake_waiter(tube) end
 return finish('empty', soon, '')
