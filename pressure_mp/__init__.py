@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from .operations.diagnosis import Diagnosis
     from .operations.task_diagnosis import TaskDiagnosis
     from .operations.task_results import TaskEvent, TaskResult
-    from .operations.task_stats import TaskStats, TubeStats
+    from .operations.task_stats import RateLimit, TaskStats, TubeStats
     from .operations.task_workers import TaskWorker
     from .states import TaskState
     from .sync.brokers import examine_broker, list_queues
@@ -133,6 +133,7 @@ __all__ = [
     "QueueMismatchError",
     "QueueMismatchWarning",
     "QueueSummary",
+    "RateLimit",
     "RejectedItemWarning",
     "RemoteTraceback",
     "ResultNotKept",
@@ -186,7 +187,7 @@ _MODULES = {
     ),
     "executor.executor": ("Executor",),
     "executor.future": ("Future",),
-    "operations.task_stats": ("TaskStats", "TubeStats"),
+    "operations.task_stats": ("RateLimit", "TaskStats", "TubeStats"),
     "operations.task_workers": ("TaskWorker",),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),

@@ -38,6 +38,7 @@ SECTIONS = {
         "configure": "configure:configure",
         "pause": "pausing:pause",
         "resume": "pausing:resume",
+        "limit": "limiting:limit",
         "unlock": "repair:unlock",
         "requeue": "repair:requeue",
         "drop": "repair:drop",

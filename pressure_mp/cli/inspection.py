@@ -6,6 +6,7 @@ import fnmatch
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import click
@@ -167,6 +168,7 @@ def _info_of_tasks(queue: Named) -> dict[str, Any]:
         "closed": stats.closed,
         "paused": stats.paused,
         "paused_tubes": stats.paused_tubes,
+        "limits": [asdict(limit) for limit in stats.limits],
         **stats.words,
         "deliveries": stats.deliveries,
         "oldest_ready_age": stats.oldest_ready_age,
@@ -179,6 +181,8 @@ def _info_of_tasks(queue: Named) -> dict[str, Any]:
 def _shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {_shown(of)}" for key, of in value.items()) or "none"
+    if isinstance(value, list):
+        return "; ".join(map(_shown, value)) or "none"
     if isinstance(value, tuple):
         return ", ".join(value) or "none"
     if isinstance(value, bool):

@@ -29,7 +29,7 @@ from ..exceptions import TaskNotFound, WrongState
 from ..states import BURIED, READY, TAKEN, VOID, WAITING, sources
 from .task_queue import DecodedTask
 from .task_settling import UNCHANGED, Subject, TaskSettling
-from .task_stats import TaskStats, TubeStats, count
+from .task_stats import TaskStats, TubeStats, count, rate_limits
 
 if TYPE_CHECKING:  # few programs ever ask for it
     from .task_diagnosis import TaskDiagnosis
@@ -44,7 +44,8 @@ class TaskAdministration(TaskSettling):
 
     def stats(self) -> Operation[TaskStats]:
         """Return all counts, at one moment; without rates."""
-        now, created, oldest, closed, total, tubes, pauses = yield from self._counts()
+        counts = yield from self._counts()
+        now, created, oldest, closed, total, tubes, pauses, _ = counts
         paused, paused_tubes = split_pauses(pauses)
         return TaskStats(
             counts=count(total),
@@ -56,6 +57,7 @@ class TaskAdministration(TaskSettling):
             closed=closed,
             paused=paused,
             paused_tubes=paused_tubes,
+            limits=rate_limits(counts),
         )
 
     def _counts(self) -> Operation[TaskCounts]:

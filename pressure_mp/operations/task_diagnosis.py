@@ -13,7 +13,7 @@ from ..engines.contract.task_records import StoredTask
 from ..identity.processes import is_lost, state
 from .diagnosis_sides import Peer, peer_of
 from .phrases import are, some
-from .task_stats import Counts, count
+from .task_stats import Counts, RateLimit, count, rate_limits
 from .task_workers import TaskWorker, workers_of
 
 
@@ -53,7 +53,9 @@ class TaskDiagnosis(NamedTuple):
     keys of which ``per_key`` tasks are taken, so that no worker gets another one now; ``all_wait``
     is True when all ready tasks that were examined have such keys. ``paused`` says whether the
     queue is paused, and ``paused_tubes`` has the tubes that are paused by themselves, with the
-    number of ready tasks in each. ``incomplete`` is True when fewer tasks are there than are
+    number of ready tasks in each. ``limits`` are the rate limits, and ``used_up`` the tubes that
+    may have no delivery now because of theirs, in the same way.
+    ``incomplete`` is True when fewer tasks are there than are
     counted: the server, or another program, removed keys of the queue.
     """
 
@@ -69,6 +71,8 @@ class TaskDiagnosis(NamedTuple):
     all_wait: bool
     paused: bool
     paused_tubes: dict[str, int]
+    limits: tuple[RateLimit, ...]
+    used_up: dict[str, int]
     incomplete: bool = False
 
     def __str__(self) -> str:
@@ -79,6 +83,7 @@ class TaskDiagnosis(NamedTuple):
             lines.append(f"{taker.peer} has {some(taker.tasks, 'task')}; {lease}")
         for tube, ready in self.paused_tubes.items():
             lines.append(f"tube {tube!r} is paused, with {some(ready, 'ready task')}")
+        lines += [f"limit: {limit}" for limit in self.limits]
         lines += [f"{key}: per_key={self.per_key}" for key in self.full_keys]
         return "\n".join(lines)
 
@@ -102,6 +107,12 @@ class TaskDiagnosis(NamedTuple):
             return (
                 f"No task can be taken: {are(ready, 'task')} ready, in tubes that are paused; see "
                 f"`pressure-mp resume {self.queue} --tube {tube}`."
+            )
+        limit = self._limit_in_the_way
+        if ready and limit is not None:
+            return (
+                f"No task can be taken: {are(ready, 'task')} ready, but a limit is used up: "
+                f"{limit}. `pressure-mp limit {self.queue}` changes it."
             )
         if ready and not any(taker.tasks for taker in self.takers):
             if self.workers:
@@ -143,6 +154,15 @@ class TaskDiagnosis(NamedTuple):
         return "The queue has no task to do: put one."
 
     @property
+    def _limit_in_the_way(self) -> RateLimit | None:
+        """The limit that keeps workers from all ready tasks, if one does."""
+        used_up = [limit for limit in self.limits if limit.left]
+        if used_up and used_up[0].tube is None:
+            return used_up[0]
+        kept = self.counts[states.READY] == sum((self.paused_tubes | self.used_up).values())
+        return min(used_up, key=lambda limit: limit.left) if used_up and kept else None
+
+    @property
     def _working(self) -> list[Taker]:
         return [taker for taker in self.takers if taker.tasks and not taker.lost]
 
@@ -182,8 +202,9 @@ def diagnose_tasks(
         if number or left is not None:
             found.append(Taker(peer_of(owner, seen), number, left, is_lost(seen, until, now)))
     is_paused, paused_tubes = split_pauses(counts.paused)
-    tubes = {tube: count(counts.tubes.get(tube, {})) for tube in paused_tubes}
     full = _full_keys(taken, ready, per_key) if per_key else ()
+    limits = rate_limits(counts)
+    used_up = [limit.tube for limit in limits if limit.tube is not None and limit.left]
     return TaskDiagnosis(
         queue=queue,
         counts=count(counts.transitions),
@@ -196,8 +217,14 @@ def diagnose_tasks(
         full_keys=full,
         all_wait=bool(full) and sum(key.ready for key in full) == len(ready),
         paused=is_paused,
-        paused_tubes={tube: found[states.READY] for tube, found in tubes.items()},
+        paused_tubes=_ready_in(paused_tubes, counts),
+        limits=limits,
+        used_up=_ready_in(used_up, counts),
     )
+
+
+def _ready_in(tubes: Sequence[str], counts: TaskCounts) -> dict[str, int]:
+    return {tube: count(counts.tubes.get(tube, {}))[states.READY] for tube in tubes}
 
 
 def _full_keys(

@@ -28,6 +28,8 @@ from ..engines.contract.tasks import (
     DeleteTasks,
     DeleteTasksReply,
     ExistingTasks,
+    LimitTasks,
+    LimitTasksReply,
     OpenedTasks,
     OpenTasks,
     OpenTasksReply,
@@ -148,6 +150,12 @@ class TaskQueueOperations(QueueOperations):
     def pause(self, tube: str, paused: bool) -> Operation[None]:
         """Pause the queue, or a tube unless that is "", for all processes; or resume it."""
         reply: PauseTasksReply = yield PauseTasks(tube, paused)
+        self._found(reply)
+
+    def limit(self, tube: str, number: int, per: int) -> Operation[None]:
+        """Limit the deliveries of the queue, or of a tube unless that is "", for all processes, to
+        ``number`` in ``per`` milliseconds; with ``number`` 0 remove that limit."""
+        reply: LimitTasksReply = yield LimitTasks(tube, number, per)
         self._found(reply)
 
     def close(self) -> Operation[None]:

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ..states import NAMES, SHIFT, TaskState, named
+
+if TYPE_CHECKING:
+    from ..engines.contract.task_administration import TaskCounts
 
 #: How many tasks are in each state.
 Counts = dict[TaskState, int]
 #: How often each change of state occurred so far, by names such as ``R-T``.
 Transitions = dict[str, int]
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """A limit of a queue of tasks, or of its ``tube``, None for the whole queue.
+
+    At most ``number`` tasks are delivered in any ``per`` seconds. ``used`` is how many were in the
+    last ``per`` seconds. ``left`` is for how many seconds no task may be, 0 if one may be now.
+    """
+
+    number: int
+    per: float
+    tube: str | None
+    used: int
+    left: float
+
+    def __str__(self) -> str:
+        where = "" if self.tube is None else f" of tube {self.tube!r}"
+        wait = f", the next in {self.left:.1f} s" if self.left else ""
+        return f"{self.number} in {self.per:g} s{where} ({self.used} used{wait})"
 
 
 @dataclass(frozen=True)
@@ -48,8 +72,9 @@ class TaskStats(TubeStats):
     ``oldest_ready_age`` is for how many seconds the oldest ready task is in the queue, None when
     none is ready; of more than 100 different priorities the most urgent 100 are looked at.
     ``paused`` says whether the queue is paused, and ``paused_tubes`` which of its tubes are paused
-    by themselves. ``rates`` has for each change of state how often it occurred in a second: since
-    the last ``stats()`` of this handle, or, if there was none, since the queue was created.
+    by themselves; ``limits`` are the rate limits that are set. ``rates`` has for each change of
+    state how often it occurred in a second: since the last ``stats()`` of this handle, or, if there
+    was none, since the queue was created.
     """
 
     tubes: dict[str, TubeStats]
@@ -59,6 +84,7 @@ class TaskStats(TubeStats):
     closed: bool
     paused: bool = False
     paused_tubes: tuple[str, ...] = ()
+    limits: tuple[RateLimit, ...] = ()
     rates: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self, words: bool = False) -> dict[str, object]:
@@ -100,6 +126,20 @@ def count(transitions: Transitions) -> Counts:
         if after in NAMES:
             counts[named(after)] += number
     return counts
+
+
+def rate_limits(counts: TaskCounts) -> tuple[RateLimit, ...]:
+    """Return the limits of a queue, its own first."""
+    return tuple(
+        RateLimit(
+            number=limit.number,
+            per=limit.per / 1000,
+            tube=limit.tube or None,
+            used=limit.used,
+            left=max(limit.until - counts.now, 0) / 1000,
+        )
+        for limit in sorted(counts.limits)
+    )
 
 
 def _named(transitions: Transitions, words: bool) -> Transitions:

@@ -18,7 +18,14 @@ from pressure_mp.cli.app import app
 #: These go on until they are ended; and the demos have tests of their own, in a terminal and not.
 LASTING = ("serve", "worker", "dashboard", "demo")
 #: What is given for an argument, by its name.
-VALUES = {"name": "jobs", "names": "jobs", "source": "jobs", "target": "other", "pattern": "*"}
+VALUES = {
+    "name": "jobs",
+    "names": "jobs",
+    "source": "jobs",
+    "target": "other",
+    "pattern": "*",
+    "rate": "9/s",
+}
 #: What a command needs besides.
 MORE = {
     "get": ["-n", "1"],
@@ -36,7 +43,7 @@ STATUSES = {
 #: What these write has columns.
 TABLES = {"ls", "workers", "tasks"}
 #: Nothing is written by these, unless it is asked for.
-SILENT = {"put", "shutdown", "delete", "export", "drain", "pause", "resume"}
+SILENT = {"put", "shutdown", "delete", "export", "drain", "pause", "resume", "limit"}
 
 
 def leaves(group=app, path=()):
@@ -89,9 +96,8 @@ def run(runs, valkey, name, environ, tmp_path):
                 arguments.append(value_of(param, exported))
             elif param.name == "yes" or param.name == "confirm":
                 arguments.append("--yes")
-        if whole in ("tasks", "pause", "resume"):
-            arguments.remove("jobs")
-            arguments.append("tasks")
+        if whole in ("tasks", "pause", "resume", "limit"):
+            arguments[arguments.index("jobs")] = "tasks"
         if whole == "import":
             runs.run("nowhere", environ, "export", "jobs", exported)
         return runs.run(where, {**environ, **variables}, *whole.split(), *arguments)

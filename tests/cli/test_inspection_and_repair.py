@@ -105,6 +105,30 @@ def test_a_queue_of_tasks_is_paused_and_resumed_or_one_tube_of_it(call, make):
     assert "only queues of tasks" in call("pause", "jobs", status=2)
 
 
+def test_the_rate_of_a_queue_of_tasks_is_limited_or_of_one_tube_of_it(call, make):
+    queue = make(TaskQueue, "tasks")
+    queue.put_many([1, 2, 3], tube="a")
+    assert call("limit", "tasks", "100/s") == ""
+    assert call("limit", "tasks", "1/2.5min", "--tube", "a") == ""
+    assert [(one.number, one.per) for one in queue.stats().limits] == [(100, 1), (1, 150)]
+    assert queue.take(0).data == 1
+    with pytest.raises(Empty):
+        queue.take(0)
+    found = json.loads(call("info", "tasks", "--json"))["limits"]
+    assert [(one["number"], one["tube"], one["used"]) for one in found] == [
+        (100, None, 1),
+        (1, "a", 1),
+    ]
+    assert "number 1, per 2 min" in call("info", "tasks")
+    assert "a limit is used up: 1 in 150 s of tube 'a'" in call("why", "tasks")
+    assert call("limit", "tasks", "none", "--tube", "a") == ""
+    assert queue.take(0).data == 2
+    for wrong in ("0/s", "1", "1/day", "-1/s"):
+        assert "is not a rate" in call("limit", "--", "tasks", wrong, status=2)
+    make(Queue, 3, "jobs")
+    assert "only queues of tasks" in call("limit", "jobs", "1/s", status=2)
+
+
 def test_configure_changes_the_bound_of_a_queue_of_items(call, make):
     queue = make(Queue, 3, "jobs")
     assert call("configure", "jobs", "--maxsize", "5") == "maxsize         5\n"

@@ -42,6 +42,7 @@ from pressure_mp.engines.contract.tasks import (
     CountReady,
     DeleteTasks,
     GetTask,
+    LimitTasks,
     OpenTasks,
     PauseTasks,
     PutTasks,
@@ -438,6 +439,12 @@ class Histories(RuleBasedStateMachine):
     def pause(self, tube, paused):
         self.ask(PauseTasks(tube, paused))
         # An engine may list the tasks of a tube that is, or was, paused behind all others.
+        self.pair.lists_in_order = self.pair.lists_in_order and not tube
+
+    @precondition(lambda self: self.created)
+    @rule(tube=TUBES, number=st.sampled_from([0, 1, 2, 5, 300]), per=TIMES)
+    def limit(self, tube, number, per):
+        self.ask(LimitTasks(tube, number, per))
         self.pair.lists_in_order = self.pair.lists_in_order and not tube
 
     @precondition(lambda self: self.created)

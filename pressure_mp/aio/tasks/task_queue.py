@@ -132,6 +132,7 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
     configure = awaited_open(TaskAdministration[Data, Task[Data]].configure)
     pause = awaited(TaskAdministration[Data, Task[Data]].pause)
     resume = awaited(TaskAdministration[Data, Task[Data]].resume)
+    limit = awaited(TaskAdministration[Data, Task[Data]].limit)
     why_blocked = awaited(TaskAdministration[Data, Task[Data]].why_blocked)
     workers = awaited(TaskAdministration[Data, Task[Data]].workers)
     kick = awaited(TaskAdministration[Data, Task[Data]].kick)

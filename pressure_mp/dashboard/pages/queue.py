@@ -144,6 +144,7 @@ def _numbers(queue: Named, latest: QueueRates | None) -> Markup:
             ("deliveries", number(told.deliveries)),
             ("oldest ready", duration(told.oldest_ready_age)),
             ("state", standing(told) or "open"),
+            *(("limit", str(limit)) for limit in told.limits),
         ]
         return layout.facts(pairs)
     stats = queue.stats()

@@ -77,8 +77,9 @@ class Unfinished(NamedTuple):
 
 
 class NoTask(NamedTuple):
-    """No task is ready, in ``tube`` if that is not empty. ``due`` is in how many milliseconds the
-    next task of any tube will be ready by itself; None when none will."""
+    """No task can be taken, from ``tube`` if that is not empty. ``due`` is in how many milliseconds
+    the next task of any tube will be ready by itself, or a limit will admit one; None when neither
+    will."""
 
     tube: str = ""
     due: int | None = None

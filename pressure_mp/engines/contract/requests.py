@@ -75,6 +75,7 @@ from .tasks import (
     CountReady,
     DeleteTasks,
     GetTask,
+    LimitTasks,
     OpenTasks,
     PauseTasks,
     PutAwaited,
@@ -161,6 +162,7 @@ TasksRequest = (
     | RequeueTasks
     | ConfigureTasks
     | PauseTasks
+    | LimitTasks
     | CloseTasks
     | AreTasksClosed
     | DeleteTasks

@@ -71,11 +71,24 @@ class ListTasks(NamedTuple):
 ListTasksReply = ListedTasks | Missing
 
 
+class TaskLimit(NamedTuple):
+    """A limit of the queue, or of a tube unless that is empty. ``used`` is how many tasks were
+    delivered in the last ``per``; ``until`` is the time until which no task may be, 0 if one may be
+    now."""
+
+    tube: str
+    number: int
+    per: int
+    used: int
+    until: int
+
+
 class TaskCounts(NamedTuple):
     """The number of transitions of each kind so far (``R-T``): in all, and by tube. ``oldest`` is
     the time of the put of the oldest ready task, of the most urgent 100 priorities; None when no
     task is ready. An engine may consider only the next task of each key, and
-    of each paused tube. ``paused`` are the tubes that are paused, with "" for the whole queue."""
+    of each paused tube. ``paused`` are the tubes that are paused, with "" for the whole queue;
+    ``limits`` are in no order."""
 
     now: int
     created: int
@@ -84,6 +97,7 @@ class TaskCounts(NamedTuple):
     transitions: dict[str, int]
     tubes: dict[str, dict[str, int]]
     paused: Sequence[str]
+    limits: Sequence[TaskLimit]
 
 
 class GetTaskCounts(NamedTuple):

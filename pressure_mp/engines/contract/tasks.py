@@ -72,6 +72,23 @@ class PauseTasks(NamedTuple):
 PauseTasksReply = Done | Missing
 
 
+class LimitTasks(NamedTuple):
+    """Let at most ``number`` tasks be delivered in any ``per`` milliseconds: of the queue, or of
+    one ``tube`` unless that is empty. With ``number`` 0 remove that limit. Deliveries since an
+    earlier limit was set count for the new one.
+
+    A take gets at most as many tasks as the limits admit at that moment. A take of all tubes leaves
+    out a tube whose limit is used up. A delivery that is undone counts all the same.
+    """
+
+    tube: str
+    number: int
+    per: int
+
+
+LimitTasksReply = Done | Missing
+
+
 class TaskThere(NamedTuple):
     """The queue has a task of that id, in that state."""
 

@@ -60,6 +60,12 @@ class Remote:
         self.ticket = ticket
         self._unit = unit
 
+    def __eq__(self, other: object) -> bool:
+        return getattr(other, "ticket", None) == self.ticket
+
+    def __hash__(self) -> int:
+        return hash(self.ticket)
+
     def wake(self) -> None:
         self._unit.woken.append(self.ticket)
 

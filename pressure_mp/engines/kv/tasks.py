@@ -13,6 +13,7 @@ from ..contract.task_records import Record, TaskSettings
 from ..requests import task_queue
 from ..requests.contents import Contents
 from ..requests.life import Life, Living
+from ..requests.limits import Limit
 from ..requests.ready_tasks import ReadyTasks
 from ..requests.results import Results
 from .line import Session, StoredEnds, StoredTaskLine
@@ -22,7 +23,7 @@ from .space import NamedQueue, Space
 from .store import How
 from .unit import Names, StoredCounter, StoredLeases, StoredSet, Table, Unit
 
-#: The fields of the queue that are no tables, beside its options and its pauses.
+#: The fields of the queue that are no tables, beside its options, its pauses and its limits.
 _HEAD = "created", "closed", "seq", "counter"
 
 
@@ -82,14 +83,21 @@ class StoredTaskPlace:
         self.life: Life | None = None
         unit.note_head(self._flush)
         if self._raw is not None:
-            (settings, pauses, *values), _ = load(self._raw)
+            (settings, pauses, limits, *values), _ = load(self._raw)
             head = dict(zip(_HEAD, values, strict=True))
-            self.life = self._make(TaskSettings(*settings), pauses, head)
+            made = {tube: Limit(*limit) for tube, limit in limits.items()}
+            self.life = self._make(TaskSettings(*settings), pauses, made, head)
 
     def clock(self) -> int:
         return self._space.clock()
 
-    def _make(self, settings: TaskSettings, pauses: dict[str, bool], head: dict[str, Any]) -> Life:
+    def _make(
+        self,
+        settings: TaskSettings,
+        pauses: dict[str, bool],
+        limits: dict[str, Limit],
+        head: dict[str, Any],
+    ) -> Life:
         unit, prefix = self.unit, self._prefix
 
         def tuples(name: bytes, number: int | None = None) -> StoredSet[Any]:
@@ -109,7 +117,7 @@ class StoredTaskPlace:
         tasks = StoredLivings(unit, prefix + b"k")
         groups: Table[Any, Any] = Table(unit, prefix + b"g", GROUP, False)
         lines = tuples(b"l", 1), tuples(b"b", 2)
-        ready = ReadyTasks(tasks, settings.per_key, *lines, groups, pauses)
+        ready = ReadyTasks(tasks, settings.per_key, *lines, groups, pauses, limits)
         return Life(
             settings=settings,
             now=self.clock(),
@@ -128,7 +136,7 @@ class StoredTaskPlace:
         )
 
     def create(self, settings: TaskSettings) -> Life:
-        self.life = self._make(settings, {}, {"created": self.clock()})
+        self.life = self._make(settings, {}, {}, {"created": self.clock()})
         self._space.names(self.unit, "t").add(self._name)
         return self.life
 
@@ -140,7 +148,9 @@ class StoredTaskPlace:
     def _flush(self) -> None:
         if self.life is not None:
             values = [getattr(self.life, name) for name in _HEAD]
-            raw = dump([astuple(self.life.settings), self.life.ready.pauses, *values])
+            ready = self.life.ready
+            limits = {tube: astuple(limit) for tube, limit in ready.limits.items()}
+            raw = dump([astuple(self.life.settings), ready.pauses, limits, *values])
             if raw != self._raw:
                 self.unit.txn.set(self._prefix + b"h", raw)
 

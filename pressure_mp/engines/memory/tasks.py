@@ -37,7 +37,7 @@ class MemoryTaskPlace:
         now = self.clock()
         tasks: dict[bytes, Living] = {}
         results = Results({}, {}, {}, MemorySet(), Contents({}, {}, MemorySet(), milliseconds), {})
-        ready = ReadyTasks(tasks, settings.per_key, MemorySet(), MemorySet(), {}, {})
+        ready = ReadyTasks(tasks, settings.per_key, MemorySet(), MemorySet(), {}, {}, {})
         self.life = Life(
             settings,
             created=now,

@@ -240,9 +240,9 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> Any:
         way, _, tube = name.partition(" ")
         where = tubes.setdefault(tube, {}) if tube else total
         where[way] = count
-    return a.TaskCounts(
-        info["now"], info["created"], info["oldest"], info["closed"], total, tubes, info["paused"]
-    )
+    moments = info["now"], info["created"], info["oldest"]
+    limits = [a.TaskLimit(*limit) for limit in info["limits"]]
+    return a.TaskCounts(*moments, info["closed"], total, tubes, info["paused"], limits)
 
 
 def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
@@ -322,6 +322,13 @@ does(t.RequeueTasks, _ask_requeue, number)
 does(
     t.PauseTasks,
     lambda request, _: Asked("pause", flags(paused=request.paused), (encode(request.tube),)),
+    outcome,
+)
+does(
+    t.LimitTasks,
+    lambda request, _: Asked(
+        "limit", {"number": request.number, "per": request.per}, (encode(request.tube),)
+    ),
     outcome,
 )
 does(t.CloseTasks, same("close"), outcome, once=False)

@@ -124,19 +124,34 @@ class Life:
 
     def next_ready(self, tube: str) -> Living | None:
         """Return the next task that can be taken, of a tube if one is given."""
-        for task in self.ready.next(tube):
+        for task in self.ready.next(tube, self.now):
             if not 0 < task.record.due <= self.now:
                 return task
             self.vanish(task, "dropped")
         return None
 
     def next_due_at(self) -> int | None:
-        """Return the time at which the next task becomes ready by itself; None if none does."""
-        return next((due for due, _ in self.returning.behind()), None)
+        """Return the time at which the next task becomes ready by itself, or a limit admits one;
+        None if neither happens."""
+        due = next((due for due, _ in self.returning.behind()), None)
+        return due if not self.ready.limits else self._next_admitted_at(due)
+
+    def _next_admitted_at(self, due: int | None) -> int | None:
+        dues = [] if due is None else [due]
+        first = 0
+        for tube, limit in self.ready.limits.items():
+            until = limit.until(self.now)
+            if until is None:
+                continue
+            if not tube:
+                first = until
+            if not self.ready.is_paused(tube) and self.number_ready(tube):
+                dues.append(until)
+        return max(min(dues), first) if dues else None
 
     def next_due(self) -> int | None:
-        """Return in how many milliseconds the next task becomes ready by itself; None if none
-        does."""
+        """Return in how many milliseconds the time of :meth:`next_due_at` is over; None if there is
+        none."""
         due = self.next_due_at()
         return None if due is None else max(due - self.now, 0) + 1
 
@@ -170,6 +185,8 @@ class Life:
 
     def take(self, task: Living, owner: str, call: int, ttr: int | None) -> None:
         limit = self.settings.ttr if ttr is None else ttr
+        if self.ready.limits:
+            self.ready.note_delivery(task.record.tube, self.now)
         deliveries = task.record.deliveries + 1
         task_taken = {"deliveries": deliveries, "call": call, "owner": owner}
         self.turn(task, states.TAKEN, self.now + limit if limit else 0, None, **task_taken)

@@ -14,6 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from ..contract.task_records import Record
 from .kinds import SortedSet
+from .limits import Limit, Shares
 
 
 class Task(Protocol):
@@ -54,6 +55,9 @@ class ReadyTasks(Generic[T]):
     ``pauses`` has the tubes that are paused, True, and "" for the whole queue; and the tubes that
     were resumed, False, until all their tasks are in line again. A task of a paused tube stays in
     line until it is in the way of a take: then it is held, behind no key.
+
+    ``limits`` has the limits of tubes, and of the whole queue as "". A tube whose limit is used up
+    is passed over as a paused one is, until the limit admits a task.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class ReadyTasks(Generic[T]):
         behind: SortedSet[tuple[str, str, float, int, bytes]],
         groups: MutableMapping[tuple[str, str], Group],
         pauses: dict[str, bool],
+        limits: dict[str, Limit],
     ) -> None:
         self._tasks = tasks
         self._most = most
@@ -73,26 +78,29 @@ class ReadyTasks(Generic[T]):
         self._behind = behind
         self._groups = groups
         self.pauses = pauses
+        self.limits = limits
 
     def line(self, tube: str) -> Iterator[T]:
         """Iterate over the tasks in line, of a tube if one is given; they may change meanwhile."""
         for *_, id in self._line.behind(tube):
             yield self._tasks[id]
 
-    def next(self, tube: str) -> Iterator[T]:
+    def next(self, tube: str, now: int) -> Iterator[T]:
         """Iterate over the tasks that can be taken, of a tube if one is given; they may change
-        meanwhile. Ends early when it has held many tasks, see :meth:`is_cut`."""
-        if not self.pauses:
+        meanwhile. Ends early when it has held many tasks, see :meth:`is_cut`. It counts no
+        deliveries: a limit may admit fewer tasks."""
+        if not (self.pauses or self.limits):
             yield from self.line(tube)
             return
-        if self._is_paused(tube):
+        if self._is_shut(tube, now):
             return
-        for other in [one for one, paused in self.pauses.items() if not paused]:
-            if tube in ("", other):
-                self._bring_back(other)
+        for other in ({*self.pauses, *self.limits}) - {""}:
+            if tube in ("", other) and not self._is_shut(other, now):
+                limit = self.limits.get(other)
+                self._bring_back(other, min(limit.admits(now), _SOME) if limit else _SOME)
         number = 0
         for task in self.line(tube):
-            if not self.pauses.get(task.record.tube):
+            if not self._is_shut(task.record.tube, now):
                 yield task
             elif number == _MOST_HELD:
                 return
@@ -100,13 +108,18 @@ class ReadyTasks(Generic[T]):
                 self._hold(task)
                 number += 1
 
-    def is_cut(self, tube: str) -> bool:
+    def is_cut(self, tube: str, now: int) -> bool:
         """Tell whether more tasks may be found that can be taken, after none was."""
-        if not self.pauses or self._is_paused(tube):
+        if not (self.pauses or self.limits) or self._is_shut(tube, now):
             return False
         return next(self.line(tube), None) is not None
 
-    def _is_paused(self, tube: str) -> bool:
+    def _is_shut(self, tube: str, now: int) -> bool:
+        """Tell whether a tube is paused, or the queue is, or a limit of these is used up."""
+        limits = [self.limits[one] for one in {"", tube} if one in self.limits]
+        return self.is_paused(tube) or not all(limit.admits(now) for limit in limits)
+
+    def is_paused(self, tube: str) -> bool:
         """Tell whether no take gets a task of a tube; of the queue, if that is empty."""
         return self.pauses.get("", False) or self.pauses.get(tube, False)
 
@@ -121,23 +134,39 @@ class ReadyTasks(Generic[T]):
         """List the tubes that are paused, with "" for the whole queue."""
         return [tube for tube, paused in self.pauses.items() if paused]
 
+    def limit(self, tube: str, number: int, per: int) -> None:
+        """Set the limit of a tube, or of the whole queue; with ``number`` 0 remove it."""
+        known = self.limits.pop(tube, None)
+        if number:
+            self.limits[tube] = Limit(number, per, known.log if known else [])
+        elif known and tube:
+            self.pauses.setdefault(tube, False)
+
+    def note_delivery(self, tube: str, now: int) -> None:
+        for one in {"", tube}:
+            if one in self.limits:
+                self.limits[one].note(now)
+
+    def shares(self, now: int) -> Shares:
+        return Shares(self.limits, now)
+
     def _hold(self, task: T) -> None:
         tube, rank = task.record.tube, self._rank(task)
         self._remove(tube, rank)
         self._behind.add((tube, "", *rank))
 
-    def _bring_back(self, tube: str) -> None:
+    def _bring_back(self, tube: str, most: int) -> None:
         """Put the next held tasks of a tube in line, if the first of them is before all others of
         the tube."""
         first = next(self._line.behind(tube), None)
-        held = [*itertools.islice(self._behind.behind(tube, ""), _SOME)]
+        held = [*itertools.islice(self._behind.behind(tube, ""), most)]
         if held and first and first[1:] < held[0][2:]:
             return
         for place in held:
             self._behind.remove(place)
             self._add(tube, place[2:])
-        if len(held) < _SOME:
-            del self.pauses[tube]
+        if len(held) < most:
+            self.pauses.pop(tube, None)
 
     def _rank(self, task: T) -> Rank:
         """Return the rank that a task has in line."""
@@ -176,7 +205,8 @@ class ReadyTasks(Generic[T]):
             self._line.add((tube, *rank))
 
     def _remove(self, tube: str, rank: Rank) -> None:
-        if tube in self.pauses and next(self._behind.behind(tube, "", *rank), None):
+        may_be_held = tube in self.pauses or tube in self.limits
+        if may_be_held and next(self._behind.behind(tube, "", *rank), None):
             self._behind.remove((tube, "", *rank))
             return
         self._line.remove(("", *rank))

@@ -25,6 +25,8 @@ _AT_REST = {GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks
 Wish = TakeTasks | AwaitTask | TakeNotices
 _WISHES = (TakeTasks, AwaitTask, TakeNotices)
 _NOT_SERVED = (NoTask, Unprocessed, NoNotice)
+#: How many tasks are looked at for a caller. The request of a caller that is woken wakes others.
+_SOME = 1000
 
 
 def do(place: TaskPlace, request: Request, caller: Caller) -> Any:
@@ -51,6 +53,10 @@ def do_now(place: TaskPlace, request: Request, caller: Caller) -> Any:
     if life is None:
         return Outcome.MISSING
     reply = for_tasks[type(request)](life, request, caller)
+    if life.ready.limits and isinstance(reply, NoTask):
+        assert isinstance(request, TakeTasks)
+        if request.waits:
+            reply = _leave_watch(place.line, life, reply, caller)
     if isinstance(request, _WISHES):
         _keep_place(place.line, life, request, reply, caller)
     if life.is_deleted:
@@ -85,11 +91,22 @@ def summarize(place: TaskPlace, name: str) -> QueueSummary | None:
     return of_tasks(name, life.closed, paused, ways, len(place.line), age, workers)
 
 
+def _leave_watch(line: TaskLine, life: Life, reply: NoTask, caller: Caller) -> NoTask:
+    """Leave it to another caller to call when a limit admits a task, if one will: it has the next
+    one woken."""
+    due = life.next_due_at()
+    others = [at for other, _, at in line.takers() if other != caller and at is not None]
+    if due is None or not any(life.now <= at <= due for at in others):
+        return reply
+    return reply._replace(due=None)
+
+
 def _keep_place(line: TaskLine, life: Life, wish: Wish, reply: Any, caller: Caller) -> None:
     """Give a caller that waits and was not served a place, or keep it."""
     stays = wish.waits and isinstance(reply, _NOT_SERVED)
     if stays and isinstance(wish, TakeTasks):
-        line.keep_place(caller, wish.tube, life.next_due_at())
+        due = life.next_due_at() if reply.due is not None else None
+        line.keep_place(caller, wish.tube, due)
         return
     line.leave(caller)
     if stays and isinstance(wish, AwaitTask):
@@ -127,13 +144,15 @@ def _served(line: TaskLine, life: Life | None) -> Iterator[Caller]:
         yield from (caller for caller, *_ in itertools.islice(takers, 1))
     lines: dict[str, Iterator[Living]] = {}
     given: set[bytes] = set()
+    shares = life.ready.shares(life.now)
     for caller, tube, _ in takers:
-        rest = lines.setdefault(tube, life.ready.next(tube))
-        task = next((task for task in rest if task.id not in given), None)
+        rest = lines.setdefault(tube, life.ready.next(tube, life.now))
+        others = (task for task in itertools.islice(rest, _SOME) if task.id not in given)
+        task = next((task for task in others if shares.give(task.record.tube)), None)
         if task is not None:
             given.add(task.id)
             yield caller
-        elif not given and life.ready.is_cut(tube):
+        elif not given and life.ready.is_cut(tube, life.now):
             given.add(b"")  # this caller looks for more
             yield caller
         elif life.closed and not life.number_ready(tube):

@@ -41,6 +41,7 @@ from ..contract.task_administration import (
     ListTasksReply,
     TakerTexts,
     TaskCounts,
+    TaskLimit,
     TruncateTasks,
     TruncateTasksReply,
 )
@@ -63,6 +64,8 @@ from ..contract.tasks import (
     GetTask,
     GetTaskReply,
     KeyTaken,
+    LimitTasks,
+    LimitTasksReply,
     OpenedTasks,
     OpenTasks,
     OpenTasksReply,
@@ -160,7 +163,7 @@ def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
     if taken:
         life.presence.extend(request.owner, life.now + caller.lease)
     is_over = life.closed and not taken and not life.number_ready(request.tube)
-    if taken or acks or life.ready.is_cut(request.tube):
+    if taken or acks or life.ready.is_cut(request.tube, life.now):
         return TakenTasks(taken, None if alone is None else alone.record, refused=refused)
     return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
 
@@ -339,6 +342,12 @@ def _pause(life: Life, request: PauseTasks, caller: Caller) -> PauseTasksReply:
     return Outcome.DONE
 
 
+@for_tasks.does(LimitTasks)
+def _limit(life: Life, request: LimitTasks, caller: Caller) -> LimitTasksReply:
+    life.ready.limit(*request)
+    return Outcome.DONE
+
+
 @for_tasks.does(CloseTasks)
 def _close(life: Life, request: CloseTasks, caller: Caller) -> CloseTasksReply:
     life.closed = True
@@ -362,7 +371,11 @@ def _count(life: Life, request: GetTaskCounts, caller: Caller) -> GetTaskCountsR
         where[way] = number
     oldest = min(ready, default=None)
     paused = life.ready.paused()
-    return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes, paused)
+    limits = []
+    for tube, limit in life.ready.limits.items():
+        until = limit.until(life.now) or 0
+        limits.append(TaskLimit(tube, limit.number, limit.per, limit.used, until))
+    return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes, paused, limits)
 
 
 @for_tasks.does(StoreChunks)

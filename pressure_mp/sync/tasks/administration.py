@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ... import states
-from ...encoding.task_values import check_times, check_tube, encode_id
+from ...encoding.task_values import check_times, check_tube, encode_id, milliseconds
 from ...exceptions import ArgumentError
 from ...handles.base_task import Data
 from ...handles.task_verbs import AnyTask
@@ -82,6 +82,22 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         QueueDoesNotExistError.
         """
         return self._run(self._at.operations.pause(check_tube(tube), False))
+
+    def limit(self, number: int | None, per: float = 1.0, *, tube: str | None = None) -> None:
+        """Limit how many tasks of the queue, or of one tube of it, all workers together get: at
+        most ``number`` in any ``per`` seconds, by the broker's clock. None removes that limit.
+
+        A take gets as many tasks as the limit admits then; if it admits none, the take waits until
+        it does, or raises Empty, also after a shutdown. A take of all tubes leaves out a tube whose
+        limit is used up. Up to ``number`` tasks can be got at once. A task that a worker gives
+        back, or a take that is broken off, counts all the same. The queue and each tube can have a
+        limit each, and all hold. A new limit replaces the old one, and what was got before counts.
+        :attr:`TaskStats.limits` tells the limits. Never waits. Raises QueueDoesNotExistError,
+        ArgumentError, ArgumentTypeError.
+        """
+        most = 0 if number is None else integer("number", number, 1, "an int or None")
+        span = milliseconds("per", per, least=0.001)
+        return self._run(self._at.operations.limit(check_tube(tube), most, span))
 
     def why_blocked(self) -> TaskDiagnosis:
         """Explain what a take would wait for now.

@@ -50,3 +50,9 @@ def hold_a_batch(queue, connection):
         time.sleep(3600)
 
     queue.run()
+
+
+def take_all(queue):
+    """Take one task after the other."""
+    while True:
+        queue.take()

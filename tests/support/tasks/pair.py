@@ -81,6 +81,8 @@ class Pair:
         assert counts[0].tubes == counts[1].tubes
         assert sorted(counts[0].paused) == sorted(counts[1].paused)
         self.ask(GetWorkers())
+        limits = [sorted(map(lasting, one.limits)) for one in counts]
+        assert limits[0] == limits[1]
         known = {transition.name for transition in states.TRANSITIONS}
         for ways in (counts[0].transitions, *counts[0].tubes.values()):
             assert ways.keys() <= known
@@ -110,6 +112,11 @@ class Pair:
         acks = [acknowledged(id, fence, owner, said) for id, fence, said in done]
         taking = TakeTasks(owner, call, limit, tube, None, acks, waits=False)
         return self.run(lambda binding: refused_and_taken(binding, taking))
+
+
+def lasting(limit):
+    """A limit without what is different a millisecond later."""
+    return limit[:3] if limit.per == 1 else (*limit[:4], bool(limit.until))
 
 
 def acknowledged(id, fence, owner, said):

@@ -33,6 +33,7 @@ from pressure_mp.engines.contract.tasks import (
     CountReady,
     DeleteTasks,
     GetTask,
+    LimitTasks,
     OpenTasks,
     PauseTasks,
     PutTasks,
@@ -75,6 +76,7 @@ OF_A_QUEUE = [
     StoreChunks("0" * 24, 0, [[memoryview(b"x")]]),
     ConfigureTasks(SETTINGS, SETTINGS),
     PauseTasks("", True),
+    LimitTasks("", 1, 1000),
 ]
 
 
@@ -114,6 +116,8 @@ def play(url, name):
     q.configure(ttr=60, max_deliveries=None)
     q.pause()
     q.resume()
+    q.limit(1, per=0.001)
+    q.limit(None)
     refused(TaskQueue.create, name, url=url)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis_tasks, "_FORMAT", "0")

@@ -68,6 +68,8 @@ CREATE TABLE pressure_mp.queues (
     settings jsonb,
     -- The tubes that are paused, '' for the whole queue.
     paused bytea[] NOT NULL DEFAULT '{}',
+    -- Whether it, or a tube of it, has a limit.
+    limited boolean NOT NULL DEFAULT false,
     created bigint NOT NULL DEFAULT 0,
     arrival bigint NOT NULL DEFAULT 0,
     counter bigint NOT NULL DEFAULT 0,
@@ -190,6 +192,8 @@ CREATE TABLE pressure_mp.waiting (
     until_ended boolean NOT NULL DEFAULT false,
     owner text,
     tube bytea NOT NULL DEFAULT '',
+    -- At a queue of tasks with limits: when it will call again by itself.
+    due bigint,
     PRIMARY KEY (slot, line, place)
 ) WITH (fillfactor = 50);
 
@@ -281,6 +285,21 @@ CREATE TABLE pressure_mp.beginnings (
     part bigint GENERATED ALWAYS AS (number >> 5) STORED
 ) WITH (fillfactor = 50);
 CREATE INDEX beginnings_part ON pressure_mp.beginnings (queue, tube, part);
+
+-- The limits of tubes, '' for the whole queue: how many tasks are delivered in any so many
+-- milliseconds. And the log of each: moments, the oldest first, and how many tasks were delivered at
+-- each; see "Limit" in pressure_mp/engines/requests/limits.py.
+CREATE TABLE pressure_mp.limits (
+    queue bigint NOT NULL,
+    tube bytea NOT NULL,
+    number bigint NOT NULL,
+    per bigint NOT NULL,
+    moments bigint[] NOT NULL DEFAULT '{}',
+    numbers bigint[] NOT NULL DEFAULT '{}',
+    -- Whether the beginning of the line of all tubes may be behind tasks of this one.
+    passed boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (queue, tube)
+) WITH (fillfactor = 50);
 
 -- Tasks of one key in one tube: the number of their last take, and the task that is in line.
 CREATE TABLE pressure_mp.groups (

@@ -168,24 +168,34 @@ BEGIN
         LIMIT most) few);
 END $$;
 
--- Pause the tube in "parts", the whole queue if that is ''; or resume it.
-CREATE OR REPLACE FUNCTION pressure_mp.pause_tasks(q pressure_mp.queues, args jsonb, parts bytea[])
-RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+-- Have the line of all tubes begin before all tasks of a tube, as takes may have passed these by.
+CREATE OR REPLACE FUNCTION pressure_mp.begin_again(a_queue bigint, a_tube bytea) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    b pressure_mp.beginnings := pressure_mp.beginning_of(q.id, parts[1]);
-    others bytea[] := array_remove(q.paused, parts[1]);
+    b pressure_mp.beginnings := pressure_mp.beginning_of(a_queue, a_tube);
 BEGIN
-    IF args ? 'paused' THEN
-        others := others || parts[1];
-    ELSIF parts[1] <> '' AND b.by_priority THEN
-        PERFORM pressure_mp.begin_before(q.id, '', u.p, u.l + 1)
+    IF b.by_priority THEN
+        PERFORM pressure_mp.begin_before(a_queue, '', u.p, u.l + 1)
             FROM unnest(b.priorities, b.lines) u (p, l);
-    ELSIF parts[1] <> '' AND b.queue IS NOT NULL THEN
-        b := pressure_mp.beginning_of(q.id, '');
+    ELSIF b.queue IS NOT NULL THEN
+        b := pressure_mp.beginning_of(a_queue, '');
         b.by_priority := false;
         b.priorities := '{-Infinity}';
         b.lines := '{0}';
         PERFORM pressure_mp.set_beginning(b);
+    END IF;
+END $$;
+
+-- Pause the tube in "parts", the whole queue if that is ''; or resume it.
+CREATE OR REPLACE FUNCTION pressure_mp.pause_tasks(q pressure_mp.queues, args jsonb, parts bytea[])
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    others bytea[] := array_remove(q.paused, parts[1]);
+BEGIN
+    IF args ? 'paused' THEN
+        others := others || parts[1];
+    ELSIF parts[1] <> '' THEN
+        PERFORM pressure_mp.begin_again(q.id, parts[1]);
     END IF;
     UPDATE pressure_mp.queues v SET version = v.version + 1, paused = others
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;

@@ -385,15 +385,29 @@ BEGIN
         coalesce(parts, '{}'), NULL);
 END $$;
 
--- Whether there may be ready tasks that no take gets now: with a key, or paused; in one tube unless
+-- Whether there may be ready tasks that no take gets now: with a key, or paused, or not admitted; in one tube unless
 -- that is ''.
 CREATE OR REPLACE FUNCTION pressure_mp.has_withheld(q pressure_mp.queues, a_tube bytea)
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM pressure_mp.tasks t WHERE t.queue = q.id AND t.key <> ''
             AND t.state = 'R' AND (a_tube = '' OR t.tube = a_tube))
-        OR (q.paused <> '{}' AND EXISTS (SELECT FROM pressure_mp.tasks t WHERE t.queue = q.id
-            AND t.state = 'R' AND t.line > 0 AND (a_tube = '' OR t.tube = a_tube)));
+        OR ((q.paused <> '{}' OR q.limited) AND EXISTS (SELECT FROM pressure_mp.tasks t
+            WHERE t.queue = q.id AND t.state = 'R' AND t.line > 0 AND (a_tube = '' OR t.tube = a_tube)));
+END $$;
+
+-- Wake the first in line, if no session will call again when a limit admits the next task.
+CREATE OR REPLACE FUNCTION pressure_mp.wake_watcher(q pressure_mp.queues, moment bigint, own bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    due_at bigint := pressure_mp.admitted_after(q, moment, NULL);
+BEGIN
+    IF due_at IS NOT NULL AND NOT EXISTS (SELECT FROM pressure_mp.waiting v
+        WHERE v.slot = q.slot AND v.line = 't' AND v.place > q.passed
+            AND v.due BETWEEN moment AND due_at)
+    THEN
+        PERFORM pressure_mp.wake_first(q.slot, 't', own);
+    END IF;
 END $$;
 
 -- Wake the first in line for each ready task; after a shutdown also the sessions without a ready
@@ -406,6 +420,7 @@ DECLARE
     left_over bigint;
     in_tube bigint;
     given jsonb := '{}';
+    moment bigint;
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
         WHERE v.slot = a_slot
@@ -414,6 +429,11 @@ BEGIN
     IF NOT FOUND OR (q.closed AND NOT pressure_mp.has_withheld(q, '')) THEN
         PERFORM pressure_mp.wake_all(a_slot, 't', own);
         RETURN;
+    END IF;
+    IF q.limited THEN
+        moment := pressure_mp.clock();
+        PERFORM pressure_mp.wake_watcher(q, moment, own);
+        q.paused := q.paused || pressure_mp.used_up(pressure_mp.look_at_limits(q, moment));
     END IF;
     left_over := pressure_mp.count_some_ready(q, '', (SELECT count(*) FROM pressure_mp.waiting v
         WHERE v.slot = a_slot AND v.line = 't' AND v.place > q.passed));

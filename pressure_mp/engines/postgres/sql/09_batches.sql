@@ -224,6 +224,10 @@ DECLARE
     before bigint := q.arrival;
     acks integer := coalesce(jsonb_array_length(args->'calls'), 0);
     refused jsonb := '{}';
+    paused bytea[] := q.paused;
+    -- What the limits admit, by tube.
+    shares jsonb := '{}';
+    one_by_one boolean := false;
 BEGIN
     IF acks = 1 THEN
         acknowledged := pressure_mp.get_task(q.id, parts[2]);
@@ -247,6 +251,12 @@ BEGIN
             RETURN pressure_mp.told_taken('{}', refused);
         END IF;
     END IF;
+    IF q.limited THEN
+        shares := pressure_mp.look_at_limits(q, moment);
+        q.paused := paused || pressure_mp.used_up(shares);
+        most := least(most, (shares->>'')::bigint, (shares->>encode(parts[1], 'hex'))::bigint);
+        one_by_one := parts[1] = '' AND (SELECT count(*) FROM jsonb_object_keys(shares - '')) > 0;
+    END IF;
     WHILE cardinality(taken) < most LOOP
         t := pressure_mp.first_ready(q, parts[1]);
         EXIT WHEN t.id IS NULL;
@@ -257,7 +267,7 @@ BEGIN
         EXIT WHEN cardinality(taken) > 0 AND octet_length(t.data) > room;
         EXIT WHEN args ? 'retries_alone' AND cardinality(taken) > 0
             AND (t.deliveries > 0 OR taken[1].deliveries > 1);
-        IF cardinality(taken) + 1 = most OR (args ? 'retries_alone' AND t.deliveries > 0) THEN
+        IF cardinality(taken) + 1 = most OR one_by_one OR (args ? 'retries_alone' AND t.deliveries > 0) THEN
             UPDATE pressure_mp.tasks v
                 SET state = 'T', since = moment, due = ends, deliveries = v.deliveries + 1,
                     call = (args->>'call')::bigint, owner = args->>'owner',
@@ -266,6 +276,10 @@ BEGIN
             room := room - octet_length(t.data);
             q.arrival := pressure_mp.begin_group(q.slot, t, q.arrival, moment);
             taken := taken || t;
+            IF one_by_one THEN
+                shares := pressure_mp.use_share(shares, t.tube);
+                q.paused := paused || pressure_mp.used_up(shares);
+            END IF;
             CONTINUE;
         END IF;
         next := pressure_mp.take_from(t, moment, args, parts[1], ends, most - cardinality(taken),
@@ -276,6 +290,10 @@ BEGIN
         END LOOP;
         taken := taken || next;
     END LOOP;
+    IF q.limited AND parts[1] = '' THEN
+        PERFORM pressure_mp.pass_by(q.id, q.paused);
+    END IF;
+    q.paused := paused;
     IF cardinality(taken) > 0 THEN
         IF q.arrival > before OR (ends > 0 AND ends <= q.due_from) THEN
             UPDATE pressure_mp.queues v SET version = v.version + 1, arrival = q.arrival,
@@ -291,6 +309,9 @@ BEGIN
                 FROM (SELECT DISTINCT unnest(u.inboxes) AS name FROM unnest(taken) u) i;
         END IF;
         PERFORM pressure_mp.renew_lease(q.id, 't', args->>'owner', c.lease);
+        IF q.limited THEN
+            PERFORM pressure_mp.note_deliveries(q.id, taken, moment);
+        END IF;
     ELSIF acks = 0 THEN
         RETURN pressure_mp.no_task(q, moment, ttr, parts[1]);
     END IF;
@@ -365,6 +386,9 @@ BEGIN
     SELECT greatest(v.due - moment, 0) + 1 INTO wait FROM pressure_mp.tasks v
         WHERE v.queue = q.id AND v.due > 0 AND v.due >= first_due AND v.state IN ('W', 'T')
         ORDER BY v.due LIMIT 1;
+    IF q.limited THEN
+        wait := pressure_mp.admitted_after(q, moment, moment + wait - 1) - moment + 1;
+    END IF;
     RETURN pressure_mp.said('no_task', jsonb_build_object('due', wait));
 END $$;
 

@@ -259,6 +259,9 @@ BEGIN
                 (SELECT min(t.created) FROM pressure_mp.tasks t
                     WHERE t.queue = q.id AND t.state = 'R' AND t.key <> '')),
             'closed', q.closed, 'paused', pressure_mp.texts(q.paused),
+            'limits', (SELECT coalesce(jsonb_agg(jsonb_build_array(convert_from(l.tube, 'UTF8'),
+                    l.number, l.per, l.used, coalesce(l.used_until, 0))), '[]')
+                FROM pressure_mp.limits_of(q.id, moment) l),
             'numbers', (SELECT coalesce(jsonb_agg(w.number ORDER BY w.way), '[]')
                 FROM pressure_mp.ways w WHERE w.queue = q.id)),
         (SELECT array_agg(w.way ORDER BY w.way) FROM pressure_mp.ways w WHERE w.queue = q.id),

@@ -65,6 +65,9 @@ BEGIN
     IF a_op IN ('take', 'await') THEN
         IF r.status = 'no_task' AND args ? 'waits' THEN
             PERFORM pressure_mp.stand(c, 't', false, NULL, parts[1]);
+            IF q.limited THEN
+                r.info := pressure_mp.watch_limits(q, c, moment, r.info);
+            END IF;
         ELSIF a_placed THEN
             DELETE FROM pressure_mp.waiting v
                 WHERE v.slot = a_slot AND v.line = 't' AND v.place > coalesce(q.passed, 0)
@@ -180,6 +183,8 @@ BEGIN
         RETURN pressure_mp.said('opened', q.settings);
     WHEN 'pause' THEN
         RETURN pressure_mp.pause_tasks(q, args, parts);
+    WHEN 'limit' THEN
+        RETURN pressure_mp.limit_tasks(q, args, parts);
     WHEN 'close' THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, closed = true

@@ -365,7 +365,7 @@ does(a.TruncateTasks)(
 def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply:
     if reply[0] == MISSING:
         return Outcome.MISSING
-    _, _, now, created, oldest, closed, flat, pauses = reply
+    _, _, now, created, oldest, closed, flat, pauses, limited = reply
     total: dict[str, int] = {}
     tubes: dict[str, dict[str, int]] = {}
     for name, number in zip(flat[::2], flat[1::2], strict=True):
@@ -374,7 +374,9 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply
         where[way] = int(number)
     first = None if oldest == b"" else int(oldest)
     paused = read_paused(pauses)
-    return a.TaskCounts(int(now), int(created), first, bool(closed), total, tubes, paused)
+    fields = [iter(limited)] * len(a.TaskLimit._fields)
+    limits = [a.TaskLimit(tube.decode(), *map(int, rest)) for tube, *rest in zip(*fields)]  # noqa: B905
+    return a.TaskCounts(int(now), int(created), first, bool(closed), total, tubes, paused, limits)
 
 
 does(a.GetTaskCounts)(OneScript("stats", nothing, _read_counts))
@@ -442,8 +444,11 @@ def _pause(binding: RedisBinding, request: t.PauseTasks) -> tuple[Any, ...]:
 
 
 does(t.PauseTasks)(OneScript("pause", _pause, _read_done))
+does(t.LimitTasks)(OneScript[t.LimitTasks, t.LimitTasksReply]("limit", _fields, _read_done))
 does(t.CloseTasks)(OneScript("close", nothing, _read_done))
-does(t.AreTasksClosed)(OneScript("closed", nothing, _read_flag))
+does(t.AreTasksClosed)(
+    OneScript[t.AreTasksClosed, t.AreTasksClosedReply]("closed", nothing, _read_flag)
+)
 does(t.DeleteTasks)(OneScript("delete", nothing, _read_done))
 
 

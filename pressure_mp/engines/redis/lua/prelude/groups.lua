@@ -60,7 +60,7 @@ local function leave_line(tube, member)
   note(removed, ready, member)
   if tube == '' then return end
   note(removed, tubes, tube .. '\0' .. member)
-  if settings.pauses and settings.pauses[tube] then note(removed, behind, held(tube, member)) end
+  if settings.pauses then note(removed, behind, held(tube, member)) end
 end
 
 -- Take the task of a group out of the line.

@@ -178,8 +178,10 @@ end
 
 local function wake_waiter(tube, number)
   if is_paused(tube) then return end
-  wakes_any = true
-  if tube ~= '' then woken_tubes[tube] = (woken_tubes[tube] or 0) + (number or 1) end
+  local any_waits, tube_waits = false, false
+  if settings.limits then any_waits, tube_waits = limits.is_watched(tube) end
+  wakes_any = wakes_any or not any_waits
+  if tube ~= '' and not tube_waits then woken_tubes[tube] = (woken_tubes[tube] or 0) + (number or 1) end
 end
 
 local function enter_sets(task)

@@ -3,7 +3,8 @@
 -- uses: storage notices changes groups transitions ready
 -- `empty` and `next` are as in take. Tasks that become ready now are for the first in line, which is woken.
 if not settings then return {'missing'} end
-local is_reason = settings.closed or (not is_paused('') and number_in_line('') > 0)
+local number = (settings.limits and number_ready or number_in_line)('')
+local is_reason = settings.closed or (number > 0 and not is_paused('') and not limits.used_until(''))
 make_due_transitions()
 if is_reason then return finish('done') end
-return finish('empty', next_due())
+return finish('empty', limits.wait('', false))

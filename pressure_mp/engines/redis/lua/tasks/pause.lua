@@ -13,7 +13,8 @@ make_due_transitions()
 local tube, state = ARGV[1], ARGV[2]
 local was_paused = is_paused(tube)
 settings.pauses = settings.pauses or {}
-if state == 'P' or (tube ~= '' and settings.pauses[tube]) then
+local is_limited = settings.limits and settings.limits[tube] -- then takes look at the tasks that are held
+if state == 'P' or (tube ~= '' and settings.pauses[tube] and not is_limited) then
   settings.pauses[tube] = state
 else
   settings.pauses[tube] = nil

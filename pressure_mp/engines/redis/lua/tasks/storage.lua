@@ -44,9 +44,19 @@ if kept[1] then
     ttr = ttr, ttl = ttl, zombie = zombie, keep = keep == 1, limit = limit, per_key = per_key,
     closed = kept[2], seq = tonumber(kept[3] or '0'), id = tonumber(kept[4] or '0'),
     named = kept[5], -- a put gave an id, which may be another task's
-    pauses = kept[6] and {}, -- by tube: P, it is paused; R, it was resumed, and may have tasks that are held
+    -- By tube: P, it is paused; R, it was resumed, or has no limit any more, and may have tasks that are held. Also
+    -- where the queue only has limits: then `limits` has these, by tube.
+    pauses = kept[6] and {},
   }
-  for state, tube in string.gmatch(kept[6] or '', '([PR])(%Z*)%z') do settings.pauses[tube] = state end
+  for state, text in string.gmatch(kept[6] or '', '([PRL])(%Z*)%z') do
+    local number, per, tube = string.match(text, '^(%d+) (%d+) (.*)$')
+    if state == 'L' then
+      settings.limits = settings.limits or {}
+      settings.limits[tube] = {number = tonumber(number), per = tonumber(per)}
+    else
+      settings.pauses[text] = state
+    end
+  end
 end
 
 -- The priority of most tasks, and the end of the record of a task that is ready for the first time, without an end,
@@ -57,6 +67,70 @@ local USUAL, NOTHING = '\128\0\0\0\0\0\0\0', string.rep('\0', 37)
 local function is_paused(tube)
   local pauses = settings.pauses
   return pauses and (pauses[''] == 'P' or pauses[tube] == 'P')
+end
+
+-- The limits of tubes, with '' for the whole queue. `meta` has the log of each: moments, and how many tasks were
+-- delivered at each, the oldest first; see `Limit` in pressure_mp/engines/requests/limits.py. It also has for each tube,
+-- if the queue has limits, when a client that waits for a task of this tube will call again by itself.
+local limits = {DELIVERED = '>I8I8'}
+
+-- Return the limit of a tube, with its log; nil if it has none.
+function limits.of(tube)
+  local limit = settings.limits and settings.limits[tube]
+  if not limit or limit.log then return limit end
+  limit.log, limit.used = {}, 0
+  local text, at, moment, number = redis.call('HGET', meta, 'log ' .. tube) or '', 1, 0, nil
+  while at < #text do
+    moment, number, at = struct.unpack(limits.DELIVERED, text, at)
+    if moment >= now - limit.per then
+      limit.log[#limit.log + 1] = {math.min(moment, now), number}
+      limit.used = limit.used + number
+    end
+  end
+  -- The clock was set back: these deliveries count from now on.
+  if moment > now then redis.call('HSET', meta, 'log ' .. tube, limits.pack(limit.log)) end
+  return limit
+end
+
+function limits.pack(log)
+  local texts = {}
+  for i, entry in ipairs(log) do texts[i] = struct.pack(limits.DELIVERED, entry[1], entry[2]) end
+  return table.concat(texts)
+end
+
+-- Return how many tasks of a tube may be delivered now.
+function limits.admits(tube)
+  local limit = limits.of(tube)
+  return limit and math.max(limit.number - limit.used, 0) or math.huge
+end
+
+-- Return the last millisecond in which no task of a tube may be delivered; nil if one may be now.
+function limits.used_until(tube)
+  local limit = limits.of(tube)
+  if not limit or limit.used < limit.number then return nil end
+  local left = limit.used
+  for _, entry in ipairs(limit.log) do
+    left = left - entry[2]
+    if left < limit.number then return entry[1] + limit.per end
+  end
+end
+
+-- Whether no task of a tube may be delivered now, and a client that waits will call again when one may be.
+function limits.is_watched(tube)
+  local own = limits.used_until(tube) or 0
+  local until_then = math.max(limits.used_until('') or 0, own)
+  if until_then == 0 then return false, false end
+  local function is_before(moment)
+    moment = tonumber(moment or '0')
+    return moment >= now and moment <= until_then
+  end
+  local of_any, of_tube = unpack(redis.call('HMGET', meta, 'watched ', 'watched ' .. tube))
+  return is_before(of_any), is_before(of_tube)
+end
+
+-- Note that a client waits no longer for a task of a tube.
+function limits.end_watch(tube)
+  if settings.limits then redis.call('HDEL', meta, 'watched ', 'watched ' .. tube) end
 end
 
 -- Return the time of the put of a task without a record, in eight bytes: its id begins with the milliseconds.

@@ -53,17 +53,19 @@ local kinds = setmetatable({}, {__index = function(known, rest)
   return kind
 end})
 
--- Hold the tasks of paused tubes in front of the next others, as many as this call takes. Returns how many others are in
+-- Hold the tasks of paused tubes, and the tasks that limits of tubes do not admit, in front of the next others, as many
+-- as this call takes. Returns how many others are in
 -- front then, and whether more are to be looked at.
 local function hold_paused()
-  local others, looked, some = 0, 0, limit
+  local others, looked, some, seen = 0, 0, limit, {}
   repeat
     local members, ids = next_ready('', others, some), {}
     for i, member in ipairs(members) do ids[i] = id_in(member, '') end
     local found = #ids > 0 and redis.call('HMGET', records, unpack(ids)) or {}
     for i, member in ipairs(members) do
       local of = kinds[found[i] and string.sub(found[i], 34) or NOTHING].of
-      if is_paused(of) then
+      seen[of] = (seen[of] or 0) + 1
+      if is_paused(of) or (of ~= '' and seen[of] > limits.admits(of)) then
         leave_line(of, member)
         note(added, behind, '0', held(of, member))
       else
@@ -112,22 +114,28 @@ local function choose(before)
   return chosen, true
 end
 
--- Put held tasks of tubes that were resumed in line, more than this call takes.
+-- Put held tasks of tubes that were resumed in line, more than this call takes; and of tubes with a limit as many as it
+-- may take.
 local function bring_back()
   local most, is_over = math.max(limit, 100), false
-  for name, state in pairs(settings.pauses) do
-    if state == 'R' and (tube == '' or tube == name) then
-      local members = beginning(behind, held(name, ''), 0, most)
-      for _, member in ipairs(members) do
-        local place = string.sub(member, #name + 3)
-        note(removed, behind, member)
-        note(added, ready, '0', place)
-        note(added, tubes, '0', tube_of(name) .. place)
-      end
-      if #members < most then
-        settings.pauses[name], is_over = nil, true
-      end
+  local function put_in_line(name, number)
+    local members = (tube == '' or tube == name) and beginning(behind, held(name, ''), 0, number) or {}
+    for _, member in ipairs(members) do
+      local place = string.sub(member, #name + 3)
+      note(removed, behind, member)
+      note(added, ready, '0', place)
+      note(added, tubes, '0', tube_of(name) .. place)
     end
+    return #members
+  end
+  for name, state in pairs(settings.pauses) do
+    if state == 'R' and (tube == '' or tube == name) and put_in_line(name, most) < most then
+      settings.pauses[name], is_over = nil, true
+    end
+  end
+  for name in pairs(settings.limits or {}) do
+    local number = not is_paused(name) and math.min(limits.admits(name), limit) or 0
+    if name ~= '' and number > 0 then put_in_line(name, number) end
   end
   if is_over then note_pauses() end
   flush()
@@ -195,7 +203,10 @@ local function take_chosen(chosen, data, tasks)
   end
   set[records] = set_to
   for _, kind in pairs(kinds) do
-    if kind.number > 0 then count('R', 'T', kind.of, kind.number) end
+    if kind.number > 0 then
+      count('R', 'T', kind.of, kind.number)
+      limits.deliver(kind.of, kind.number)
+    end
     kind.number = 0
   end
   if ends > 0 and ends < now + TICK then wake_waiter(tube) end
@@ -203,7 +214,8 @@ local function take_chosen(chosen, data, tasks)
   if tube == '' and not chosen.have_keys then redis.call('ZREMRANGEBYRANK', ready, 0, number - 1) end
 end
 
-local looks, chosen, are_there = 0, {ids = {}}, not is_paused(tube)
+limit = math.min(limit, limits.admits(''), limits.admits(tube))
+local looks, chosen, are_there = 0, {ids = {}}, limit > 0 and not is_paused(tube)
 if are_there and settings.pauses then bring_back() end
 while are_there and #chosen.ids == 0 and looks < (settings.pauses and 2 or LOOKS) do
   looks = looks + 1
@@ -226,8 +238,8 @@ if #chosen.ids > 0 then
   end
   -- A caller that was woken, or watched the time, wakes the next.
   if turn == 'again' then
-    local soon = next_due()
-    if redis.call('ZCARD', ready) > 0 or (soon ~= '' and soon < TICK) then wake_waiter(tube) end
+    local soon = limits.next_due()
+    if redis.call('ZCARD', ready) > 0 or (settings.limits and number_ready('') > 0) or (soon ~= '' and soon < TICK) then wake_waiter(tube) end
   end
   local reply = finish('done')
   reply.is_asked_for = true -- by `read_take`
@@ -239,10 +251,10 @@ if settings.closed and number_ready(tube) == 0 then
   wakes_any = true
   return finish('closed')
 end
-local soon = next_due()
-if tube == '' then redis.call('DEL', wake) end
+if tube == '' and (mode == 'wait' or not settings.limits) then redis.call('DEL', wake) end
 if mode == 'wait' then
-  return finish('empty', soon, tube ~= '' and join_line(tube, ticket) or '')
+  return finish('empty', limits.wait(tube, turn == 'first'), tube ~= '' and join_line(tube, ticket) or '')
 end
+local soon = limits.next_due()
 if turn == 'again' and soon ~= '' and soon < TICK then wake_waiter(tube) end
 return finish('empty', soon, '')
