@@ -14,6 +14,7 @@ from ..encoding.task_values import (
     encode_id,
 )
 from ..engines import registry
+from ..engines.contract.session import Binding
 from ..engines.contract.task_records import HeldTask, TaskSettings
 from ..exceptions import ArgumentError, PressureError
 from ..operations.task_settling import Subject
@@ -76,6 +77,13 @@ class TaskAttachment(Attachment):
             self._presence = takers.of(engine, self.name, self.options.lease)
         found: Takers = self._presence
         return found
+
+    def beside(self, name: str) -> tuple[Binding, Takers]:
+        """Return the binding of another queue of tasks at this broker, and this process as its
+        taker. Does no I/O."""
+        engine, options = registry.engine(self.address), self.options
+        there = engine.bind(name, self.operations.discipline, options)
+        return there, takers.of(engine, name, options.lease)
 
     def subject(self, task: TaskOrId) -> Subject:
         """A task, with the number of the take by which this process has it."""

@@ -12,6 +12,7 @@ from ...hidden import hide_in
 from ...sync.tasks import task_queue as sync
 from ...sync.tasks.administration import TaskAdministration
 from ...sync.tasks.inbox import BaseInbox
+from ...sync.tasks.periodic import PeriodicTasks
 from ...sync.tasks.producer import OnConflict, TaskProducer
 from ...sync.tasks.results import TaskResults
 from ...sync.tasks.taker import TaskTaker
@@ -138,6 +139,9 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
     kick = awaited(TaskAdministration[Data, Task[Data]].kick)
     kick_many = awaited(TaskAdministration[Data, Task[Data]].kick_many)
     kill = awaited(TaskAdministration[Data, Task[Data]].kill)
+    every = awaited_open(PeriodicTasks[Data, Task[Data]].every)
+    schedules = awaited_open(PeriodicTasks[Data, Task[Data]].schedules)
+    unschedule = awaited_open(PeriodicTasks[Data, Task[Data]].unschedule)
     cancel = awaited(TaskAdministration[Data, Task[Data]].cancel)
     peek = awaited(TaskAdministration[Data, Task[Data]].peek)
     list = awaited(TaskAdministration[Data, Task[Data]].list)

@@ -13,6 +13,7 @@ from ...handles.base_task import Data
 from ...sync.tasks import workers as sync
 from ...sync.tasks.jobs import announced, check_grace, check_max_tasks, choose
 from ...sync.tasks.outages import of_run
+from ...sync.tasks.periodic import PeriodicPuts
 from ...sync.tasks.workers import DEFAULT_GRACE
 from ..awaited import as_in
 from .batches import AnyBatchHandler, Batches
@@ -125,6 +126,6 @@ class TaskWorkers(TaskHandle[Data]):
         self._at.check_open()
         await self.open()
         takes = self._at.address.capabilities.takes_at_a_time
-        with self._at.here.announced(*announced(jobs)) as worker:
+        with PeriodicPuts(self._at), self._at.here.announced(*announced(jobs)) as worker:
             ways = partial(self._take_for_run, worker), self._acknowledge_for_run, takes
             await WorkerPool(self.sync, *ways, jobs, grace, stop, outages, most).run()

@@ -7,20 +7,20 @@ from typing import Any, NamedTuple
 from .items import Acknowledge, NotComparable, Put
 from .replies import Closed, Excess, InUse, Late, Lost, Missing, NoSpace, Passed
 from .task_records import StoredTask
-from .tasks import AckTask, KeyTaken, PutTasks, Refusal, TaskThere
+from .tasks import AckTask, KeyTaken, PutTasks, Refusal, ReleaseTask, TaskThere
 
 
 class Forward(NamedTuple):
     """Do ``put`` at this queue, and then ``settle`` at the queue of the binding ``source``, which
     is beside it, and may be the same: both are done, or neither is.
 
-    A :class:`~.items.Put` has one item; ``settle`` names an item or changes no data. With
-    ``skips`` a put whose unique key is held counts as done. After a reply of ``put`` that says so,
-    the session can wait as after that request.
+    A :class:`~.items.Put` has one item; ``settle`` names an item, or its new data are made of no
+    data. With ``skips`` a put whose unique key is held counts as done. After a reply of ``put``
+    that says so, the session can wait as after that request.
     """
 
     source: Any
-    settle: Acknowledge | AckTask
+    settle: Acknowledge | AckTask | ReleaseTask
     put: Put | PutTasks
     skips: bool = False
 

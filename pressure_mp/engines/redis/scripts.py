@@ -156,7 +156,11 @@ def names(folder: str) -> frozenset[str]:
 
 #: The scripts that put on a queue and settle a delivery of another one, of items or of tasks; and
 #: the script that settles.
-FORWARDS = {"forward_item": (FIFO, "acknowledge"), "forward_task": ("tasks", "ack")}
+FORWARDS = {
+    "forward_item": (FIFO, "acknowledge"),
+    "forward_task": ("tasks", "ack"),
+    "forward_release": ("tasks", "release"),
+}
 
 
 class Scripts(dict[str, Script]):

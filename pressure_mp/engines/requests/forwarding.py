@@ -6,19 +6,21 @@ from typing import Any, cast
 
 from ..contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
 from ..contract.items import Acknowledge, Added, Put
-from ..contract.tasks import AckTask, KeyTaken, PutTasks
+from ..contract.tasks import AckTask, KeyTaken, PutTasks, ReleaseTask
 from . import queue, task_queue
 from .deliveries import may_acknowledge
 from .dispatch import Pair, for_pairs
 from .line import Caller
-from .settling import may_ack
+from .settling import may_settle
+
+Settlement = Acknowledge | AckTask | ReleaseTask
 
 
 @for_pairs.does(Forward)
 def forward(pair: Pair, request: Forward, caller: Caller) -> ForwardReply:
     """Put if that can be acknowledged, and acknowledge if that was put."""
     source, target = cast(Any, pair)
-    if isinstance(request.settle, AckTask):
+    if not isinstance(request.settle, Acknowledge):
         task_queue.begin(source)  # once for both steps: nothing becomes due in between
     if isinstance(request.put, PutTasks) and target is not source:
         task_queue.begin(target)
@@ -30,17 +32,17 @@ def forward(pair: Pair, request: Forward, caller: Caller) -> ForwardReply:
     if not isinstance(put, (Added, list)):
         return cast(ForwardReply, put)
     settled = _do(source, request.settle, caller)
-    is_task = isinstance(request.settle, AckTask)
+    is_task = not isinstance(request.settle, Acknowledge)
     return Forwarded(put if isinstance(put, list) else [], settled if is_task else None)
 
 
-def _may_settle(source: Any, settle: Acknowledge | AckTask) -> bool:
-    if isinstance(settle, AckTask):
-        return bool(source.life) and may_ack(source.life, settle)
-    return bool(source.state) and may_acknowledge(source.state, settle)
+def _may_settle(source: Any, settle: Settlement) -> bool:
+    if isinstance(settle, Acknowledge):
+        return bool(source.state) and may_acknowledge(source.state, settle)
+    return bool(source.life) and may_settle(source.life, settle)
 
 
-def _do(place: Any, request: Acknowledge | AckTask | Put | PutTasks, caller: Caller) -> Any:
+def _do(place: Any, request: Settlement | Put | PutTasks, caller: Caller) -> Any:
     if isinstance(request, (Acknowledge, Put)):
         return queue.do(place, request, caller)
     return task_queue.do_now(place, request, caller)

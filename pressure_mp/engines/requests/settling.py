@@ -43,8 +43,8 @@ def has_content(life: Life, result: Result) -> bool:
     return not result.token or life.results.contents.is_kept(result.token)
 
 
-def may_ack(life: Life, request: AckTask) -> bool:
-    """Tell whether the request would acknowledge the task."""
+def may_settle(life: Life, request: AckTask | ReleaseTask) -> bool:
+    """Tell whether the request would settle the task."""
     task = held(life, request.id, request.owner, request.call)
     return isinstance(task, Living) and has_content(life, request.result)
 

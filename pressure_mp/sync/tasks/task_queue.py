@@ -17,6 +17,7 @@ from ...handles.tasks import TaskAttachment
 from ...hidden import hide_in
 from . import settings as task_settings
 from .administration import TaskAdministration
+from .periodic import PeriodicTasks, deleting
 from .producer import TaskProducer
 from .results import TaskResults
 from .task import Task
@@ -30,6 +31,7 @@ class TaskQueue(
     TaskProducer[Data, Task[Data]],
     TaskResults[Data, Task[Data]],
     TaskWorkers[Data],
+    PeriodicTasks[Data, Task[Data]],
     TaskAdministration[Data, Task[Data]],
 ):
     """A queue of tasks that producers, workers and administrators on any machine share.
@@ -162,11 +164,11 @@ class TaskQueue(
         self._at.close()
 
     def delete(self) -> None:
-        """Remove the queue and all its tasks, for all clients. Never waits.
+        """Remove the queue, all its tasks and its schedules, for all clients. Never waits.
 
         Raises QueueDoesNotExistError.
         """
-        return self._run(self._at.leave(self._at.operations.delete()))
+        return self._run(deleting(self._at))
 
     def __enter__(self) -> Self:
         return self

@@ -12,6 +12,7 @@ from ...handles.base_task import Data
 from .batches import AnyBatchHandler, Batches
 from .jobs import Job, announced, check_grace, check_max_tasks, choose
 from .outages import of_run
+from .periodic import PeriodicPuts
 from .taker import TaskTaker
 from .task import Task
 from .worker_pool import WorkerPool
@@ -164,6 +165,6 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         self._at.check_open()
         takes = self._at.address.capabilities.takes_at_a_time
         stop = stop or threading.Event()
-        with self._at.here.announced(*announced(jobs)) as worker:
+        with PeriodicPuts(self._at), self._at.here.announced(*announced(jobs)) as worker:
             ways = partial(self._take_for_run, worker), self._acknowledge_for_run, takes
             WorkerPool(self.name, *ways, jobs, grace, stop, outages, most).run()

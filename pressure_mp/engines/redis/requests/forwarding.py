@@ -9,7 +9,7 @@ from ....exceptions import PressureError
 from ...contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
 from ...contract.items import Acknowledge, Added, Put
 from ...contract.task_records import StoredTask
-from ...contract.tasks import KeyTaken
+from ...contract.tasks import AckTask, KeyTaken
 from ..binding import RedisBinding
 from ..caller import Caller
 from ..implementations import does
@@ -51,13 +51,15 @@ async def _call(
     source: RedisBinding = request.source
     if isinstance(request.settle, Acknowledge):
         op, settling = "forward_item", (request.settle.owner, request.settle.number)
-    else:
+    elif isinstance(request.settle, AckTask):
         op, settling = "forward_task", tasks.ack_args(source, request.settle)
+    else:
+        op, settling = "forward_release", tasks.release_args(source, request.settle)
     keys = (source.key(part) for part in source.scripts[FORWARDS[op][1]].keys)
     reply = await caller.script(op, (*keys, int(request.skips), *settling, *args), end)
     status, checked, *rest = reply
     settled: Reply = rest[1] if status == DONE else []
-    if op == "forward_task":
+    if op != "forward_item":
         bells = tuple(source.bell(bell) for one in (checked, settled) for bell in bells_in(one))
         if bells:
             await caller.script("ring", bells)

@@ -224,7 +224,7 @@ def ack_args(binding: RedisBinding, request: t.AckTask) -> tuple[Any, ...]:
     return (*fence, or_none(delay), *_shift(tube), *_edit(edit), 1 if whole else 0, *result)
 
 
-def _release(binding: RedisBinding, request: t.ReleaseTask) -> tuple[Any, ...]:
+def release_args(binding: RedisBinding, request: t.ReleaseTask) -> tuple[Any, ...]:
     id, owner, call, delay, ttl, priority, tube, error, edit, whole, result = request
     urgency = b"" if priority is None else encode_priority(priority)
     times = delay, or_none(ttl), urgency
@@ -270,7 +270,7 @@ async def _rest_of_ack(
 
 
 does(t.AckTask)(FirstScript(_first_of_ack, _read_ack_one, _rest_of_ack))
-does(t.ReleaseTask)(OneScript("release", _release, _read_settled))
+does(t.ReleaseTask)(OneScript("release", release_args, _read_settled))
 does(t.BuryTask)(OneScript("bury", _bury, _read_settled))
 does(t.TouchTask)(OneScript("touch", _touch, _read_settled))
 

@@ -18,6 +18,7 @@ local task, refusal = find_taken(id, owner, call)
 if not task then return refusal end
 if not has_content(token) then return finish('lost') end
 if not is_known(id, digest) then return finish('changed') end
+-- forward: if only_checks then return finish('may') end
 if priority ~= '' then task.priority = priority end
 give_back_task(task, error, tonumber(delay), ttl ~= '' and tonumber(ttl) or nil, shift == '1' and tube or nil)
 set_result(id, result, token)

@@ -1,0 +1,145 @@
+"""The operations of periodic tasks.
+
+Each schedule is a task of a second queue, at the same broker, that waits until the next time. A run
+takes it then, puts the periodic task, and gives the schedule back with its next time: the last two
+in one step, so that each time has its task once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..effects import On, Operation
+from ..encoding import schedules
+from ..encoding.as_queued import AsQueued
+from ..encoding.schedules import Schedule
+from ..encoding.task_values import decode_id, encode_id
+from ..engines.contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
+from ..engines.contract.queues import How
+from ..engines.contract.replies import Outcome
+from ..engines.contract.session import Binding
+from ..engines.contract.task_records import Edit, TaskSettings
+from ..engines.contract.tasks import PutTasks, ReleaseTask, TaskThere
+from ..exceptions import TaskExists, TaskNotFound
+from ..identity.processes import incarnation
+from ..states import BURIED, READY, TAKEN, WAITING
+from .task_leases import TaskLeaseOperations
+from .task_queue import DecodedTask
+from .tasks import TaskOperations
+
+#: Follows the name of a queue in the name of the queue of its schedules.
+SUFFIX = ":periodic"
+
+#: The options of a queue of schedules: a schedule stays until it is removed.
+_SETTINGS = TaskSettings(0, 0, 0, False, 0, "required", 0)
+
+#: The states of schedules; buried ones are those that could not be used.
+_STATES = "".join((READY, TAKEN, WAITING, BURIED))
+#: How many schedules are listed.
+_MOST = 1_000
+
+
+class PeriodicTask(NamedTuple):
+    """A schedule of periodic tasks, as :meth:`pressure_mp.TaskQueue.schedules` returns it."""
+
+    name: str
+    #: Seconds between two tasks, or a cron line.
+    when: float | str
+    #: The time zone in which the line is read.
+    timezone: str
+    #: The time of the next task, in seconds since the epoch.
+    next: float
+
+
+class ScheduleOperations(TaskOperations):
+    """The operations of the queue of schedules of the queue called ``name``."""
+
+    def __init__(self, name: str, prefix: str) -> None:
+        super().__init__(name + SUFFIX)
+        self._owner = name
+        self.codec = AsQueued(prefix, self.name)
+        self.settings, self.is_open = _SETTINGS, True
+
+    def every(self, name: str, wanted: Schedule) -> Operation[None]:
+        """Have a schedule of that name: it goes on if it is there, and begins now if it is not, or
+        is another one."""
+        yield from self.open(How.OPEN, _SETTINGS)
+        now = (yield from TaskLeaseOperations(self.name).renew(incarnation(), False)).now / 1000
+        begun, id = wanted.begin(now), encode_id(name)
+        while True:
+            try:
+                yield from self._put_told(begun.encode(), name, _after(now, begun))
+                return
+            except TaskExists:
+                pass
+            try:
+                found = yield from self.peek(id)
+            except TaskNotFound:
+                continue
+            if self._schedule(found).is_like(wanted):
+                return
+            yield from self.remove_from(id, _STATES)
+
+    def schedules(self) -> Operation[list[PeriodicTask]]:
+        """Return the schedules, the next one first. They are listed state by state, while they
+        change their states: so twice, or until both lists have the same ones."""
+        before, there = None, (yield from self._there())
+        while before is None or before.keys() != there.keys():
+            before, there = there, (yield from self._there())
+        return sorted(there.values(), key=lambda one: one.next)
+
+    def _there(self) -> Operation[dict[str, PeriodicTask]]:
+        found = {}
+        for task in (yield from self.list(_STATES, "", _MOST)):
+            name, one = str(decode_id(task.id)), self._schedule(task)
+            found[name] = PeriodicTask(name, one.when, one.timezone, one.at)
+        return found
+
+    def unschedule(self, name: str) -> Operation[bool]:
+        """Remove a schedule; return whether it was there."""
+        return (yield from self.remove_from(encode_id(name), _STATES))
+
+    def put_due(
+        self, target: TaskOperations, at: tuple[Binding, Binding], taken: DecodedTask
+    ) -> Operation[None]:
+        """Put the task of a schedule that this process has taken, if it has not missed its time,
+        and give the schedule back. ``at`` are the bindings of the schedules and of the target."""
+        source, there = at
+        now = taken.record.since / 1000  # by the broker's clock
+        schedule = self._schedule(taken)
+        later = schedule.go_on(now)
+        held = taken.id, incarnation(), taken.record.call
+        wait = _after(now, later)[0]
+        giving_back = ReleaseTask(*held, delay=wait, edit=Edit(later.encode()))
+        if not schedule.is_to_put(now):
+            yield giving_back
+            return
+        ids = target.settings.id
+        id = f"{decode_id(taken.id)} {round(schedule.at * 1000)}"
+        new = encode_id(id) if ids in ("required", "callable") else b""
+        put = PutTasks([(new, schedule.data)], ids, **schedule.options)
+        reply: ForwardReply = yield On(there, _only(Forward(source, giving_back, put)))
+        match reply:
+            case Forwarded() | NotSettled():  # else another process has the schedule
+                pass
+            case TaskThere():  # which this time's task has only if it was put before
+                yield giving_back
+            case Outcome.CLOSED:
+                raise target._shut_down()
+            case Outcome.MISSING:
+                raise target._missing()
+            case _:
+                raise AssertionError(reply)
+
+    def _schedule(self, task: DecodedTask) -> Schedule:
+        return schedules.decode(task.data, str(decode_id(task.id)), self._owner)
+
+
+def _after(now: float, schedule: Schedule) -> tuple[int, int, float, str, int, str, str]:
+    """Return the options of a put of a schedule: it waits for its next time."""
+    return max(round((schedule.at - now) * 1000), 1), 0, 0, "", 0, "", ""
+
+
+def _only(request: Forward) -> Operation[ForwardReply]:
+    reply: ForwardReply = yield request
+    return reply

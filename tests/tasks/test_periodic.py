@@ -1,0 +1,233 @@
+"""Periodic tasks: a schedule is kept at the broker, and whichever run is there puts its tasks, once
+for each time."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from datetime import datetime, timezone
+
+import engines
+import pytest
+from engines import Can
+from waiting import LIMIT, Background, until
+
+from pressure_mp import ArgumentError, ArgumentTypeError, TaskQueue, aio
+from pressure_mp.encoding import schedules
+from pressure_mp.encoding.schedules import Schedule
+from pressure_mp.sync.tasks import periodic
+
+SERVERS = pytest.mark.parametrize("url", engines.able(Can.SERVER), indirect=True, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch):
+    """A run that has found no schedule looks again soon."""
+    monkeypatch.setattr(periodic, "_LOOK", 0.1)
+
+
+def schedule(when, missed="once", at=0.0, zone="UTC"):
+    return Schedule(when, zone, missed, {}, b"", at)
+
+
+def moment(*when):
+    return datetime(*when, tzinfo=timezone.utc).timestamp()
+
+
+# The times
+
+
+def test_the_times_of_seconds_are_counted_from_the_first():
+    one = schedule(10.0).begin(103.0)
+    assert one.at == 113.0
+    assert one.go_on(113.2).at == 123.0
+    assert one.go_on(151.0).at == 153.0
+
+
+def test_missed_times_are_made_up_for_or_not():
+    late = {missed: schedule(10.0, missed, at=100.0) for missed in ("once", "all", "skip")}
+    assert [one.go_on(151.0).at for one in late.values()] == [160.0, 110.0, 160.0]
+    assert [one.is_to_put(151.0) for one in late.values()] == [True, True, False]
+    assert all(one.is_to_put(101.0) for one in late.values())
+
+
+def test_a_cron_line_is_read_in_its_time_zone():
+    nine = schedule("0 9 * * 1-5", zone="Europe/Paris")
+    friday = moment(2026, 10, 23, 10)
+    assert nine.begin(friday).at == moment(2026, 10, 26, 8)  # Paris is back at UTC+1 on the 25th
+    assert nine.begin(moment(2026, 10, 22, 10)).at == moment(2026, 10, 23, 7)
+    assert schedule("*/10 * * * * *").begin(100.5).at == 110.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "says"),
+    [
+        (("every day", None, "once"), ArgumentError, "no cron line"),
+        (("0 0 30 2 *", None, "once"), ArgumentError, "cron line"),
+        (("* * * * *", "Mars/Olympus", "once"), ArgumentError, "no time zone 'Mars/Olympus'"),
+        ((5, "Europe/Paris", "once"), ArgumentError, "timezone= is for a cron line"),
+        ((0, None, "once"), ArgumentError, "0.001 seconds at most"),
+        ((True, None, "once"), ArgumentTypeError, "not bool"),
+        ((None, None, "once"), ArgumentTypeError, "not NoneType"),
+        ((5, 1, "once"), ArgumentTypeError, "timezone is a name"),
+        ((5, None, "never"), ArgumentError, "once, all, skip"),
+    ],
+)
+def test_what_is_no_time_is_refused(arguments, error, says):
+    with pytest.raises(error, match=says):
+        schedules.check(*arguments)
+
+
+# The queue
+
+
+def test_a_schedule_is_there_for_each_handle_until_it_is_removed(queue, url, name):
+    assert queue.schedules() == []
+    assert not queue.unschedule("nightly")
+    queue.every("0 3 * * *", "clean up", name="nightly", timezone="Europe/Paris")
+    queue.every(3600, "count")
+    first, second = TaskQueue(name, url=url).schedules()
+    assert {first.when, second.when} == {"0 3 * * *", 3600.0}
+    assert first.next <= second.next
+    assert queue.unschedule("nightly")
+    assert [one.when for one in queue.schedules()] == [3600.0]
+
+
+def test_the_same_schedule_goes_on_and_another_one_takes_its_place(queue):
+    name = queue.every(3600, "data")
+    (before,) = queue.schedules()
+    time.sleep(0.01)
+    assert queue.every(3600, "data") == name
+    assert queue.schedules() == [before]
+    assert queue.every(1800, "data", name=name) == name
+    (after,) = queue.schedules()
+    assert after.when == 1800.0
+    assert after.next < before.next
+    queue.every(3600, "other data")
+    assert len(queue.schedules()) == 2
+
+
+def test_a_run_puts_the_tasks_of_a_schedule(queue):
+    got, stop = [], threading.Event()
+    queue.every(0.05, "data", tube="a", priority=3, result_ttl=60, ttl=30)
+
+    def handler(task):
+        got.append(task)
+        if len(got) == 4:
+            stop.set()
+
+    queue.run(handler, stop=stop)
+    assert {(task.data, task.tube, task.priority) for task in got[:4]} == {("data", "a", 3)}
+    assert got[0].result_ttl == 60
+    moments = [task.created for task in got[:4]]
+    assert 0.1 < moments[3] - moments[0] < LIMIT
+
+
+def test_a_run_finds_a_schedule_that_comes_later(queue):
+    handled, stop = threading.Event(), threading.Event()
+    running = Background(queue.run, lambda task: handled.set(), stop=stop)
+    queue.every(0.01, "data")
+    assert handled.wait(LIMIT)
+    stop.set()
+    running.result()
+
+
+def test_a_loop_puts_the_tasks_of_a_schedule(url, name):
+    async def main():
+        async with aio.TaskQueue(name, url=url) as queue:
+            stop, got = asyncio.Event(), []
+
+            async def handler(task):
+                got.append(task.data)
+                if len(got) == 3:
+                    stop.set()
+
+            assert await queue.every(0.02, "data", name="often") == "often"
+            await queue.run(handler, stop=stop)
+            assert got[:3] == ["data"] * 3
+            assert [one.name for one in await queue.schedules()] == ["often"]
+            assert await queue.unschedule("often")
+            await queue.delete()
+
+    asyncio.run(main())
+
+
+def test_ids_that_a_put_has_to_state_are_made_of_the_times(url, name):
+    queue = TaskQueue(name, url=url, id="required")
+    got, stop = [], threading.Event()
+    queue.every(0.02, "data", name="often")
+
+    def handler(task):
+        got.append(task.id)
+        if len(got) == 3:
+            stop.set()
+
+    queue.run(handler, stop=stop)
+    assert len(set(got)) == len(got)
+    assert all(id.startswith("often 1") for id in got)
+    queue.delete()
+
+
+def test_times_at_which_no_run_was_there_are_made_up_for(queue):
+    queue.every(0.02, "once", name="once")
+    queue.every(0.02, "all", name="all", missed="all")
+    last = {one.name: one.next for one in queue.schedules()}
+    time.sleep(0.3)
+    got, stop = [], threading.Event()
+    running = Background(queue.run, lambda task: got.append(task.data), stop=stop)
+    until(lambda: got.count("all") >= 15)
+    stop.set()
+    running.result()
+    assert 1 <= got.count("once") < got.count("all")
+    assert all(one.next > last[one.name] for one in queue.schedules())
+
+
+def test_an_anonymous_queue_has_no_schedules(url):
+    queue = TaskQueue(url=url)
+    with pytest.raises(ArgumentError, match="with a name"):
+        queue.every(1, "data")
+    queue.close()
+
+
+def test_a_queue_that_is_deleted_has_no_schedules_any_more(url, name):
+    queue = TaskQueue(name, url=url)
+    queue.every(3600, "data")
+    queue.delete()
+    assert TaskQueue(name, url=url).schedules() == []
+    TaskQueue(name, url=url).delete()
+
+
+def run_in_process(url, name, taken):
+    def handler(task):
+        os.write(taken, b"a task\n.")
+
+    TaskQueue(name, url=url).run(handler, concurrency=2)
+
+
+@SERVERS
+def test_each_time_has_its_task_once_while_runs_are_killed(queue, url, name):
+    """Kill runs in the midst of their puts; then count the times and the tasks that were put."""
+    every, kills = 0.02, 6
+    queue.every(every, "data", name="often", missed="all")
+    (begun,) = queue.schedules()
+    read, write = os.pipe()
+    context = multiprocessing.get_context("fork")
+    runs = []
+    for _ in range(kills):
+        runs += [context.Process(target=run_in_process, args=(url, name, write)) for _ in "ab"]
+        for run in runs[-2:]:
+            run.start()
+        for _ in range(5):
+            os.read(read, 8)
+        for run in runs[-2:]:
+            os.kill(run.pid, signal.SIGKILL)
+            run.join()
+    (now,) = queue.schedules()
+    number = round((now.next - begun.next) / every)
+    stats = queue.stats()
+    assert number == sum(times for way, times in stats.transitions.items() if way.startswith("X-"))
+    assert number > kills
