@@ -112,7 +112,9 @@ class TaskDiagnosis(NamedTuple):
                 f"{limit}. `pressure-mp limit {self.queue}` changes it."
             )
         if ready and not any(taker.tasks for taker in self.takers):
-            return f"{are(ready, 'task')} ready, and no worker has any: start a worker."
+            keys = next((limit for limit in self.limits if limit.each_key), None)
+            or_wait = "" if keys is None else f", unless their keys had their {keys}"
+            return f"{are(ready, 'task')} ready, and no worker has any: start a worker{or_wait}."
         if ready and self.all_wait:
             others = len(self.full_keys) - 1
             more = f", and the same holds for {others} more" if others else ""

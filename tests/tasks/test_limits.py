@@ -234,6 +234,74 @@ def test_keys_take_turns_in_a_limited_tube(url, name):
     queue.delete()
 
 
+def test_each_key_has_a_limit_of_its_own(queue):
+    queue.limit(2, per=LONG, each_key=True)
+    queue.put_many(range(5), key="k")
+    queue.put_many(range(5, 8), key="l")
+    queue.put_many(range(8, 11))
+    queue.put_many(range(11, 14), tube="a", key="k")
+    assert sorted(taken(queue, 20)) == [0, 1, 5, 6, 8, 9, 10, 11, 12]
+    assert is_empty(queue)
+    assert is_empty(queue, tube="a")
+    assert queue.stats().limits == (RateLimit(2, LONG, None, 0, 0.0, True),)
+    queue.limit(3, per=LONG, tube="a", each_key=True)
+    assert taken(queue, 20) == [13]
+    queue.limit(None, each_key=True)
+    assert sorted(taken(queue, 20)) == [2, 3, 4, 7]
+    queue.put_many([1, 2], tube="a", key="k")
+    assert is_empty(queue)
+    queue.limit(None, tube="a", each_key=True)
+    assert taken(queue, 20) == [1, 2]
+    assert queue.stats().limits == ()
+    check_stats(queue)
+
+
+@pytest.mark.usefixtures("no_ticks")
+@pytest.mark.parametrize("tube", [None, "a"])
+def test_takers_that_wait_are_woken_when_the_limit_of_a_key_admits_a_task(tube, queue):
+    queue.limit(1, per=SHORT, each_key=True)
+    takers = [parked(queue, tube=tube) for _ in range(5)]
+    queue.put_many(range(3), tube="a", key="k")
+    queue.put_many(range(3, 5), tube="a", key="l")
+    tasks = [taker.result() for taker in takers]
+    assert sorted(task.data for task in tasks) == [*range(5)]
+    for key in "kl":
+        moments = [task.since * 1000 for task in tasks if task.key == key]
+        check_windows(moments, 1, SHORT * 1000)
+
+
+def test_a_key_whose_limit_is_used_up_keeps_its_order(queue):
+    queue.limit(2, per=SHORT, each_key=True)
+    queue.put_many(range(2, 6), key="k")
+    assert taken(queue, 9) == [2, 3]
+    queue.put(1, key="k", priority=-1)
+    found = []
+    while len(found) < 3:
+        found += [task.data for task in queue.take_many(9, timeout=LIMIT)]
+    assert found == [1, 4, 5]
+    check_stats(queue)
+
+
+def test_tasks_of_a_key_whose_limit_is_used_up_can_be_changed(queue):
+    queue.limit(1, per=LONG, each_key=True)
+    ids = [queue.put(number, key="k") for number in range(5)]
+    assert taken(queue, 9) == [0]
+    queue.kill(ids[1])
+    queue.move(ids[2], "a")
+    assert taken(queue, 9) == [2]
+    queue.switch(ids[3], "B")
+    queue.kick(ids[3])
+    assert is_empty(queue)
+    queue.kill(ids[3])
+    queue.kill(ids[4])
+    assert queue.qsize() == 0
+    queue.put(5, key="k")
+    assert is_empty(queue)
+    queue.limit(None, each_key=True)
+    assert taken(queue, 9) == [5]
+    check_stats(queue)
+
+
 @pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize("limited", [None, "a"])
 def test_a_queue_that_is_shut_down_is_served_as_its_limit_admits(limited, queue):

@@ -40,7 +40,7 @@ def do(place: TaskPlace, request: Request, caller: Caller) -> Any:
     if kind not in _AT_REST:
         life.sweep()
     reply = for_tasks[kind](life, request, caller)
-    if life.ready.limits and isinstance(reply, NoTask):
+    if life.ready.is_limited and isinstance(reply, NoTask):
         assert isinstance(request, TakeTasks)
         if request.waits:
             reply = _leave_watch(place.line, life, reply, caller)

@@ -163,6 +163,7 @@ local function take_from_group(kind)
   step_out(group)
   settings.seq = next_seq()
   group.last, group.taken = settings.seq, group.taken + 1
+  limits.deliver_key(group)
   note(set, meta, 'seq', string.format('%d', settings.seq))
 end
 
