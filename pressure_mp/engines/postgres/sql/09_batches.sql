@@ -296,10 +296,12 @@ BEGIN
         END LOOP;
         taken := taken || next;
     END LOOP;
-    IF q.limited AND parts[1] = '' THEN
-        PERFORM pressure_mp.pass_by(q.id, q.paused);
+    IF q.limited THEN
+        IF parts[1] = '' THEN
+            PERFORM pressure_mp.pass_by(q.id, q.paused);
+        END IF;
+        q.paused := paused;
     END IF;
-    q.paused := paused;
     IF cardinality(taken) > 0 THEN
         IF q.arrival > before OR (ends > 0 AND ends <= q.due_from) THEN
             UPDATE pressure_mp.queues v SET version = v.version + 1, arrival = q.arrival,
