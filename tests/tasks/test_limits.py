@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import multiprocessing
 import random
 import threading
@@ -14,7 +13,7 @@ import pytest
 from engines import Can
 from programs import tasks as programs
 from tasks.life import check_stats
-from waiting import LIMIT, Background, parks, until
+from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import ArgumentError, ArgumentTypeError, Empty, RateLimit, ShutDown, TaskQueue, aio
 from pressure_mp.engines.requests.limits import Limit
@@ -23,9 +22,17 @@ from pressure_mp.engines.requests.limits import Limit
 LONG, SHORT = 3600, 0.25
 
 
+@pytest.fixture
+def queue(url, name):
+    """A queue whose takers do not look again to keep their places."""
+    queue = TaskQueue(name, url=url, lease=HOURS)
+    yield queue
+    queue.delete()
+
+
 def parked(queue, **options):
     """A taker that waits."""
-    taker = Background(queue.take, LIMIT, **options)
+    taker = Background(queue.take, HOURS, **options)
     until(lambda: parks(taker))
     return taker
 
@@ -79,7 +86,7 @@ def test_a_limit_is_checked(queue):
     assert queue.stats().limits == (RateLimit(7, 1.0, None, 0, 0.0),)
 
 
-@pytest.mark.usefixtures("no_ticks")
+@pytest.mark.usefixtures("no_ticks", "no_looks")
 @pytest.mark.parametrize("limited", [None, "a"])
 @pytest.mark.parametrize("tube", [None, "a"])
 def test_takers_that_wait_are_woken_when_the_limit_admits_a_task(tube, limited, queue):
@@ -91,7 +98,7 @@ def test_takers_that_wait_are_woken_when_the_limit_admits_a_task(tube, limited, 
     check_windows([queue.peek(task.id).since * 1000 for task in tasks], 2, SHORT * 1000)
 
 
-@pytest.mark.usefixtures("no_ticks")
+@pytest.mark.usefixtures("no_ticks", "no_looks")
 @pytest.mark.parametrize("limited", [None, "a"])
 def test_a_put_while_the_limit_is_used_up_is_taken_when_it_admits_a_task(limited, queue):
     queue.limit(1, per=SHORT, tube=limited)
@@ -105,7 +112,7 @@ def test_a_put_while_the_limit_is_used_up_is_taken_when_it_admits_a_task(limited
     assert queue.take(LIMIT, tube="a").data == 4
 
 
-@pytest.mark.usefixtures("no_ticks")
+@pytest.mark.usefixtures("no_ticks", "no_looks")
 @pytest.mark.parametrize("limited", [None, "a"])
 def test_a_taker_takes_the_place_of_one_that_waits_no_longer(limited, queue):
     queue.put_many([1, 2], tube="a")
@@ -119,7 +126,7 @@ def test_a_taker_takes_the_place_of_one_that_waits_no_longer(limited, queue):
     assert staying.result().data == 2
 
 
-@pytest.mark.usefixtures("no_ticks")
+@pytest.mark.usefixtures("no_ticks", "no_looks")
 @pytest.mark.parametrize("limited", [None, "a"])
 def test_takers_that_wait_get_tasks_when_the_limit_is_removed(limited, queue):
     queue.limit(1, per=LONG, tube=limited)
@@ -158,18 +165,17 @@ def test_takers_that_wait_for_a_limit_make_no_calls_until_it_admits_a_task(limit
     queue.delete()
 
 
-@pytest.mark.usefixtures("no_ticks")
-def test_a_take_that_does_not_wait_leaves_the_news_to_one_that_does(queue):
-    queue.limit(1, per=SHORT)
-    first = parked(queue)
-    queue.put(1)
-    first.result()
-    second = parked(queue)
-    queue.put(2)
-    for _ in range(3):
-        with contextlib.suppress(Empty):
-            queue.take(0).release()
-    assert second.result().data == 2
+def test_a_take_that_does_not_wait_leaves_the_news_to_one_that_will(valkey, name):
+    queue = TaskQueue(name, url=valkey.url)
+    queue.limit(1, per=LONG)
+    queue.put_many([1, 2])
+    assert taken(queue, 1) == [1]
+    with valkey.client() as client:
+        sign = inside.binding(queue).key("wake")
+        assert client.llen(sign) == 1
+        assert is_empty(queue)
+        assert client.llen(sign) == 1
+    queue.delete()
 
 
 def test_a_take_of_all_tubes_passes_by_a_tube_whose_limit_is_used_up(queue):
@@ -297,7 +303,7 @@ def test_each_key_has_a_limit_of_its_own(queue):
     check_stats(queue)
 
 
-@pytest.mark.usefixtures("no_ticks")
+@pytest.mark.usefixtures("no_ticks", "no_looks")
 @pytest.mark.parametrize("tube", [None, "a"])
 def test_takers_that_wait_are_woken_when_the_limit_of_a_key_admits_a_task(tube, queue):
     queue.limit(1, per=SHORT, each_key=True)
@@ -343,7 +349,7 @@ def test_tasks_of_a_key_whose_limit_is_used_up_can_be_changed(queue):
     check_stats(queue)
 
 
-@pytest.mark.usefixtures("no_ticks")
+@pytest.mark.usefixtures("no_ticks", "no_looks")
 @pytest.mark.parametrize("limited", [None, "a"])
 def test_a_queue_that_is_shut_down_is_served_as_its_limit_admits(limited, queue):
     queue.limit(1, per=LONG, tube=limited)

@@ -149,9 +149,12 @@ function limits.is_watched(tube)
   return is_before(of_any), is_before(of_tube)
 end
 
--- Note that a client waits no longer for a task of a tube.
+-- Note that a client waits no longer for a task of a tube. Returns whether another one may have left it to this one to
+-- call when a limit admits a task.
 function limits.end_watch(tube)
-  if settings.limits then redis.call('HDEL', meta, 'watched ', 'watched ' .. tube) end
+  if not (settings.limits or settings.key_limits) then return false end
+  redis.call('HDEL', meta, 'watched ', 'watched ' .. tube)
+  return true
 end
 
 -- Return the time of the put of a task without a record, in eight bytes: its id begins with the milliseconds.
