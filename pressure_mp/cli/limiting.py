@@ -30,15 +30,17 @@ def _read(context: click.Context, parameter: click.Parameter, text: str) -> tupl
 @queue_name()
 @click.argument("rate", callback=_read)
 @tube
+@click.option("--each-key", is_flag=True, help="The tasks of each key by themselves.")
 @with_queue
-def limit(queue: Named, rate: tuple[int, float], tube: str | None) -> None:
+def limit(queue: Named, rate: tuple[int, float], tube: str | None, each_key: bool) -> None:
     """Limit how many tasks of the queue NAME all workers together get: RATE is 100/s, 10/min, 1/5s,
     or "none" for no limit.
 
-    The queue and each tube can have a limit each. `pressure-mp info` shows them.
+    The queue and each tube can have a limit each, and another for each key. `pressure-mp info`
+    shows them.
     """
     if not queue.has_tasks:
         raise click.UsageError("a queue of items cannot be limited: only queues of tasks can")
     number, seconds = rate
     per = milliseconds("RATE", seconds, least=0.001)
-    queue.run(queue.tasks.limit(check_tube(tube), number, per))
+    queue.run(queue.tasks.limit(check_tube(tube), number, per, each_key))

@@ -121,7 +121,9 @@ class TaskDiagnosis(NamedTuple):
                     f"{are(ready, 'task')} ready, and {idle} took none yet: `pressure-mp workers "
                     f"{self.queue}` shows the tubes of each."
                 )
-            return f"{are(ready, 'task')} ready, and no worker has any: start a worker."
+            keys = next((limit for limit in self.limits if limit.each_key), None)
+            or_wait = "" if keys is None else f", unless their keys had their {keys}"
+            return f"{are(ready, 'task')} ready, and no worker has any: start a worker{or_wait}."
         if ready and self.all_wait:
             others = len(self.full_keys) - 1
             more = f", and the same holds for {others} more" if others else ""

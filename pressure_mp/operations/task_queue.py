@@ -152,10 +152,11 @@ class TaskQueueOperations(QueueOperations):
         reply: PauseTasksReply = yield PauseTasks(tube, paused)
         self._found(reply)
 
-    def limit(self, tube: str, number: int, per: int) -> Operation[None]:
+    def limit(self, tube: str, number: int, per: int, each_key: bool = False) -> Operation[None]:
         """Limit the deliveries of the queue, or of a tube unless that is "", for all processes, to
-        ``number`` in ``per`` milliseconds; with ``number`` 0 remove that limit."""
-        reply: LimitTasksReply = yield LimitTasks(tube, number, per)
+        ``number`` in ``per`` milliseconds; with ``number`` 0 remove that limit. With ``each_key``
+        limit those of each key by itself."""
+        reply: LimitTasksReply = yield LimitTasks(tube, number, per, each_key)
         self._found(reply)
 
     def close(self) -> Operation[None]:

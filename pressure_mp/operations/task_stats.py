@@ -20,8 +20,9 @@ Transitions = dict[str, int]
 class RateLimit:
     """A limit of a queue of tasks, or of its ``tube``, None for the whole queue.
 
-    At most ``number`` tasks are delivered in any ``per`` seconds. ``used`` is how many were in the
-    last ``per`` seconds. ``left`` is for how many seconds no task may be, 0 if one may be now.
+    At most ``number`` tasks are delivered in any ``per`` seconds; with ``each_key``, of each key.
+    ``used`` is how many were in the last ``per`` seconds. ``left`` is for how many seconds no task
+    may be, 0 if one may be now. Both are 0 with ``each_key``.
     """
 
     number: int
@@ -29,9 +30,12 @@ class RateLimit:
     tube: str | None
     used: int
     left: float
+    each_key: bool = False
 
     def __str__(self) -> str:
         where = "" if self.tube is None else f" of tube {self.tube!r}"
+        if self.each_key:
+            return f"{self.number} in {self.per:g} s of each key{where}"
         wait = f", the next in {self.left:.1f} s" if self.left else ""
         return f"{self.number} in {self.per:g} s{where} ({self.used} used{wait})"
 
@@ -137,6 +141,7 @@ def rate_limits(counts: TaskCounts) -> tuple[RateLimit, ...]:
             tube=limit.tube or None,
             used=limit.used,
             left=max(limit.until - counts.now, 0) / 1000,
+            each_key=limit.each_key,
         )
         for limit in sorted(counts.limits)
     )

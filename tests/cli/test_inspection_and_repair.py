@@ -123,6 +123,10 @@ def test_the_rate_of_a_queue_of_tasks_is_limited_or_of_one_tube_of_it(call, make
     assert "a limit is used up: 1 in 150 s of tube 'a'" in call("why", "tasks")
     assert call("limit", "tasks", "none", "--tube", "a") == ""
     assert queue.take(0).data == 2
+    assert call("limit", "tasks", "1/h", "--each-key") == ""
+    queue.put_many([4, 5], key="k", priority=-1)
+    assert [queue.take(0).data, queue.take(0).data] == [4, 3]
+    assert "limit: 1 in 3600 s of each key" in call("why", "tasks")
     for wrong in ("0/s", "1", "1/day", "-1/s"):
         assert "is not a rate" in call("limit", "--", "tasks", wrong, status=2)
     make(Queue, 3, "jobs")

@@ -442,10 +442,15 @@ class Histories(RuleBasedStateMachine):
         self.pair.lists_in_order = self.pair.lists_in_order and not tube
 
     @precondition(lambda self: self.created)
-    @rule(tube=TUBES, number=st.sampled_from([0, 1, 2, 5, 300]), per=TIMES)
-    def limit(self, tube, number, per):
-        self.ask(LimitTasks(tube, number, per))
-        self.pair.lists_in_order = self.pair.lists_in_order and not tube
+    @rule(
+        tube=TUBES,
+        number=st.sampled_from([0, 1, 2, 5, 300]),
+        per=TIMES,
+        each_key=st.booleans(),
+    )
+    def limit(self, tube, number, per, each_key):
+        self.ask(LimitTasks(tube, number, per, each_key))
+        self.pair.lists_in_order = self.pair.lists_in_order and (each_key or not tube)
 
     @precondition(lambda self: self.created)
     @rule(which=st.integers(0, 9))

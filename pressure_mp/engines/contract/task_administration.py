@@ -74,13 +74,14 @@ ListTasksReply = ListedTasks | Missing
 class TaskLimit(NamedTuple):
     """A limit of the queue, or of a tube unless that is empty. ``used`` is how many tasks were
     delivered in the last ``per``; ``until`` is the time until which no task may be, 0 if one may be
-    now."""
+    now. Both are 0 for a limit of ``each_key``."""
 
     tube: str
     number: int
     per: int
     used: int
     until: int
+    each_key: bool = False
 
 
 class TaskCounts(NamedTuple):

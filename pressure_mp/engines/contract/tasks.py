@@ -79,11 +79,16 @@ class LimitTasks(NamedTuple):
 
     A take gets at most as many tasks as the limits admit at that moment. A take of all tubes leaves
     out a tube whose limit is used up. A delivery that is undone counts all the same.
+
+    With ``each_key`` it is another limit: for the tasks of each key in each tube by themselves.
+    Such a limit of a tube is in the place of that of the queue. A key whose limit is used up has no
+    task in line.
     """
 
     tube: str
     number: int
     per: int
+    each_key: bool = False
 
 
 LimitTasksReply = Done | Missing

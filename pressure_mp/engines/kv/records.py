@@ -114,13 +114,20 @@ def _load_kept(raw: bytes) -> Kept:
 
 
 def _load_group(raw: bytes) -> Group:
-    (last, taken, first), ids = load(raw)
-    return Group(last, taken, (first[0], first[1], ids[0]) if ids else None)
+    (last, taken, first, *limited), ids = load(raw)
+    group = Group(last, taken, (first[0], first[1], ids[0]) if ids else None)
+    if limited:
+        group.log, (*look,) = limited
+        group.look = (look[0], look[1]) if look else None
+    return group
 
 
 def _dump_group(one: Group) -> bytes:
     first = one.first
-    return dump([one.last, one.taken, first and first[:2]], *([first[2]] if first else []))
+    limited = [one.log, one.look or ()] if one.log or one.look else []
+    return dump(
+        [one.last, one.taken, first and first[:2], *limited], *([first[2]] if first else [])
+    )
 
 
 def _dump_holder(one: Holder) -> bytes:

@@ -83,10 +83,10 @@ class StoredTaskPlace:
         self.life: Life | None = None
         unit.note_head(self._flush)
         if self._raw is not None:
-            (settings, pauses, limits, *values), _ = load(self._raw)
+            (settings, pauses, limits, key_limits, *values), _ = load(self._raw)
             head = dict(zip(_HEAD, values, strict=True))
             made = {tube: Limit(*limit) for tube, limit in limits.items()}
-            self.life = self._make(TaskSettings(*settings), pauses, made, head)
+            self.life = self._make(TaskSettings(*settings), pauses, made, key_limits, head)
 
     def clock(self) -> int:
         return self._space.clock()
@@ -96,6 +96,7 @@ class StoredTaskPlace:
         settings: TaskSettings,
         pauses: dict[str, bool],
         limits: dict[str, Limit],
+        key_limits: dict[str, tuple[int, int]],
         head: dict[str, Any],
     ) -> Life:
         unit, prefix = self.unit, self._prefix
@@ -117,7 +118,9 @@ class StoredTaskPlace:
         tasks = StoredLivings(unit, prefix + b"k")
         groups: Table[Any, Any] = Table(unit, prefix + b"g", GROUP, False)
         lines = tuples(b"l", 1), tuples(b"b", 2)
-        ready = ReadyTasks(tasks, settings.per_key, *lines, groups, pauses, limits)
+        ready = ReadyTasks(
+            tasks, settings.per_key, *lines, groups, pauses, limits, key_limits, tuples(b"j")
+        )
         return Life(
             settings=settings,
             now=self.clock(),
@@ -136,7 +139,7 @@ class StoredTaskPlace:
         )
 
     def create(self, settings: TaskSettings) -> Life:
-        self.life = self._make(settings, {}, {}, {"created": self.clock()})
+        self.life = self._make(settings, {}, {}, {}, {"created": self.clock()})
         self._space.names(self.unit, "t").add(self._name)
         return self.life
 
@@ -150,7 +153,9 @@ class StoredTaskPlace:
             values = [getattr(self.life, name) for name in _HEAD]
             ready = self.life.ready
             limits = {tube: astuple(limit) for tube, limit in ready.limits.items()}
-            raw = dump([astuple(self.life.settings), ready.pauses, limits, *values])
+            raw = dump(
+                [astuple(self.life.settings), ready.pauses, limits, ready.key_limits, *values]
+            )
             if raw != self._raw:
                 self.unit.txn.set(self._prefix + b"h", raw)
 

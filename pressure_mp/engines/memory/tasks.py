@@ -37,7 +37,8 @@ class MemoryTaskPlace:
         now = self.clock()
         tasks: dict[bytes, Living] = {}
         results = Results({}, {}, {}, MemorySet(), Contents({}, {}, MemorySet(), milliseconds), {})
-        ready = ReadyTasks(tasks, settings.per_key, MemorySet(), MemorySet(), {}, {}, {})
+        lines: tuple[Any, Any] = MemorySet(), MemorySet()
+        ready = ReadyTasks(tasks, settings.per_key, *lines, {}, {}, {}, {}, MemorySet())
         self.life = Life(
             settings,
             created=now,

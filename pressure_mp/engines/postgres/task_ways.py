@@ -241,7 +241,7 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> Any:
         where = tubes.setdefault(tube, {}) if tube else total
         where[way] = count
     moments = info["now"], info["created"], info["oldest"]
-    limits = [a.TaskLimit(*limit) for limit in info["limits"]]
+    limits = [a.TaskLimit(*limit) for limit in info["limits"] + info["key_limits"]]
     return a.TaskCounts(*moments, info["closed"], total, tubes, info["paused"], limits)
 
 
@@ -327,7 +327,9 @@ does(
 does(
     t.LimitTasks,
     lambda request, _: Asked(
-        "limit", {"number": request.number, "per": request.per}, (encode(request.tube),)
+        "limit",
+        {"number": request.number, "per": request.per} | flags(each_key=request.each_key),
+        (encode(request.tube),),
     ),
     outcome,
 )

@@ -134,10 +134,10 @@ class Life:
         """Return the time at which the next task becomes ready by itself, or a limit admits one;
         None if neither happens."""
         due = next((due for due, _ in self.returning.behind()), None)
-        return due if not self.ready.limits else self._next_admitted_at(due)
+        return self._next_admitted_at(due) if self.ready.is_limited else due
 
     def _next_admitted_at(self, due: int | None) -> int | None:
-        dues = [] if due is None else [due]
+        dues = [one for one in (due, self.ready.opens_at()) if one is not None]
         first = 0
         for tube, limit in self.ready.limits.items():
             until = limit.until(self.now)
@@ -164,6 +164,9 @@ class Life:
             over.append(id)
         for id in over:
             self.lapse(self.tasks[id])
+        if self.ready.key_limits:
+            for tube, key in self.ready.to_look_at(self.now):
+                self.ready.update_line(tube, key, self.now)
         self.results.sweep(self.now)
 
     def lapse(self, task: Living) -> None:
@@ -289,7 +292,7 @@ class Life:
         else:
             self.places.add((record.state, *task.place))
             if record.state == states.TAKEN and record.key:
-                self.ready.begin(task, self.next_seq())
+                self.ready.begin(task, self.next_seq(), self.now)
         if record.due:
             self._end_in_time(task)
 
@@ -318,7 +321,7 @@ class Life:
         """Update the groups to which these records belong."""
         for record in records:
             if record.key:
-                self.ready.update_line(record.tube, record.key)
+                self.ready.update_line(record.tube, record.key, self.now)
 
     def _count(self, before: str, after: str, tube: str) -> None:
         way = before + "-" + after

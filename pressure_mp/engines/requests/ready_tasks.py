@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from ..contract.task_records import Record
@@ -46,6 +46,10 @@ class Group:
     taken: int = 0
     #: The id of the task that is in line, and its rank there.
     first: Rank | None = None
+    #: With a limit of each key: its latest deliveries, as in a :class:`~.limits.Limit`; and when to
+    #: look at it, as ``looks`` has it.
+    log: list[list[int]] = field(default_factory=list)
+    look: tuple[int, int] | None = None
 
 
 class ReadyTasks(Generic[T]):
@@ -58,6 +62,10 @@ class ReadyTasks(Generic[T]):
 
     ``limits`` has the limits of tubes, and of the whole queue as "". A tube whose limit is used up
     is passed over as a paused one is, until the limit admits a task.
+
+    ``key_limits`` has the limits of each key of tubes, and of the whole queue as "": number and
+    time. ``looks`` has the groups with deliveries that count: behind 0, until when ready tasks are
+    kept out of the line; behind 1, until when a delivery counts.
     """
 
     def __init__(
@@ -69,6 +77,8 @@ class ReadyTasks(Generic[T]):
         groups: MutableMapping[tuple[str, str], Group],
         pauses: dict[str, bool],
         limits: dict[str, Limit],
+        key_limits: dict[str, tuple[int, int]],
+        looks: SortedSet[tuple[int, int, str, str]],
     ) -> None:
         self._tasks = tasks
         self._most = most
@@ -79,6 +89,8 @@ class ReadyTasks(Generic[T]):
         self._groups = groups
         self.pauses = pauses
         self.limits = limits
+        self.key_limits = key_limits
+        self._looks = looks
 
     def line(self, tube: str) -> Iterator[T]:
         """Iterate over the tasks in line, of a tube if one is given; they may change meanwhile."""
@@ -141,6 +153,44 @@ class ReadyTasks(Generic[T]):
             self.limits[tube] = Limit(number, per, known.log if known else [])
         elif known and tube:
             self.pauses.setdefault(tube, False)
+
+    @property
+    def is_limited(self) -> bool:
+        return bool(self.limits or self.key_limits)
+
+    def limit_keys(self, tube: str, number: int, per: int, now: int) -> None:
+        """Set the limit of each key of a tube, or of the whole queue; with ``number`` 0 remove
+        it."""
+        self.key_limits.pop(tube, None)
+        if number:
+            self.key_limits[tube] = number, per
+        for *_, other, key in [*self._looks.behind()]:
+            self.update_line(other, key, now)
+
+    def to_look_at(self, now: int) -> list[tuple[str, str]]:
+        """List some groups of which fewer deliveries count now."""
+        looks = [itertools.islice(self._looks.behind(kind), _SOME) for kind in (0, 1)]
+        return [(tube, key) for some in looks for _, until, tube, key in some if until < now]
+
+    def opens_at(self) -> int | None:
+        """Return the last millisecond for which the next group is kept out of the line."""
+        return next((until for _, until, *_ in self._looks.behind(0)), None)
+
+    def _key_limit(self, group: Group, tube: str) -> Limit | None:
+        stated = self.key_limits.get(tube) or self.key_limits.get("")
+        if not stated:
+            group.log.clear()
+        return Limit(*stated, group.log) if stated else None
+
+    def _look_at(self, group: Group, look: tuple[int, int] | None, tube: str, key: str) -> None:
+        """Note when to look at a group."""
+        if look == group.look:
+            return
+        if group.look is not None:
+            self._looks.remove((*group.look, tube, key))
+        if look is not None:
+            self._looks.add((*look, tube, key))
+        group.look = look
 
     def note_delivery(self, tube: str, now: int) -> None:
         for one in {"", tube}:
@@ -213,21 +263,27 @@ class ReadyTasks(Generic[T]):
         if tube:
             self._line.remove((tube, *rank))
 
-    def begin(self, task: T, number: int) -> None:
+    def begin(self, task: T, number: int, now: int) -> None:
         """Note that a task with a key is taken: its group is the last in line."""
         group = self._groups[_group_of(task)]
         group.taken, group.last = group.taken + 1, number
+        limit = self._key_limit(group, task.record.tube)
+        if limit is not None:
+            limit.admits(now)
+            limit.note(now)
 
     def end(self, task: T) -> None:
         """Note that a task with a key is taken no longer."""
         self._groups[_group_of(task)].taken -= 1
 
-    def update_line(self, tube: str, key: str) -> None:
-        """Put the right task of a group into the line after a change of one of its tasks."""
+    def update_line(self, tube: str, key: str, now: int) -> None:
+        """Put the right task of a group into the line after a change of one of its tasks, or of its
+        limit."""
         group = self._groups.get((tube, key))
         if group is None:
             return
-        is_full = 0 < self._most <= group.taken
+        limit = self._key_limit(group, tube)
+        is_full = 0 < self._most <= group.taken or bool(limit and not limit.admits(now))
         behind = next(self._behind.behind(tube, key), None)
         if group.first:
             first = self._tasks[group.first[-1]]
@@ -239,7 +295,15 @@ class ReadyTasks(Generic[T]):
             self._behind.remove(behind)
             group.first = _rank_in_line(self._tasks[behind[-1]], group)
             self._add(tube, group.first)
-        elif not group.taken and group.first is None and not behind:
+            behind = next(self._behind.behind(tube, key), None)
+        look: tuple[int, int] | None = None
+        if limit and group.log:
+            until = limit.until(now)
+            look = 1, group.log[-1][0] + limit.per
+            if until is not None and behind:
+                look = 0, until
+        self._look_at(group, look, tube, key)
+        if not (group.taken or group.first or behind or group.log):
             del self._groups[tube, key]
 
 

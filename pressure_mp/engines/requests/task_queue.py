@@ -53,7 +53,7 @@ def do_now(place: TaskPlace, request: Request, caller: Caller) -> Any:
     if life is None:
         return Outcome.MISSING
     reply = for_tasks[type(request)](life, request, caller)
-    if life.ready.limits and isinstance(reply, NoTask):
+    if life.ready.is_limited and isinstance(reply, NoTask):
         assert isinstance(request, TakeTasks)
         if request.waits:
             reply = _leave_watch(place.line, life, reply, caller)

@@ -344,7 +344,11 @@ def _pause(life: Life, request: PauseTasks, caller: Caller) -> PauseTasksReply:
 
 @for_tasks.does(LimitTasks)
 def _limit(life: Life, request: LimitTasks, caller: Caller) -> LimitTasksReply:
-    life.ready.limit(*request)
+    tube, number, per, each_key = request
+    if each_key:
+        life.ready.limit_keys(tube, number, per, life.now)
+    else:
+        life.ready.limit(tube, number, per)
     return Outcome.DONE
 
 
@@ -375,6 +379,8 @@ def _count(life: Life, request: GetTaskCounts, caller: Caller) -> GetTaskCountsR
     for tube, limit in life.ready.limits.items():
         until = limit.until(life.now) or 0
         limits.append(TaskLimit(tube, limit.number, limit.per, limit.used, until))
+    for tube, (number, per) in life.ready.key_limits.items():
+        limits.append(TaskLimit(tube, number, per, 0, 0, True))
     return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes, paused, limits)
 
 

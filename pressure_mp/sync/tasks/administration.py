@@ -83,7 +83,14 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         """
         return self._run(self._at.operations.pause(check_tube(tube), False))
 
-    def limit(self, number: int | None, per: float = 1.0, *, tube: str | None = None) -> None:
+    def limit(
+        self,
+        number: int | None,
+        per: float = 1.0,
+        *,
+        tube: str | None = None,
+        each_key: bool = False,
+    ) -> None:
         """Limit how many tasks of the queue, or of one tube of it, all workers together get: at
         most ``number`` in any ``per`` seconds, by the broker's clock. None removes that limit.
 
@@ -91,13 +98,15 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         it does, or raises Empty, also after a shutdown. A take of all tubes leaves out a tube whose
         limit is used up. Up to ``number`` tasks can be got at once. A task that a worker gives
         back, or a take that is broken off, counts all the same. The queue and each tube can have a
-        limit each, and all hold. A new limit replaces the old one, and what was got before counts.
+        limit each, and all hold. With ``each_key`` the tasks of each key in each tube have a limit
+        of their own, beside these; that of a tube is in the place of that of the queue. A new limit
+        replaces the old one, and what was got before counts.
         :attr:`TaskStats.limits` tells the limits. Never waits. Raises QueueDoesNotExistError,
         ArgumentError, ArgumentTypeError.
         """
         most = 0 if number is None else integer("number", number, 1, "an int or None")
         span = milliseconds("per", per, least=0.001)
-        return self._run(self._at.operations.limit(check_tube(tube), most, span))
+        return self._run(self._at.operations.limit(check_tube(tube), most, span, each_key))
 
     def why_blocked(self) -> TaskDiagnosis:
         """Explain what a take would wait for now.

@@ -116,7 +116,8 @@ class Pair:
 
 def lasting(limit):
     """A limit without what is different a millisecond later."""
-    return limit[:3] if limit.per == 1 else (*limit[:4], bool(limit.until))
+    told = (0, 0) if limit.per == 1 else (limit.used, bool(limit.until))
+    return limit[:3], limit.each_key, *told
 
 
 def acknowledged(id, fence, owner, said):

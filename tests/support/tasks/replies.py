@@ -118,6 +118,8 @@ def play(url, name):
     q.resume()
     q.limit(1, per=0.001)
     q.limit(None)
+    q.limit(1, per=0.001, each_key=True)
+    q.limit(None, each_key=True)
     refused(TaskQueue.create, name, url=url)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis_tasks, "_FORMAT", "0")

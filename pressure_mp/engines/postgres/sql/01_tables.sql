@@ -298,18 +298,35 @@ CREATE TABLE pressure_mp.limits (
     numbers bigint[] NOT NULL DEFAULT '{}',
     -- Whether the beginning of the line of all tubes may be behind tasks of this one.
     passed boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (queue, tube)
+    -- It is the limit of each key of the tube, whose logs are in "key_logs".
+    each_key boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (queue, tube, each_key)
 ) WITH (fillfactor = 50);
 
--- Tasks of one key in one tube: the number of their last take, and the task that is in line.
+-- The logs of the limits of keys, and the time until which they count.
+CREATE TABLE pressure_mp.key_logs (
+    queue bigint NOT NULL,
+    tube bytea NOT NULL,
+    key bytea NOT NULL,
+    moments bigint[] NOT NULL,
+    numbers bigint[] NOT NULL,
+    until bigint NOT NULL,
+    PRIMARY KEY (queue, tube, key)
+) WITH (fillfactor = 50);
+CREATE INDEX key_logs_until ON pressure_mp.key_logs (queue, until);
+
+-- Tasks of one key in one tube: the number of their last take, and the task that is in line. The limit
+-- of the key keeps others out of the line until "blocked", 0 if it does not.
 CREATE TABLE pressure_mp.groups (
     queue bigint NOT NULL,
     tube bytea NOT NULL,
     key bytea NOT NULL,
     last bigint NOT NULL,
     first bytea,
+    blocked bigint NOT NULL DEFAULT 0,
     PRIMARY KEY (queue, tube, key)
 ) WITH (fillfactor = 50);
+CREATE INDEX groups_blocked ON pressure_mp.groups (queue, blocked) WHERE blocked > 0;
 
 -- The unique keys of tasks: the task that holds each, and the time until which no other task gets it. Without
 -- "held" the task has ended, and the key is free from then on.

@@ -71,6 +71,7 @@ BEGIN
     DELETE FROM pressure_mp.groups v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.holders v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.limits v WHERE v.queue = q.id;
+    DELETE FROM pressure_mp.key_logs v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.ways v WHERE v.queue = q.id;
     DELETE FROM pressure_mp.results v WHERE v.queue = q.id;
     PERFORM pressure_mp.tell(v.listener, v.session, NULL) FROM pressure_mp.inboxes v

@@ -7,11 +7,14 @@ DECLARE
     was_passed boolean;
 BEGIN
     IF (args->>'number')::bigint > 0 THEN
-        INSERT INTO pressure_mp.limits (queue, tube, number, per)
-            VALUES (q.id, parts[1], (args->>'number')::bigint, (args->>'per')::bigint)
-            ON CONFLICT (queue, tube) DO UPDATE SET number = excluded.number, per = excluded.per;
+        INSERT INTO pressure_mp.limits (queue, tube, number, per, each_key)
+            VALUES (q.id, parts[1], (args->>'number')::bigint, (args->>'per')::bigint,
+                args ? 'each_key')
+            ON CONFLICT (queue, tube, each_key) DO UPDATE
+                SET number = excluded.number, per = excluded.per;
     ELSE
-        DELETE FROM pressure_mp.limits v WHERE v.queue = q.id AND v.tube = parts[1]
+        DELETE FROM pressure_mp.limits v
+            WHERE v.queue = q.id AND v.tube = parts[1] AND v.each_key = args ? 'each_key'
             RETURNING v.passed INTO was_passed;
         IF was_passed THEN
             PERFORM pressure_mp.begin_again(q.id, parts[1]);
@@ -20,6 +23,9 @@ BEGIN
     UPDATE pressure_mp.queues v SET version = v.version + 1,
             limited = EXISTS (SELECT FROM pressure_mp.limits l WHERE l.queue = q.id)
         WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
+    IF args ? 'each_key' THEN
+        PERFORM pressure_mp.change_key_limits(q);
+    END IF;
     RETURN pressure_mp.said('done');
 END $$;
 
@@ -30,18 +36,24 @@ RETURNS TABLE (at bigint, n bigint) LANGUAGE sql STABLE AS $$
         WHERE least(u.at, moment) >= moment - l.per GROUP BY 1 ORDER BY 1
 $$;
 
--- Return all limits of a queue: how many tasks were delivered that count now; and the last
--- millisecond in which no task may be, NULL if one may be now.
+-- Return how many tasks were delivered that count now; and the last millisecond in which no task may
+-- be, NULL if one may be now.
+CREATE OR REPLACE FUNCTION pressure_mp.use_of(l pressure_mp.limits, moment bigint,
+    OUT used bigint, OUT used_until bigint) LANGUAGE sql STABLE AS $$
+    SELECT f.used, CASE WHEN f.used >= l.number THEN f.at + l.per END FROM (
+        SELECT coalesce(max(s.total), 0)::bigint AS used,
+            min(s.at) FILTER (WHERE s.total - s.upto < l.number) AS at
+        FROM (SELECT v.at, sum(v.n) OVER (ORDER BY v.at) AS upto, sum(v.n) OVER () AS total
+            FROM pressure_mp.log_of(l, moment) v) s) f
+$$;
+
+-- Return all limits of a queue and of its tubes, with their use now.
 CREATE OR REPLACE FUNCTION pressure_mp.limits_of(a_queue bigint, moment bigint)
 RETURNS TABLE (tube bytea, number bigint, per bigint, used bigint, used_until bigint)
 LANGUAGE sql STABLE AS $$
-    SELECT l.tube, l.number, l.per, f.used, CASE WHEN f.used >= l.number THEN f.at + l.per END
-        FROM pressure_mp.limits l, LATERAL (
-            SELECT coalesce(max(s.total), 0)::bigint AS used,
-                min(s.at) FILTER (WHERE s.total - s.upto < l.number) AS at
-            FROM (SELECT v.at, sum(v.n) OVER (ORDER BY v.at) AS upto, sum(v.n) OVER () AS total
-                FROM pressure_mp.log_of(l, moment) v) s) f
-        WHERE l.queue = a_queue ORDER BY l.tube
+    SELECT l.tube, l.number, l.per, f.used, f.used_until
+        FROM pressure_mp.limits l, LATERAL pressure_mp.use_of(l, moment) f
+        WHERE l.queue = a_queue AND NOT l.each_key ORDER BY l.tube
 $$;
 
 -- Return how many tasks the limits of a queue admit now, by tube; takes see tasks again that they
@@ -58,7 +70,7 @@ BEGIN
             FROM unnest(v.moments) WITH ORDINALITY u (at, o) ORDER BY u.o)
         WHERE v.queue = q.id AND v.moments[cardinality(v.moments)] > moment;
     FOR a_tube IN UPDATE pressure_mp.limits v SET passed = false
-        WHERE v.queue = q.id AND v.passed AND shares->>encode(v.tube, 'hex') <> '0' RETURNING v.tube
+        WHERE v.queue = q.id AND v.passed AND NOT v.each_key AND shares->>encode(v.tube, 'hex') <> '0' RETURNING v.tube
     LOOP
         PERFORM pressure_mp.first_ready(q, a_tube);  -- its own line begins there from now on
         PERFORM pressure_mp.begin_again(q.id, a_tube);
@@ -86,7 +98,28 @@ CREATE OR REPLACE FUNCTION pressure_mp.pass_by(a_queue bigint, tubes bytea[]) RE
 LANGUAGE sql VOLATILE AS $$
     UPDATE pressure_mp.limits v SET passed = true
         WHERE v.queue = a_queue AND v.tube = ANY (tubes) AND v.tube <> '' AND NOT v.passed
+            AND NOT v.each_key
 $$;
+
+-- Return the limit after deliveries that are made now.
+CREATE OR REPLACE FUNCTION pressure_mp.add_deliveries(l pressure_mp.limits, more bigint, moment bigint)
+RETURNS pressure_mp.limits LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    last integer;
+    step bigint := CASE WHEN l.number > 256 THEN greatest(l.per / 256, 1) ELSE 1 END;
+BEGIN
+    SELECT coalesce(array_agg(v.at), '{}'), coalesce(array_agg(v.n), '{}')
+        INTO l.moments, l.numbers FROM pressure_mp.log_of(l, moment) v;
+    last := cardinality(l.moments);
+    IF l.moments[last] / step = moment / step THEN
+        l.moments[last] := moment;
+        l.numbers[last] := l.numbers[last] + more;
+    ELSE
+        l.moments := l.moments || moment;
+        l.numbers := l.numbers || more;
+    END IF;
+    RETURN l;
+END $$;
 
 -- Note that these tasks are delivered now.
 CREATE OR REPLACE FUNCTION pressure_mp.note_deliveries(a_queue bigint, taken pressure_mp.tasks[],
@@ -94,25 +127,13 @@ CREATE OR REPLACE FUNCTION pressure_mp.note_deliveries(a_queue bigint, taken pre
 DECLARE
     l pressure_mp.limits;
     more bigint;
-    last integer;
-    step bigint;
 BEGIN
-    FOR l IN SELECT * FROM pressure_mp.limits v WHERE v.queue = a_queue LOOP
+    FOR l IN SELECT * FROM pressure_mp.limits v WHERE v.queue = a_queue AND NOT v.each_key LOOP
         more := (SELECT count(*) FROM unnest(taken) t WHERE l.tube = '' OR t.tube = l.tube);
         CONTINUE WHEN more = 0;
-        step := CASE WHEN l.number > 256 THEN greatest(l.per / 256, 1) ELSE 1 END;
-        SELECT coalesce(array_agg(v.at), '{}'), coalesce(array_agg(v.n), '{}')
-            INTO l.moments, l.numbers FROM pressure_mp.log_of(l, moment) v;
-        last := cardinality(l.moments);
-        IF l.moments[last] / step = moment / step THEN
-            l.moments[last] := moment;
-            l.numbers[last] := l.numbers[last] + more;
-        ELSE
-            l.moments := l.moments || moment;
-            l.numbers := l.numbers || more;
-        END IF;
+        l := pressure_mp.add_deliveries(l, more, moment);
         UPDATE pressure_mp.limits v SET moments = l.moments, numbers = l.numbers
-            WHERE v.queue = a_queue AND v.tube = l.tube;
+            WHERE v.queue = a_queue AND v.tube = l.tube AND NOT v.each_key;
     END LOOP;
 END $$;
 
@@ -141,6 +162,8 @@ DECLARE
     l record;
     least_due bigint := 0;
 BEGIN
+    due := least(due, (SELECT min(v.blocked) FROM pressure_mp.groups v
+        WHERE v.queue = q.id AND v.blocked > 0));
     FOR l IN SELECT v.tube, v.used_until FROM pressure_mp.limits_of(q.id, moment) v
         WHERE v.used_until IS NOT NULL
     LOOP

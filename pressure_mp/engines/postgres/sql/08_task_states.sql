@@ -119,6 +119,8 @@ DECLARE
     q pressure_mp.queues;
     taken bigint;
     most bigint;
+    used_until bigint;
+    is_full boolean;
 BEGIN
     SELECT * INTO q FROM pressure_mp.queues v
         WHERE v.slot = a_slot AND v.id = a_queue ORDER BY v.version DESC LIMIT 1;
@@ -134,14 +136,18 @@ BEGIN
         WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key AND v.key <> ''
             AND v.state = 'R' AND v.line = 0
         ORDER BY v.priority, v.arrival LIMIT 1;
-    IF first.id IS NOT NULL AND ((most > 0 AND taken >= most)
+    IF q.limited THEN
+        used_until := pressure_mp.key_used_until(a_queue, a_tube, a_key);
+    END IF;
+    is_full := (most > 0 AND taken >= most) OR used_until IS NOT NULL;
+    IF first.id IS NOT NULL AND (is_full
         OR (next.priority, next.arrival) < (first.priority, first.arrival))
     THEN
         UPDATE pressure_mp.tasks v SET line = 0 WHERE v.queue = a_queue AND v.id = first.id;
         next := CASE WHEN next.id IS NULL THEN first ELSE next END;
         first := NULL;
     END IF;
-    IF first.id IS NULL AND next.id IS NOT NULL AND (most = 0 OR taken < most) THEN
+    IF first.id IS NULL AND next.id IS NOT NULL AND NOT is_full THEN
         first := next;
         first.line := greatest(first.arrival, l.last);
         UPDATE pressure_mp.tasks v SET line = first.line
@@ -152,8 +158,10 @@ BEGIN
         DELETE FROM pressure_mp.groups v
             WHERE v.queue = a_queue AND v.tube = a_tube AND v.key = a_key;
     ELSE
-        INSERT INTO pressure_mp.groups VALUES (a_queue, a_tube, a_key, coalesce(l.last, 0), first.id)
-        ON CONFLICT (queue, tube, key) DO UPDATE SET first = excluded.first;
+        INSERT INTO pressure_mp.groups VALUES (a_queue, a_tube, a_key, coalesce(l.last, 0), first.id,
+            CASE WHEN first.id IS NULL AND next.id IS NOT NULL THEN coalesce(used_until, 0) ELSE 0 END)
+        ON CONFLICT (queue, tube, key) DO UPDATE
+            SET first = excluded.first, blocked = excluded.blocked;
     END IF;
 END $$;
 
@@ -339,7 +347,7 @@ DECLARE
     due_past bigint := greatest(past, q.due_from);
     is_noted boolean := was_set_back OR moment - q.swept >= 1000 OR random() < 0.02;
 BEGIN
-    IF NOT is_noted AND NOT pressure_mp.is_any_due(q.id, past, due_past, moment) THEN
+    IF NOT (is_noted OR q.limited) AND NOT pressure_mp.is_any_due(q.id, past, due_past, moment) THEN
         RETURN false;
     END IF;
     FOR t IN
@@ -350,6 +358,9 @@ BEGIN
         PERFORM pressure_mp.lapse(q, a_slot, moment, t);
         n := n + 1;
     END LOOP;
+    IF q.limited THEN
+        n := n + pressure_mp.open_keys(q, moment);
+    END IF;
     is_noted := pressure_mp.sweep_results(q.id, past, moment) AND is_noted;
     IF n < 100 AND is_noted THEN
         UPDATE pressure_mp.queues v SET version = v.version + 1, swept = moment

@@ -274,6 +274,9 @@ BEGIN
                     line = CASE t.key WHEN '' THEN t.line ELSE 0 END
                 WHERE v.queue = q.id AND v.id = t.id RETURNING * INTO t;
             room := room - octet_length(t.data);
+            IF q.limited THEN
+                PERFORM pressure_mp.note_key_delivery(t, moment);
+            END IF;
             q.arrival := pressure_mp.begin_group(q.slot, t, q.arrival, moment);
             taken := taken || t;
             IF one_by_one THEN
@@ -286,14 +289,19 @@ BEGIN
             room, q.paused);
         FOREACH t IN ARRAY next LOOP
             room := room - octet_length(t.data);
+            IF q.limited THEN
+                PERFORM pressure_mp.note_key_delivery(t, moment);
+            END IF;
             q.arrival := pressure_mp.begin_group(q.slot, t, q.arrival, moment);
         END LOOP;
         taken := taken || next;
     END LOOP;
-    IF q.limited AND parts[1] = '' THEN
-        PERFORM pressure_mp.pass_by(q.id, q.paused);
+    IF q.limited THEN
+        IF parts[1] = '' THEN
+            PERFORM pressure_mp.pass_by(q.id, q.paused);
+        END IF;
+        q.paused := paused;
     END IF;
-    q.paused := paused;
     IF cardinality(taken) > 0 THEN
         IF q.arrival > before OR (ends > 0 AND ends <= q.due_from) THEN
             UPDATE pressure_mp.queues v SET version = v.version + 1, arrival = q.arrival,

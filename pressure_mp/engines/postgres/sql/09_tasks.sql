@@ -260,8 +260,11 @@ BEGIN
                     WHERE t.queue = q.id AND t.state = 'R' AND t.key <> '')),
             'closed', q.closed, 'paused', pressure_mp.texts(q.paused),
             'limits', (SELECT coalesce(jsonb_agg(jsonb_build_array(convert_from(l.tube, 'UTF8'),
-                    l.number, l.per, l.used, coalesce(l.used_until, 0))), '[]')
+                    l.number, l.per, l.used, coalesce(l.used_until, 0), false)), '[]')
                 FROM pressure_mp.limits_of(q.id, moment) l),
+            'key_limits', (SELECT coalesce(jsonb_agg(jsonb_build_array(convert_from(l.tube, 'UTF8'),
+                    l.number, l.per, 0, 0, true)), '[]')
+                FROM pressure_mp.limits l WHERE l.queue = q.id AND l.each_key),
             'numbers', (SELECT coalesce(jsonb_agg(w.number ORDER BY w.way), '[]')
                 FROM pressure_mp.ways w WHERE w.queue = q.id)),
         (SELECT array_agg(w.way ORDER BY w.way) FROM pressure_mp.ways w WHERE w.queue = q.id),

@@ -375,7 +375,10 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply
     first = None if oldest == b"" else int(oldest)
     paused = read_paused(pauses)
     fields = [iter(limited)] * len(a.TaskLimit._fields)
-    limits = [a.TaskLimit(tube.decode(), *map(int, rest)) for tube, *rest in zip(*fields)]  # noqa: B905
+    limits = [
+        a.TaskLimit(tube.decode(), number, per, used, until, bool(each_key))
+        for tube, number, per, used, until, each_key in zip(*fields)  # noqa: B905
+    ]
     return a.TaskCounts(int(now), int(created), first, bool(closed), total, tubes, paused, limits)
 
 
@@ -443,8 +446,12 @@ def _pause(binding: RedisBinding, request: t.PauseTasks) -> tuple[Any, ...]:
     return request.tube, "P" if request.paused else "R"
 
 
+def _limit(binding: RedisBinding, request: t.LimitTasks) -> tuple[Any, ...]:
+    return request.tube, request.number, request.per, int(request.each_key)
+
+
 does(t.PauseTasks)(OneScript("pause", _pause, _read_done))
-does(t.LimitTasks)(OneScript[t.LimitTasks, t.LimitTasksReply]("limit", _fields, _read_done))
+does(t.LimitTasks)(OneScript("limit", _limit, _read_done))
 does(t.CloseTasks)(OneScript("close", nothing, _read_done))
 does(t.AreTasksClosed)(
     OneScript[t.AreTasksClosed, t.AreTasksClosedReply]("closed", nothing, _read_flag)

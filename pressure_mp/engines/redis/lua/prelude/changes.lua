@@ -29,7 +29,8 @@ local fresh, boxes = {}, {}
 local OUTCOME = {P = 'processed', B = 'buried', K = 'killed', D = 'dropped'}
 local FEW = 32 -- chunks that are removed in one call: each takes about 20 microseconds
 
--- A time in `times`: of a result, an inbox, a content, or a unique key that no task holds (r, i, c, u).
+-- A time in `times`: of a result, an inbox, a content, a unique key that no task holds, or the log of a key with a limit
+-- (r, i, c, u, g).
 local function end_at(kind, name, moment)
   note(added, times, moment, kind .. name)
 end
@@ -233,6 +234,9 @@ local function remove_expired(most)
       if kept then forget_result(name, kept) else note(removed, times, member) end
     elseif kind == 'i' then
       close_inbox(name, 1000)
+    elseif kind == 'g' then
+      note(deleted, groups, '\0\0' .. name)
+      note(removed, times, member)
     elseif kind == 'u' then
       holder_of(name)
       set_holder(name, false)

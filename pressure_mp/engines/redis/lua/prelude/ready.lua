@@ -4,8 +4,10 @@
 local function note_pauses()
   local texts = {}
   for tube, state in pairs(settings.pauses) do texts[#texts + 1] = state .. tube .. '\0' end
-  for tube, limit in pairs(settings.limits or {}) do
-    texts[#texts + 1] = string.format('L%d %d ', limit.number, limit.per) .. tube .. '\0'
+  for state, of in pairs({L = settings.limits or {}, K = settings.key_limits or {}}) do
+    for tube, limit in pairs(of) do
+      texts[#texts + 1] = string.format('%s%d %d ', state, limit.number, limit.per) .. tube .. '\0'
+    end
   end
   if #texts > 0 then
     note(set, meta, 'pauses', table.concat(texts))
@@ -52,15 +54,7 @@ function limits.deliver(tube, number)
   for _, name in ipairs(tube == '' and {''} or {'', tube}) do
     local limit = limits.of(name)
     if limit then
-      local log, step = limit.log, limit.number > 256 and math.max(math.floor(limit.per / 256), 1) or 1
-      local last = log[#log]
-      if last and math.floor(last[1] / step) == math.floor(now / step) then
-        last[1], last[2] = now, last[2] + number
-      else
-        log[#log + 1] = {now, number}
-      end
-      limit.used = limit.used + number
-      note(set, meta, 'log ' .. name, limits.pack(log))
+      note(set, meta, 'log ' .. name, limits.add(limit, number))
     end
   end
 end
@@ -82,7 +76,7 @@ end
 -- leaves it to another one to call when a limit admits a task: that one wakes the next.
 function limits.wait(tube, anew)
   local soon = limits.next_due()
-  if not settings.limits or soon == '' then return soon end
+  if not (settings.limits or settings.key_limits) or soon == '' then return soon end
   local watched = tonumber(redis.call('HGET', meta, 'watched ' .. tube) or '0')
   if anew and watched >= now and watched < now + soon then return next_due() end
   note(set, meta, 'watched ' .. tube, string.format('%d', now + soon - 1))
@@ -93,4 +87,21 @@ function limits.remove(tube)
   settings.limits[tube] = nil
   note(deleted, meta, 'log ' .. tube)
   note(deleted, meta, 'watched ' .. tube)
+end
+
+-- Set or remove the limit of each key of a tube: no number is none.
+function limits.set_each(tube, number, per)
+  settings.key_limits = settings.key_limits or {}
+  settings.key_limits[tube] = number > 0 and {number = number, per = per} or nil
+  for _, name in ipairs(redis.call('HKEYS', groups)) do
+    if string.sub(name, 1, 2) == '\0\0' then
+      limits.open_key(name)
+      local of = string.match(name, '^%z%z(%Z*)')
+      if not (settings.key_limits[of] or settings.key_limits['']) then
+        note(deleted, groups, name)
+        note(removed, times, 'g' .. string.sub(name, 3))
+        note(removed, due, name)
+      end
+    end
+  end
 end

@@ -335,6 +335,7 @@ local function make_due_transitions()
   for _, key in ipairs({due, expiry}) do
     local members = redis.call('ZRANGE', key, '-inf', now, 'BYSCORE', 'LIMIT', 0, left)
     if #members > 0 then
+      if key == due and settings.key_limits then members = limits.open_keys(members) end
       local tasks = read_tasks(ids_of_members(members, left, bundle_due, itself))
       for _, task in ipairs(tasks) do end_state(task) end
       flush()

@@ -3,7 +3,8 @@
 -- uses: storage notices changes groups transitions
 -- `oldest` is the time of its put, '' when none is ready. `counts` are transitions, with a tube or without, each
 -- followed by its number. `pauses` are as in `meta`. `limits` are the tube, the number, the time, how many are used of
--- that, and until when that are all, 0 if they are not, of each limit.
+-- that, and until when that are all, 0 if they are not, and
+-- whether it is a limit of each key, of each limit.
 if not settings then return {'missing'} end
 make_due_transitions()
 -- The oldest of each priority is its first; only the first 100 priorities are read.
@@ -21,9 +22,12 @@ for tube in pairs(settings.pauses or {}) do held_of[tube] = true end
 for tube in pairs(settings.limits or {}) do
   held_of[tube] = true
   local limit = limits.of(tube)
-  for _, one in ipairs({tube, limit.number, limit.per, limit.used, limits.used_until(tube) or 0}) do
+  for _, one in ipairs({tube, limit.number, limit.per, limit.used, limits.used_until(tube) or 0, 0}) do
     told[#told + 1] = one
   end
+end
+for tube, limit in pairs(settings.key_limits or {}) do
+  for _, one in ipairs({tube, limit.number, limit.per, 0, 0, 1}) do told[#told + 1] = one end
 end
 for tube in pairs(held_of) do
   local member = beginning(behind, held(tube, ''), 0, 1)[1]

@@ -45,14 +45,15 @@ if kept[1] then
     closed = kept[2], seq = tonumber(kept[3] or '0'), id = tonumber(kept[4] or '0'),
     named = kept[5], -- a put gave an id, which may be another task's
     -- By tube: P, it is paused; R, it was resumed, or has no limit any more, and may have tasks that are held. Also
-    -- where the queue only has limits: then `limits` has these, by tube.
+    -- where the queue only has limits: then `limits` has these, by tube, or `key_limits` those of each key.
     pauses = kept[6] and {},
   }
-  for state, text in string.gmatch(kept[6] or '', '([PRL])(%Z*)%z') do
+  for state, text in string.gmatch(kept[6] or '', '([PRLK])(%Z*)%z') do
     local number, per, tube = string.match(text, '^(%d+) (%d+) (.*)$')
-    if state == 'L' then
-      settings.limits = settings.limits or {}
-      settings.limits[tube] = {number = tonumber(number), per = tonumber(per)}
+    local name = state == 'L' and 'limits' or state == 'K' and 'key_limits'
+    if name then
+      settings[name] = settings[name] or {}
+      settings[name][tube] = {number = tonumber(number), per = tonumber(per)}
     else
       settings.pauses[text] = state
     end
@@ -74,12 +75,10 @@ end
 -- if the queue has limits, when a client that waits for a task of this tube will call again by itself.
 local limits = {DELIVERED = '>I8I8'}
 
--- Return the limit of a tube, with its log; nil if it has none.
-function limits.of(tube)
-  local limit = settings.limits and settings.limits[tube]
-  if not limit or limit.log then return limit end
+-- Read the log of a limit, from a field of a key.
+function limits.load(limit, key, field)
   limit.log, limit.used = {}, 0
-  local text, at, moment, number = redis.call('HGET', meta, 'log ' .. tube) or '', 1, 0, nil
+  local text, at, moment, number = redis.call('HGET', key, field) or '', 1, 0, nil
   while at < #text do
     moment, number, at = struct.unpack(limits.DELIVERED, text, at)
     if moment >= now - limit.per then
@@ -88,8 +87,27 @@ function limits.of(tube)
     end
   end
   -- The clock was set back: these deliveries count from now on.
-  if moment > now then redis.call('HSET', meta, 'log ' .. tube, limits.pack(limit.log)) end
+  if moment > now then redis.call('HSET', key, field, limits.pack(limit.log)) end
+end
+
+-- Return the limit of a tube, with its log; nil if it has none.
+function limits.of(tube)
+  local limit = settings.limits and settings.limits[tube]
+  if limit and not limit.log then limits.load(limit, meta, 'log ' .. tube) end
   return limit
+end
+
+-- Add deliveries to the log of a limit, which is returned packed.
+function limits.add(limit, number)
+  local log, step = limit.log, limit.number > 256 and math.max(math.floor(limit.per / 256), 1) or 1
+  local last = log[#log]
+  if last and math.floor(last[1] / step) == math.floor(now / step) then
+    last[1], last[2] = now, last[2] + number
+  else
+    log[#log + 1] = {now, number}
+  end
+  limit.used = limit.used + number
+  return limits.pack(log)
 end
 
 function limits.pack(log)
@@ -106,7 +124,10 @@ end
 
 -- Return the last millisecond in which no task of a tube may be delivered; nil if one may be now.
 function limits.used_until(tube)
-  local limit = limits.of(tube)
+  return limits.until_of(limits.of(tube))
+end
+
+function limits.until_of(limit)
   if not limit or limit.used < limit.number then return nil end
   local left = limit.used
   for _, entry in ipairs(limit.log) do
@@ -128,9 +149,12 @@ function limits.is_watched(tube)
   return is_before(of_any), is_before(of_tube)
 end
 
--- Note that a client waits no longer for a task of a tube.
+-- Note that a client waits no longer for a task of a tube. Returns whether another one may have left it to this one to
+-- call when a limit admits a task.
 function limits.end_watch(tube)
-  if settings.limits then redis.call('HDEL', meta, 'watched ', 'watched ' .. tube) end
+  if not (settings.limits or settings.key_limits) then return false end
+  redis.call('HDEL', meta, 'watched ', 'watched ' .. tube)
+  return true
 end
 
 -- Return the time of the put of a task without a record, in eight bytes: its id begins with the milliseconds.

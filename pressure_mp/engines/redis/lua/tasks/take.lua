@@ -163,6 +163,7 @@ local function take_from_group(kind)
   step_out(group)
   settings.seq = next_seq()
   group.last, group.taken = settings.seq, group.taken + 1
+  limits.deliver_key(group)
   note(set, meta, 'seq', string.format('%d', settings.seq))
 end
 
@@ -256,5 +257,5 @@ if mode == 'wait' then
   return finish('empty', limits.wait(tube, turn == 'first'), tube ~= '' and join_line(tube, ticket) or '')
 end
 local soon = limits.next_due()
-if turn == 'again' and soon ~= '' and soon < TICK then wake_waiter(tube) end
+if turn == 'again' and (limits.end_watch(tube) or (soon ~= '' and soon < TICK)) then wake_waiter(tube) end
 return finish('empty', soon, '')

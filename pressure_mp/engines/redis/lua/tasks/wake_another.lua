@@ -7,6 +7,6 @@
 if not settings then return {'done', {}} end
 redis.call('DEL', KEYS[1])
 if ARGV[1] ~= '' then redis.call('ZREM', waiting, ARGV[1]) end
-limits.end_watch(ARGV[2])
-if redis.call('ZCARD', ready) > 0 or redis.call('ZCARD', due) > 0 or settings.limits then wake_waiter(ARGV[2]) end
+local is_left = limits.end_watch(ARGV[2])
+if is_left or redis.call('ZCARD', ready) > 0 or redis.call('ZCARD', due) > 0 then wake_waiter(ARGV[2]) end
 return finish('done')
