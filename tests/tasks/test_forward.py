@@ -299,6 +299,21 @@ def test_what_is_not_at_the_same_place_is_refused_before_anything_is_done(tasks,
     items.task_done()
 
 
+def test_an_anonymous_queue_whose_items_are_in_shared_memory_is_refused(valkey):
+    tasks, named = TaskQueue(url=valkey.url), Queue(name="named", url=valkey.url)
+    with tasks, JoinableQueue(url=valkey.url) as items, LifoQueue(url=valkey.url) as lifo:
+        tasks.put("task")
+        items.put("item")
+        task = tasks.take(0)
+        items.get()
+        for forward, target in ((task.forward, items), (items.forward, named)):
+            with pytest.raises(ArgumentError, match=f"{items.name!r}, which is anonymous.*a name"):
+                forward(target, "item")
+        items.task_done()
+        task.forward(lifo, "item")
+        assert lifo.get(False) == "item"
+
+
 def test_arguments_that_make_no_sense_are_refused(tasks, items, other):
     target = other(TaskQueue)
     task = tasks.take(0)
