@@ -199,8 +199,6 @@ MAY_WAIT = frozenset((Put, Take, TakeTasks, Forward))
 def line_of(request: Request) -> tuple[Hashable, Later] | None:
     """Return the line in which a request waits, and the reply when it is not the first there; None
     if it does not wait."""
-    if isinstance(request, Forward):
-        return line_of(request.put)
     if isinstance(request, Put):
         return ("producer", _PRODUCER) if request.waits else None
     if isinstance(request, Take):
@@ -209,7 +207,7 @@ def line_of(request: Request) -> tuple[Hashable, Later] | None:
         return "finished", _UNFINISHED
     if isinstance(request, TakeTasks) and request.waits and not request.acks:
         return ("task", request.tube), NoTask(request.tube)
-    return None
+    return line_of(request.put) if isinstance(request, Forward) else None
 
 
 _PRODUCER, _CONSUMER, _UNFINISHED = InUse("producer"), InUse("consumer"), Unfinished()

@@ -57,6 +57,6 @@ class Forwarding:
                 "database or file, which one URL names"
             )
         raise ArgumentError(
-            f"{refused}, and at {urls[0]} they are in different hash slots: have the same text in "
-            "braces in both names, such as '{jobs}-1' and '{jobs}-2'"
+            f"{refused}, and at {urls[0]} they are in different hash slots: give both one prefix "
+            "with a text in braces, such as prefix='{jobs}'"
         )

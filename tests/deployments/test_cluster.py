@@ -19,6 +19,7 @@ from waiting import LIMIT, Background, until
 
 import pressure_mp
 from pressure_mp import (
+    ArgumentError,
     FairQueue,
     JoinableQueue,
     PressureQueue,
@@ -222,6 +223,23 @@ def test_tasks_and_workers_follow_a_slot_that_moved(cluster, name):
     assert tasks.take(timeout=LIMIT).deliveries == 2
     assert tasks.stats().counts == {**dict.fromkeys("RWBZD", 0), "T": 1}
     tasks.delete()
+
+
+def test_a_delivery_is_forwarded_within_a_slot_and_not_beyond(cluster, name):
+    at = {"url": cluster.url, "prefix": f"{{{name}}}"}
+    tasks, items = TaskQueue("tasks", **at), JoinableQueue(1, name="items", **at)
+    elsewhere = Queue(name="{other}", url=cluster.url)
+    tasks.put("data")
+    task = tasks.take(LIMIT)
+    with pytest.raises(ArgumentError, match="different hash slots"):
+        task.forward(elsewhere, "item")
+    task.forward(items, "item")
+    slot = key_slot(name.encode())
+    cluster.move(slot, next(one for one in cluster.servers if one is not cluster.owner(slot)))
+    assert items.get() == "item"
+    items.forward(tasks, "data")
+    assert tasks.take(LIMIT).data == "data"
+    items.join()
 
 
 def test_operations_wait_while_a_slot_is_being_moved(cluster, tagged):

@@ -161,18 +161,20 @@ async def forwarded_by_asyncio(tasks, target):
         await task.forward(aio.Queue.of(target), "second")
 
 
-def test_who_waits_is_woken(tasks, items, no_ticks, other):
-    target = other(TaskQueue)
+def test_who_waits_is_woken(url, tasks, items, no_ticks, other):
+    tasks = TaskQueue(tasks.name, url=url, lease=HOURS)
+    items = JoinableQueue(name=items.name, url=url, lease=HOURS)
+    target = other(TaskQueue, lease=HOURS)
     task = tasks.take(0)
-    waiting = Background(tasks.wait, task.id, LIMIT)
-    taking = Background(target.take, LIMIT)
+    waiting = Background(tasks.wait, task.id, HOURS)
+    taking = Background(target.take, HOURS)
     until(lambda: parks(taking) and parks(waiting))
     task.forward(target, "forwarded")
     assert taking.result().data == "forwarded"
     assert waiting.result()[1] is True
     items.get()
     joining = Background(items.join)
-    queue = other(Queue)
+    queue = other(Queue, lease=HOURS)
     getting = Background(queue.get)
     until(lambda: parks(joining) and parks(getting))
     items.forward(queue, "item")
@@ -181,11 +183,14 @@ def test_who_waits_is_woken(tasks, items, no_ticks, other):
 
 
 def test_a_task_that_was_given_back_is_not_forwarded(tasks, other):
-    target = other(Queue)
+    target, full = other(Queue), other(LifoQueue, 1)
+    full.put("there")
     task = tasks.take(0)
     tasks.release(task.id)
     with pytest.raises(NotTaken):
         task.forward(target, "item")
+    with pytest.raises(NotTaken):
+        task.forward(full, "item", timeout=HOURS)
     again = tasks.take(0)
     with pytest.raises(NotOwner, match="forward is for its owner"):
         task.forward(target, "item")
@@ -196,13 +201,13 @@ def test_a_task_that_was_given_back_is_not_forwarded(tasks, other):
 
 
 def test_a_task_whose_time_is_over_is_not_forwarded_also_while_it_waits(tasks, other):
-    target = other(Queue, 1)
+    target = other(Queue, 1, lease=HOURS)
     target.put("first")
     task = tasks.take(0, ttr=0.1)
     threading.Timer(0.3, target.get).start()
     with pytest.raises(NotTaken):
         task.forward(target, "second", timeout=LIMIT)
-    target.put("next", timeout=LIMIT)  # nobody is in line before it
+    Background(target.put, "next", timeout=HOURS).result()  # nobody is in line before it
     assert target.get(False) == "next"
 
 
@@ -297,6 +302,21 @@ def test_what_is_not_at_the_same_place_is_refused_before_anything_is_done(tasks,
         items.forward(elsewhere, "item")
     task.ack()
     items.task_done()
+
+
+def test_an_anonymous_queue_whose_items_are_in_shared_memory_is_refused(valkey):
+    tasks, named = TaskQueue(url=valkey.url), Queue(name="named", url=valkey.url)
+    with tasks, JoinableQueue(url=valkey.url) as items, LifoQueue(url=valkey.url) as lifo:
+        tasks.put("task")
+        items.put("item")
+        task = tasks.take(0)
+        items.get()
+        for forward, target in ((task.forward, items), (items.forward, named)):
+            with pytest.raises(ArgumentError, match=f"{items.name!r}, which is anonymous.*a name"):
+                forward(target, "item")
+        items.task_done()
+        task.forward(lifo, "item")
+        assert lifo.get(False) == "item"
 
 
 def test_arguments_that_make_no_sense_are_refused(tasks, items, other):

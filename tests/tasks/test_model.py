@@ -19,7 +19,8 @@ from random_histories import drawn
 from tasks.pair import INBOXES, MANY, Pair, ask, tasks_of
 from tasks.replies import SETTINGS
 
-from pressure_mp.engines.contract.queues import How
+from pressure_mp.engines.contract.items import Acknowledge, Put
+from pressure_mp.engines.contract.queues import Delete, GetStats, How, Open
 from pressure_mp.engines.contract.task_administration import ChangeTask, KickTasks
 from pressure_mp.engines.contract.task_records import Edit
 from pressure_mp.engines.contract.task_results import (
@@ -113,6 +114,7 @@ class Histories(RuleBasedStateMachine):
         self.kind = kind
         self.pair.create(ttr=ttr, ttl=ttl, max_deliveries=limit, id=kind, per_key=per_key, **kept)
         self.created = True
+        self.pair.ask_items(Open(How.CREATE, 3))
         _, self.settings = self.ask(OpenTasks(How.ATTACH, SETTINGS))
 
     @precondition(lambda self: self.created)
@@ -160,6 +162,7 @@ class Histories(RuleBasedStateMachine):
     def teardown(self):
         if self.created:
             self.ask(DeleteTasks())
+            self.pair.ask_items(Delete())
 
     @precondition(lambda self: self.created)
     @rule(
@@ -293,6 +296,42 @@ class Histories(RuleBasedStateMachine):
             self.ask(AckTasks(owner, held, told))
         for id, *_ in taken:
             self.ask(AwaitTask(id, waits=False))
+
+    @precondition(lambda self: self.created)
+    @rule(
+        id=NUMBERS,
+        owner=OWNERS,
+        is_right=st.booleans(),
+        said=SAID,
+        to_items=st.booleans(),
+        new=NUMBERS,
+        unique=st.one_of(st.none(), UNIQUE),
+        delay=st.sampled_from([0, LATE]),
+        tube=TUBES,
+        key=KEYS,
+        skips=st.booleans(),
+    )
+    def forward_task(
+        self, id, owner, is_right, said, to_items, new, unique, delay, tube, key, skips
+    ):
+        id = self.named(id)
+        owner, call = self.fence(id, owner, is_right)
+        putting = PutTasks([(self.named(new), b"new")], self.kind, delay, None, 0, tube, key=key)
+        put = Put((b"item",), waits=False) if to_items else putting._replace(unique=unique)
+        self.pair.forward([AckTask(id, owner, call, result=said)] * 2, put, skips)
+        time.sleep(PAUSE)
+
+    @precondition(lambda self: self.created)
+    @rule(owner=OWNERS, is_right=st.booleans(), to_items=st.booleans(), new=NUMBERS)
+    def forward_item(self, owner, is_right, to_items, new):
+        self.pair.ask_items(Put((b"item",), waits=False))
+        numbers = self.pair.take_item(owner, next(self.calls))
+        whose = owner if is_right else "host/3/3/cccccccc"
+        put = PutTasks([(self.named(new), b"of an item")], self.kind)
+        if to_items:
+            put = Put((b"next",), waits=False)
+        self.pair.forward([Acknowledge(whose, number) for number in numbers], put)
+        time.sleep(PAUSE)
 
     @precondition(lambda self: self.created)
     @rule(ids=st.lists(NUMBERS, min_size=1, max_size=4), owner=OWNERS)
@@ -465,6 +504,7 @@ class Histories(RuleBasedStateMachine):
         if not self.created:
             return
         self.pair.check()
+        self.pair.ask_items(GetStats())
 
 
 @pytest.mark.timeout(180)  # a busy machine

@@ -21,6 +21,7 @@ from pressure_mp.encoding.large import CHUNK, HEAD_SIZE, Large, Manifest, is_man
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.contents import ReadChunks, StoreChunks, SweepContents
 from pressure_mp.engines.contract.fair import GetKeys, GetQueued, GetSnapshot
+from pressure_mp.engines.contract.forwarding import Forward
 from pressure_mp.engines.contract.items import (
     Acknowledge,
     Added,
@@ -314,6 +315,16 @@ class Oracle(RuleBasedStateMachine):
     def acknowledge(self, client: int, owner: str, own: bool, data: st.DataObject) -> None:
         whose, numbers, _ = data.draw(st.sampled_from(self.in_flight))
         self.ask(client, *(Acknowledge(whose if own else owner, number) for number in numbers))
+
+    @precondition(lambda self: self.in_flight)
+    @rule(client=clients, owner=owners, own=st.booleans(), data=st.data())
+    def forward_now(self, client: int, owner: str, own: bool, data: st.DataObject) -> None:
+        """To the queue itself."""
+        whose, numbers, _ = data.draw(st.sampled_from(self.in_flight))
+        put = Put([self.new_item()], waits=False)
+        settles = (Acknowledge(whose if own else owner, number) for number in numbers)
+        both = zip(self.bindings, settles, strict=True)
+        self.ask(client, *(Forward(binding, settle, put) for binding, settle in both))
 
     @precondition(in_fifo)
     @rule(client=clients, owner=owners)

@@ -8,6 +8,8 @@ import time
 
 from pressure_mp import states
 from pressure_mp.engines import registry
+from pressure_mp.engines.contract.forwarding import Forward, Forwarded
+from pressure_mp.engines.contract.items import Hold, Put, Take
 from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.replies import NoTask
 from pressure_mp.engines.contract.task_administration import (
@@ -21,8 +23,10 @@ from pressure_mp.engines.contract.task_records import StoredTask
 from pressure_mp.engines.contract.task_results import NO_RESULT, TakenNotices, TakeNotices
 from pressure_mp.engines.contract.tasks import (
     Acknowledged,
+    AckTask,
     DeleteTasks,
     OpenTasks,
+    PutTasks,
     TakenTasks,
     Takers,
     TakeTasks,
@@ -47,6 +51,8 @@ class Pair:
         addresses = [registry.parse(one) for one in (url, "memory://model")]
         engines = [registry.engine(address.started()) for address in addresses]
         self.bindings = [engine.bind(self.name, "tasks") for engine in engines]
+        #: A queue of items beside each.
+        self.items = [engine.bind(f"{self.name}-items", "fifo") for engine in engines]
 
     def create(self, **options):
         chosen = {"ttr": 3600, "ttl": None, "zombie": None, "keep": False, **options}
@@ -64,11 +70,34 @@ class Pair:
             time.sleep(0.02)
         return self.ask(request)
 
-    def run(self, act):
+    def ask_items(self, request):
+        """The same for the queues of items."""
+        return self.run(lambda binding: ask(binding, request), self.items)
+
+    def run(self, act, bindings=None):
         """What comes of requests to one of them, for both."""
-        theirs, ours = (plain(act(binding)) for binding in self.bindings)
+        theirs, ours = (plain(act(binding)) for binding in bindings or self.bindings)
         assert theirs == ours
         return ours
+
+    def take_item(self, owner, call):
+        """The numbers under which both have the next item in flight; each counts in its own way."""
+        taking = Take(1, Hold(owner, call), waits=False)
+        taken = [ask(binding, taking) for binding in self.items]
+        assert taken[0].items == taken[1].items
+        return [one.numbers[0] for one in taken]
+
+    def forward(self, settles, put, skips=False):
+        """Forward in both. Ids that the broker made are those of the specification too."""
+        sources = self.bindings if isinstance(settles[0], AckTask) else self.items
+        targets = self.items if isinstance(put, Put) else self.bindings
+        theirs = ask(targets[0], Forward(sources[0], settles[0], put, skips))
+        made = isinstance(put, PutTasks) and put.ids == "time64" and not put.tasks[0][0]
+        if made and isinstance(theirs, Forwarded):
+            put = put._replace(tasks=[(theirs.put[0], put.tasks[0][1])])
+        ours = ask(targets[1], Forward(sources[1], settles[1], put, skips))
+        assert plain(theirs) == plain(ours)
+        return theirs
 
     def list(self, state):
         """The tasks of a state."""

@@ -91,21 +91,26 @@ BEGIN
     status := r.status; info := r.info; items := r.items; woken := r.woken;
 END $$;
 
--- Return whether a process has the delivery that a call is to settle, as far as that shows at once.
+-- Return whether a call may settle a delivery: its process has that, and the content of the result
+-- exists.
 CREATE OR REPLACE FUNCTION pressure_mp.may_settle(a_slot bigint, a_prefix text, a_kind text,
     a_name text, args jsonb, a_items bytea[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    a_queue bigint;
+    q pressure_mp.queues;
 BEGIN
-    SELECT v.id INTO a_queue FROM pressure_mp.queues v
+    SELECT * INTO q FROM pressure_mp.queues v
         WHERE v.slot = a_slot AND v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
         ORDER BY v.version DESC LIMIT 1;
-    IF a_kind = 'tasks' THEN
-        RETURN (pressure_mp.not_held(pressure_mp.get_task(a_queue, a_items[1]), args->>'owner',
-            (args->>'call')::bigint)).status IS NULL;
+    IF q.id IS NULL THEN
+        RETURN false;
+    ELSIF a_kind = 'tasks' THEN
+        PERFORM pressure_mp.sweep_tasks(q, a_slot, pressure_mp.clock());
+        RETURN pressure_mp.has_content(q.id, args->>'token')
+            AND (pressure_mp.not_held(pressure_mp.get_task(q.id, a_items[1]), args->>'owner',
+                (args->>'call')::bigint)).status IS NULL;
     END IF;
-    PERFORM FROM pressure_mp.deliveries v WHERE v.queue = a_queue
+    PERFORM FROM pressure_mp.deliveries v WHERE v.queue = q.id
         AND v.number = (args->>'number')::bigint AND v.owner = args->>'owner' AND NOT v.passed;
     RETURN FOUND;
 END $$;
