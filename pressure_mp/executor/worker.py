@@ -214,7 +214,7 @@ def serve(
     ``note`` is told which call begins, and with None that it has ended.
     """
     with attachment_of(queue).here.announced(1, [tube or ""]) as worker:
-        _serve(queue, TakenCalls(queue, tube, worker), is_told, max_calls, note)
+        _serve(queue, TakenCalls(queue, tube, worker.number), is_told, max_calls, note)
 
 
 def _serve(

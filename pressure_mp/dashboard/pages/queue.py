@@ -41,7 +41,9 @@ def make(context: Context) -> str:
     where = link_to("tasks", name=queue.name)
     tasks = element("p", element("a", "Its tasks, and their errors", href=where))
     sentence = element("p", layout.with_commands(found.sentence), class_="sentence")
-    body.append(layout.live("why", sentence, tasks if queue.has_tasks else None))
+    too_slow = found.too_slow if isinstance(found, TaskDiagnosis) else ""
+    late = element("p", too_slow, class_="alarm") if too_slow else None
+    body.append(layout.live("why", sentence, late, tasks if queue.has_tasks else None))
     body.append(layout.live("charts", _charts(context, key, latest, found)))
     body.append(layout.live("numbers", _numbers(queue, latest)))
     body.append(layout.live("clients", _clients(found)))
