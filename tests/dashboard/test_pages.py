@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -79,6 +80,25 @@ def test_every_view_tells_of_queues_of_every_kind(options):
         jobs.delete()
         until(lambda: "3 queues," in dashboard.text("/"))
     taken.ack()
+
+
+def test_the_workers_of_a_queue_are_shown_with_their_tasks(options):
+    tasks = TaskQueue("tasks", **options)
+    tasks.put("data", id="one", tube="a")
+    over, stop = threading.Event(), threading.Event()
+    asked = {"concurrency": 2, "tube": "a", "stop": stop}
+    run = threading.Thread(target=tasks.run, args=(lambda task: over.wait(),), kwargs=asked)
+    run.start()
+    me = f"pid {os.getpid()} on {socket.gethostname()} alive"
+    with serving(**options) as dashboard:
+        until(lambda: "2 a 1 one for" in dashboard.text("/queue?name=tasks"))
+        assert me in dashboard.text("/queue?name=tasks")
+        until(lambda: "2 at a time of a, version" in dashboard.text("/workers"))
+        assert f"{me} – – tasks has 1 for" in dashboard.text("/workers")
+        over.set()
+        stop.set()
+        run.join()
+        until(lambda: "No worker is there." in dashboard.text("/queue?name=tasks"))
 
 
 def test_the_pipeline_is_shown_in_order_with_the_queue_whose_consumers_hold_it_up(valkey, name):
