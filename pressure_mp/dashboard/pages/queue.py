@@ -15,7 +15,7 @@ from ...operations.phrases import standing
 from ...operations.task_diagnosis import TaskDiagnosis
 from ...states import NAMES
 from ..charts import Curve, bar, chart, rates
-from ..contents import mark_of, show
+from ..contents import mark_of, show, signatures
 from ..history import Point
 from ..markup import Child, Markup, element, link_to
 from . import layout
@@ -105,8 +105,8 @@ def _charts(
         counted = queue.length, queue.maxsize, queue.produced, queue.consumed
         seen = time.time() - (time.monotonic() - latest.seen)
         points.append(Point(max(seen, points[-1].time if points else 0), *counted))
-    if len(points) < 2:
-        return element("p", "Its history begins now: a point is noted each minute.", class_="note")
+    if len(points) < 2 or points[0].time == points[-1].time:
+        return element("p", "Its history begins now.", class_="note")
     depths = [point.depth for point in points]
     least, most, now = min(depths), max(depths), depths[-1]
     what = "ready" if isinstance(found, TaskDiagnosis) else "queued"
@@ -256,7 +256,8 @@ def _items(context: Context, queue: Named) -> Child:
     items = queue.run(queue.items.peek_items(_MOST_ITEMS))
     shown = [element("li", show(item, True)) for item in items]
     empty = element("p", "Nothing is queued.", class_="note")
-    return [element("h2", "Next"), element("ol", shown, class_="items") if shown else empty]
+    head = element("h2", "Next"), signatures(items, True)
+    return [*head, element("ol", shown, class_="items") if shown else empty]
 
 
 def _rejected(context: Context, queue: Named) -> Child:
@@ -272,7 +273,8 @@ def _rejected(context: Context, queue: Named) -> Child:
         cells: list[Child] = [show(item, context.settings.show_content)]
         rows.append(layout.row(heads, [*cells, doing] if doing else cells))
     more = f", the oldest {len(items)} of them" if there > len(items) else ""
-    return [element("h2", f"Set aside: {number(there)}{more}"), layout.table(heads, rows, "")]
+    head = element("h2", f"Set aside: {number(there)}{more}")
+    return [head, signatures(items, context.settings.show_content), layout.table(heads, rows, "")]
 
 
 def _each(context: Context, key: tuple[str, str], id: str) -> list[Markup]:
