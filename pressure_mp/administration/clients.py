@@ -40,6 +40,7 @@ def _of_tasks(found: TaskDiagnosis) -> list[dict[str, Any]]:
             "lease_left": worker.lease_left,
             "tasks": len(worker.tasks),
             "at": [_at(task, found.now) for task in worker.tasks],
+            "late": worker.late,
         }
         for worker in found.workers
     ]

@@ -201,7 +201,11 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
 def _of_takers(queue: Named) -> Iterator[Trouble]:
     operations = TaskLeaseOperations(queue.name)
     leases = queue.run(operations.renew(incarnation(), False)).leases
-    for taker in queue.run(queue.tasks.why_blocked()).takers:
+    found = queue.run(queue.tasks.why_blocked())
+    if found.late:
+        problem, _, advice = found.too_slow.partition(": ")
+        yield Trouble(f"queue {queue.name!r}", f"{problem}.", f"{advice.capitalize()}")
+    for taker in found.takers:
         if taker.tasks and taker.lost:
             has_ended = taker.peer.alive is False
             lease = "" if has_ended else ", and its lease has ended"

@@ -22,7 +22,7 @@ from ..in_flight import Claim
 from ..operations.task_leases import TaskLeaseOperations
 from ..operations.task_queue import TASKS
 from . import lease_thread
-from .announcing import Announcements
+from .announcing import Announced, Announcements
 from .lease import Lease, LeasedItems, find
 
 _GONE = "the process that had taken it ended"
@@ -69,17 +69,17 @@ class Takers(LeasedItems):
             return bool(self._held)
 
     @contextlib.contextmanager
-    def announced(self, concurrency: int, tubes: Sequence[str]) -> Iterator[int]:
+    def announced(self, concurrency: int, tubes: Sequence[str]) -> Iterator[Announced]:
         """Have all programs see a worker here, which processes so many tasks of these tubes at a
-        time, while the block runs; return its number, for its takes. Does no I/O."""
+        time, while the block runs; its number is for its takes. Does no I/O."""
         announcements = self._announcements
-        number = announcements.begin(concurrency, tubes)
+        worker = announcements.begin(concurrency, tubes)
         try:
             self.lease.keep()
             lease_thread.keep_looking(self.lease)  # also where the queue ends with this process
-            yield number
+            yield worker
         finally:
-            if announcements.end(number):
+            if announcements.end(worker):
                 lease_thread.look_now(self.lease)
 
     def _forget_overdue(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ..administration import repair
 from ..administration.broker import Named
+from ..encoding.task_values import check_tube
 from ..exceptions import ArgumentError, TaskNotFound
 from .contents import mark_of
 from .markup import link_to
@@ -67,8 +68,8 @@ def _read_id(text: str) -> bytes:
 _ACTIONS: dict[str, Callable[[Named, str], int | None]] = {
     "requeue": _requeue,
     "drop": _drop,
-    "pause": lambda queue, id: queue.run(queue.tasks.pause("", True)),
-    "resume": lambda queue, id: queue.run(queue.tasks.pause("", False)),
+    "pause": lambda queue, id: queue.run(queue.tasks.pause(check_tube(id or None), True)),
+    "resume": lambda queue, id: queue.run(queue.tasks.pause(check_tube(id or None), False)),
     "empty": lambda queue, id: repair.empty(queue, _PATIENCE),
     "shut_down": lambda queue, id: repair.shut_down(queue, _PATIENCE),
     "remove": lambda queue, id: repair.remove(queue, _PATIENCE),

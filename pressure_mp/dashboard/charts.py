@@ -64,7 +64,7 @@ def chart(lines: Sequence[Curve], text: str, bound: float = 0) -> Markup:
     times = [time for line in lines for time, _ in line.points]
     values = [value for line in lines for _, value in line.points]
     first, last = min(times, default=0.0), max(times, default=1.0)
-    top = max(bound, *values, 1.0) if values else 1.0
+    top = max(bound, *values, 0.0) or 1.0
 
     def place(time: float, value: float) -> str:
         x = _WIDTH * (time - first) / max(last - first, 1.0)
@@ -87,7 +87,8 @@ def chart(lines: Sequence[Curve], text: str, bound: float = 0) -> Markup:
         role="img",
         aria_label=text,
     )
-    scale = element("div", element("span", f"{top:,.0f}"), element("span", "0"), class_="scale")
+    highest = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
+    scale = element("div", element("span", highest), element("span", "0"), class_="scale")
     since = element(
         "div", element("span", ago(last - first)), element("span", "now"), class_="times"
     )
@@ -112,12 +113,13 @@ def ago(seconds: float) -> str:
 
 
 def rates(points: Sequence[Point], which: str) -> list[tuple[float, float]]:
-    """Return how many items a second came (``produced``) or went (``consumed``) between the points.
-    A queue that was deleted and made again counts from 0."""
-    found = []
+    """Return how many items a second came (``produced``) or went (``consumed``) between the points,
+    as a line that is level from one point to the next. A queue that was deleted and made again
+    counts from 0."""
+    found: list[tuple[float, float]] = []
     for before, after in pairwise(points):
         passed = after.time - before.time
         more = getattr(after, which) - getattr(before, which)
         if 0 < passed <= _GAP and more >= 0:
-            found.append((after.time, more / passed))
+            found += [(before.time, more / passed), (after.time, more / passed)]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..administration.broker import Broker
 from ..administration.clients import diagnose, known_clients
@@ -17,12 +18,13 @@ MOST_QUEUES = 100
 @dataclass
 class Use:
     """The use of a queue by a process: its role, for how many seconds it has waited, how many tasks
-    it has."""
+    it has. ``worker`` is what is known of a worker, as :func:`known_clients` has it."""
 
     queue: Key
     role: str
     waited: float | None = None
     tasks: int = 0
+    worker: dict[str, Any] | None = None
 
 
 @dataclass
@@ -81,22 +83,23 @@ def _business(rates: QueueRates) -> tuple[float, ...]:
     )
 
 
-def _add(workers: dict[str, Worker], queue: Key, row: dict[str, object]) -> None:
-    """Note a row of :func:`known_clients`. Threads of one process are one worker."""
+def _add(workers: dict[str, Worker], queue: Key, row: dict[str, Any]) -> None:
+    """Note a row of :func:`known_clients`. Threads of one process that use items are one use."""
     host, pid, id = row["host"], row["pid"], str(row["id"])
     name = id if host is None else f"{host}:{pid}"
     worker = workers.get(name)
     if worker is None:
-        worker = workers[name] = Worker(id, host, pid, row["alive"])  # type: ignore[arg-type]
+        worker = workers[name] = Worker(id, host, pid, row["alive"])
+    if row["role"] == "worker":
+        worker.uses.append(Use(queue, "worker", None, row["tasks"], row))
+        return
     use = next((one for one in worker.uses if (one.queue, one.role) == (queue, row["role"])), None)
     if use is None:
-        use = Use(queue, str(row["role"]))
+        use = Use(queue, row["role"])
         worker.uses.append(use)
-    waited, tasks = row.get("waited"), row.get("tasks")
-    if isinstance(waited, float):
+    waited = row.get("waited")
+    if waited is not None:
         use.waited = max(waited, use.waited or 0.0)
-    if isinstance(tasks, int):
-        use.tasks += tasks
 
 
 def _ways(workers: Iterable[Worker]) -> dict[Key, list[Key]]:

@@ -41,10 +41,11 @@ class Content:
     def text(self) -> str:
         """The content in one line of printable characters."""
         signed = "" if self.key is None else f" (signed with key {self.key}, not checked)"
-        return f"{self._text}{signed}"
+        return f"{self.unsigned}{signed}"
 
     @property
-    def _text(self) -> str:
+    def unsigned(self) -> str:
+        """The text without what is said of the signature."""
         if self.kind == "large":
             return f"<{self.size:,} bytes, kept apart>"
         if self.kind == "lost":

@@ -8,13 +8,15 @@ from typing import NamedTuple
 
 class WorkerText(NamedTuple):
     """What a process says of one of its workers. ``since`` is in milliseconds, by the broker's
-    clock; a tube that is empty stands for all tubes."""
+    clock; a tube that is empty stands for all tubes. ``late`` are the ids of tasks whose ttr is
+    over while their handlers go on."""
 
     number: int
     concurrency: int
     tubes: tuple[str, ...]
     since: int
     version: str
+    late: tuple[int | str, ...] = ()
 
     def write(self) -> str:
         return json.dumps(self._asdict(), separators=(",", ":"))
@@ -32,6 +34,7 @@ def read_worker(text: str) -> WorkerText | None:
             tubes=tuple(map(str, found.tubes)),
             since=int(found.since),
             version=str(found.version),
+            late=tuple(id for id in found.late if isinstance(id, (int, str))),
         )
     except (ValueError, TypeError, LookupError, RecursionError):
         return None

@@ -180,7 +180,7 @@ def serve(
     ``Executor.abort``, or given to another worker.
     """
     with attachment_of(queue).here.announced(1, [tube or ""]) as worker:
-        _serve(queue, TakenCalls(queue, tube, worker), is_told, max_calls, lost)
+        _serve(queue, TakenCalls(queue, tube, worker.number), is_told, max_calls, lost)
 
 
 def _serve(

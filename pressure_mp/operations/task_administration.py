@@ -37,6 +37,8 @@ if TYPE_CHECKING:  # few programs ever ask for it
 
 #: How many places of a state's order one call looks at.
 _PAGE = 500
+#: How many ready tasks are looked at: those whose ttr was over are among the first.
+_FEW = 20
 
 
 class TaskAdministration(TaskSettling):
@@ -88,7 +90,7 @@ class TaskAdministration(TaskSettling):
         taken = (yield from self._page(TAKEN, "", 0, _PAGE)).tasks
         waiting = (yield from self._page(WAITING, "", 0, 1)).tasks
         most = (yield from self.recorded()).per_key
-        ready = (yield from self._page(READY, "", 0, _PAGE if most else 1)).tasks
+        ready = (yield from self._page(READY, "", 0, _PAGE if most else _FEW)).tasks
         again = yield from self._counts()
         due = [task.record.due for task in waiting]
         found = diagnose_tasks(self.name, counts, takers, taken, due, ready, most)

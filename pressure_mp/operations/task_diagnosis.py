@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import states
+from ..encoding.task_values import decode_id
 from ..engines.contract.brokers import split_pauses
 from ..engines.contract.task_administration import TakerTexts, TaskCounts
-from ..engines.contract.task_records import StoredTask
+from ..engines.contract.task_records import NOT_IN_TIME, StoredTask
 from ..identity.processes import is_lost, state
 from .diagnosis_sides import Peer, peer_of
 from .phrases import are, some
@@ -43,6 +44,14 @@ class FullKey(NamedTuple):
         return f"of key {self.key!r}{where} {are(self.taken, 'task')} taken, and {self.ready} wait"
 
 
+class LateTask(NamedTuple):
+    """A task whose ``ttr`` was over before its worker had processed it. ``process`` is the process
+    in which its handler goes on, None when no worker says that it does."""
+
+    id: int | str
+    process: Peer | None
+
+
 class TaskDiagnosis(NamedTuple):
     """What a take on a queue of tasks would wait for at one moment, and which processes have tasks.
 
@@ -51,11 +60,12 @@ class TaskDiagnosis(NamedTuple):
     ``now`` is the time, in seconds since the epoch on the broker's clock. ``next_due`` is in how
     many seconds the next waiting task will be ready, None when no task waits. ``full_keys`` are the
     keys of which ``per_key`` tasks are taken, so that no worker gets another one now; ``all_wait``
-    is True when all ready tasks that were examined have such keys. ``paused`` says whether the
-    queue is paused, and ``paused_tubes`` has the tubes that are paused by themselves, with the
-    number of ready tasks in each. ``limits`` are the rate limits, and ``used_up`` the tubes that
-    may have no delivery now because of theirs, in the same way.
-    ``incomplete`` is True when fewer tasks are there than are
+    is True when all ready tasks that were examined have such keys. ``late`` has the tasks whose
+    ``ttr`` was over before they were processed, of the tasks that were examined, and of those that
+    workers name; ``too_slow`` says it in words. ``paused`` says whether the queue is paused, and
+    ``paused_tubes`` has the tubes that are paused by themselves, with the number of ready tasks in
+    each. ``limits`` are the rate limits, and ``used_up`` the tubes that may have no delivery now
+    because of theirs, in the same way. ``incomplete`` is True when fewer tasks are there than are
     counted: the server, or another program, removed keys of the queue.
     """
 
@@ -69,6 +79,7 @@ class TaskDiagnosis(NamedTuple):
     per_key: int
     full_keys: tuple[FullKey, ...]
     all_wait: bool
+    late: tuple[LateTask, ...]
     paused: bool
     paused_tubes: dict[str, int]
     limits: tuple[RateLimit, ...]
@@ -85,6 +96,8 @@ class TaskDiagnosis(NamedTuple):
             lines.append(f"tube {tube!r} is paused, with {some(ready, 'ready task')}")
         lines += [f"limit: {limit}" for limit in self.limits]
         lines += [f"{key}: per_key={self.per_key}" for key in self.full_keys]
+        if self.late:
+            lines.append(self.too_slow)
         return "\n".join(lines)
 
     @property
@@ -165,6 +178,24 @@ class TaskDiagnosis(NamedTuple):
         return min(used_up, key=lambda limit: limit.left) if used_up and kept else None
 
     @property
+    def too_slow(self) -> str:
+        """A sentence about the tasks whose ttr was over, and what to do; empty if there are
+        none."""
+        if not self.late:
+            return ""
+        first = next((task for task in self.late if task.process), self.late[0])
+        whose = f", whose handler goes on in {first.process.name}" if first.process else ""
+        which = f"task {first.id!r}{whose}"
+        if len(self.late) > 1:
+            which = f"{len(self.late)} tasks, such as {which},"
+        elif whose:
+            which += ","
+        return (
+            f"The ttr of {which} was over before the worker was done: give such tasks a longer "
+            "ttr, or call touch() before it is over."
+        )
+
+    @property
     def _working(self) -> list[Taker]:
         return [taker for taker in self.takers if taker.tasks and not taker.lost]
 
@@ -207,16 +238,18 @@ def diagnose_tasks(
     full = _full_keys(taken, ready, per_key) if per_key else ()
     limits = rate_limits(counts)
     used_up = [limit.tube for limit in limits if limit.tube is not None and limit.left]
+    workers = tuple(workers_of(takers, taken))
     return TaskDiagnosis(
         queue=queue,
         counts=count(counts.transitions),
         closed=counts.closed,
         takers=tuple(sorted(found, key=lambda taker: -taker.tasks)),
-        workers=tuple(workers_of(takers, taken)),
+        workers=workers,
         now=takers.now / 1000,
         next_due=max(min(dues) - counts.now, 0) / 1000 if dues else None,
         per_key=per_key,
         full_keys=full,
+        late=_late_tasks(workers, [*taken, *ready]),
         all_wait=bool(full) and sum(key.ready for key in full) == len(ready),
         paused=is_paused,
         paused_tubes=_ready_in(paused_tubes, counts),
@@ -227,6 +260,14 @@ def diagnose_tasks(
 
 def _ready_in(tubes: Sequence[str], counts: TaskCounts) -> dict[str, int]:
     return {tube: count(counts.tubes.get(tube, {}))[states.READY] for tube in tubes}
+
+
+def _late_tasks(workers: Sequence[TaskWorker], seen: Sequence[StoredTask]) -> tuple[LateTask, ...]:
+    """Return the tasks that workers say are late; and those of the tasks that were seen whose ttr
+    was over when they were taken last."""
+    said = {id: LateTask(id, worker.process) for worker in workers for id in worker.late}
+    over = [decode_id(task.id) for task in seen if task.record.error == NOT_IN_TIME]
+    return tuple({**{id: LateTask(id, None) for id in over}, **said}.values())
 
 
 def _full_keys(

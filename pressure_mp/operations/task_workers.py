@@ -35,7 +35,9 @@ class TaskWorker(NamedTuple):
     processes at a time, and ``tubes`` has the tubes of which it takes tasks; None stands for all
     tubes. ``since`` is when it began, in seconds since the epoch on the broker's clock, and
     ``version`` is its version of this package. ``lease_left`` is in how many seconds the lease of
-    its process ends, None when that has ended. ``tasks`` are the tasks that it has.
+    its process ends, None when that has ended. ``tasks`` are the tasks that it has, and ``late``
+    has the ids of tasks whose ``ttr`` is over while their handlers go on here, 10 at most: these
+    tasks are ready again, or another worker has them.
     """
 
     process: Peer
@@ -46,6 +48,7 @@ class TaskWorker(NamedTuple):
     version: str | None
     lease_left: float | None
     tasks: tuple[TaskAtWork, ...]
+    late: tuple[int | str, ...] = ()
 
 
 Workers = list[TaskWorker]
@@ -85,4 +88,5 @@ def _worker(
         version=told.version if told else None,
         lease_left=(until - found.now) / 1000 if until >= found.now else None,
         tasks=tuple(sorted(tasks, key=lambda task: task.since)),
+        late=told.late if told else (),
     )

@@ -72,6 +72,19 @@ def test_what_ended_processes_hold_is_found_and_given_back(call, valkey, name):
     assert not any(one["fixable"] for one in found)
 
 
+def test_a_task_whose_ttr_was_over_is_found_by_doctor_and_why(call, valkey, name):
+    tasks = TaskQueue("tasks", url=valkey.url, prefix=name)
+    tasks.put("task", id="one")
+    tasks.take(0, ttr=0.001)
+    until(lambda: tasks.peek("one").error)
+    (found,) = [one for one in call("doctor", "--json", status=statuses.FOUND) if "ttr" in str(one)]
+    assert found["subject"] == "queue 'tasks'"
+    assert found["problem"] == "The ttr of task 'one' was over before the worker was done."
+    assert found["advice"].startswith("Give such tasks a longer ttr")
+    (why,) = call("why", "tasks", "--json")
+    assert why["late"] == [{"id": "one", "process": None}]
+
+
 def test_what_a_machine_held_that_is_gone_is_found_when_the_leases_have_ended(call, valkey, name):
     options = {"url": valkey.url, "prefix": name, "lease": 1}
     items, tasks = JoinableQueue(0, "items", **options), TaskQueue("tasks", **options)

@@ -114,6 +114,26 @@ def test_every_view_follows_the_theme_and_never_scrolls_sideways(
             assert browser.title.endswith("· pressure_mp"), view
 
 
+@pytest.mark.parametrize("has_content", [False, True])
+def test_eight_tasks_are_on_one_screen_of_a_phone(browser, options, has_content):
+    tasks = TaskQueue("tasks", **options, authkey=b"k" * 16)
+    tasks.put_many([LONG] * 9, tube="a tube")
+    for _ in range(9):
+        tasks.take().bury(error=ValueError(LONG))
+    show(browser, "light", 390)
+    with serving(**options, show_content=has_content) as dashboard:
+        browser.get(f"{dashboard.url}/tasks?name=tasks")
+        ends = browser.execute_script(
+            "return [...document.querySelectorAll('.tasks tbody tr')]"
+            ".map((row) => row.getBoundingClientRect().bottom)"
+        )
+        assert len(ends) == 9
+        assert ends[7] <= 800
+        assert text_of(browser).count("ValueError") == 9
+        assert text_of(browser).count("Signed: all with key") == has_content
+        assert text_of(browser).count("signed with key") == 0
+
+
 def test_keys_lead_everywhere_and_the_focus_is_seen(browser, options, jobs):
     show(browser, "light", 1280)
     Queue.create("other", **options)

@@ -6,11 +6,12 @@ import re
 import zlib
 
 from dashboards import serving
+from waiting import until
 
 from pressure_mp import Queue
 from pressure_mp.administration.broker import Broker
 from pressure_mp.dashboard import history
-from pressure_mp.dashboard.charts import rates
+from pressure_mp.dashboard.charts import Curve, chart, rates
 from pressure_mp.dashboard.history import History, Point
 from pressure_mp.dashboard.survey import in_order
 from pressure_mp.operations.brokers import append_sample, list_page
@@ -51,8 +52,8 @@ def test_a_running_dashboard_notes_history_and_shows_it(valkey, name):
     with serving(valkey.url, name) as dashboard:
         dashboard.page("/")
         queue.put_many([1, 2])
-        page = dashboard.page("/queue?name=jobs&kind=fifo")
-        assert re.search(r'<polyline points="[\d., ]+" class="depth">', page)
+        line = re.compile(r'<polyline points="[\d., ]+" class="depth">')
+        until(lambda: line.search(dashboard.page("/queue?name=jobs&kind=fifo")))
     assert len(History(Broker(valkey.url, name)).points(("jobs", "fifo"))) == 1
     queue.delete()
 
@@ -60,7 +61,14 @@ def test_a_running_dashboard_notes_history_and_shows_it(valkey, name):
 def test_rates_leave_out_gaps_and_queues_that_were_made_anew():
     counted = [(0, 0), (60, 120), (90, 0), (150, 60), (9000, 90)]
     points = [Point(time, 0, 0, number, 0) for time, number in counted]
-    assert rates(points, "produced") == [(60, 2.0), (150, 1.0)]
+    assert rates(points, "produced") == [(0, 2.0), (60, 2.0), (90, 1.0), (150, 1.0)]
+
+
+def test_two_samples_make_a_line_of_the_rate():
+    points = [Point(10, 0, 0, 5, 0), Point(12, 0, 0, 6, 0)]
+    line = chart([Curve("in", rates(points, "produced"))], "in words")
+    assert '<polyline points="0.0,8.0 600.0,8.0" class="in">' in line
+    assert "<span>0.5</span>" in line
 
 
 def test_queues_stand_behind_those_that_lead_to_them():

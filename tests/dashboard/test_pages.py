@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -43,9 +44,12 @@ def test_every_view_tells_of_queues_of_every_kind(options):
     tasks.put_many([1, 2, 3])
     tasks.take().bury(error=ValueError("no <such> file"))
     taken = tasks.take()
+    late = TaskQueue("late", **options)
+    late.put(1, id="one")
+    late.take(0, ttr=0.001)
     with serving(**options) as dashboard:
         listed = dashboard.text("/")
-        assert "3 queues, 1 full, 1 shut down, 2 with rejected items" in listed
+        assert "4 queues, 1 full, 1 shut down, 2 with rejected items" in listed
         assert "jobs <1> fifo 3 3" in listed
         assert "other lifo 0 " in listed
         queue = dashboard.text("/queue?name=jobs+%3C1%3E&kind=fifo")
@@ -55,6 +59,7 @@ def test_every_view_tells_of_queues_of_every_kind(options):
         assert "A put waits for space; the queue holds 3 of 3 items" in queue
         assert "Set aside: 1" in queue
         assert "1 task is ready" in dashboard.text("/queue?name=tasks&kind=tasks")
+        assert "The ttr of task 'one' was over" in dashboard.text("/queue?name=late&kind=tasks")
         shown = dashboard.text("/tasks?name=tasks")
         assert "all 3 ready 1 waiting 0 taken 1 buried 1" in shown
         assert "ValueError: no <such> file" in shown
@@ -71,10 +76,29 @@ def test_every_view_tells_of_queues_of_every_kind(options):
         assert "does not exist" in dashboard.text("/queue?name=nothing", 404)
         for strange in ("%00", "%ff", "jobs&kind=nonsense", "tasks&kind=fifo", "x" * 5000):
             dashboard.page(f"/queue?name={strange}", 404)
-        assert "3 queues" in dashboard.text("/?" + "&".join(f"a{one}=1" for one in range(99)))
+        assert "4 queues" in dashboard.text("/?" + "&".join(f"a{one}=1" for one in range(99)))
         jobs.delete()
-        until(lambda: "2 queues," in dashboard.text("/"))
+        until(lambda: "3 queues," in dashboard.text("/"))
     taken.ack()
+
+
+def test_the_workers_of_a_queue_are_shown_with_their_tasks(options):
+    tasks = TaskQueue("tasks", **options)
+    tasks.put("data", id="one", tube="a")
+    over, stop = threading.Event(), threading.Event()
+    asked = {"concurrency": 2, "tube": "a", "stop": stop}
+    run = threading.Thread(target=tasks.run, args=(lambda task: over.wait(),), kwargs=asked)
+    run.start()
+    me = f"pid {os.getpid()} on {socket.gethostname()} alive"
+    with serving(**options) as dashboard:
+        until(lambda: "2 a 1 one for" in dashboard.text("/queue?name=tasks"))
+        assert me in dashboard.text("/queue?name=tasks")
+        until(lambda: "2 at a time of a, version" in dashboard.text("/workers"))
+        assert f"{me} – – tasks has 1 for" in dashboard.text("/workers")
+        over.set()
+        stop.set()
+        run.join()
+        until(lambda: "No worker is there." in dashboard.text("/queue?name=tasks"))
 
 
 def test_the_pipeline_is_shown_in_order_with_the_queue_whose_consumers_hold_it_up(valkey, name):

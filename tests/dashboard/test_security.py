@@ -65,6 +65,18 @@ def test_forms_of_the_pages_mend_queues(options, jobs):
         assert tasks.stats().paused
         assert "is resumed." in does(page, "resume")
         assert not tasks.stats().paused
+        id = tasks.put(1, tube="a")
+        page = "/queue?name=tasks"
+        assert "a 1 0 0 0 0 0 open" in dashboard.text(page)
+        form = next(one for one in forms(dashboard.page(page)) if one.get("id") == "a")
+        assert form["do"] == "pause"
+        dashboard.submit(form)
+        assert (tasks.stats().paused, tasks.stats().paused_tubes) == (False, ("a",))
+        form = next(one for one in forms(dashboard.page(page)) if one.get("id") == "a")
+        assert form["do"] == "resume"
+        dashboard.submit(form)
+        assert tasks.stats().paused_tubes == ()
+        tasks.kill(id)
         page = "/tasks?name=tasks&state=B"
         assert "1 put back." in does(page, "requeue", id=True)
         assert "1 removed." in does(page, "drop", id=True)

@@ -119,6 +119,57 @@ def test_a_worker_of_asyncio_is_seen(queue):
     there(queue, 0)
 
 
+def test_a_task_whose_ttr_is_over_is_told_while_its_handler_goes_on_and_until_it_is_done(queue):
+    started, over = threading.Event(), threading.Event()
+    queue.put("data", id="one")
+    assert not queue.why_blocked().late
+    with running(queue, hold(started, over), ttr=0.3):
+        until(lambda: any(task.process for task in queue.why_blocked().late))
+        found = queue.why_blocked()
+        assert [(one.id, one.process.pid) for one in found.late] == [("one", os.getpid())]
+        assert queue.workers()[0].late == ("one",)
+        who = f"whose handler goes on in pid {os.getpid()} on host {os.uname().nodename}"
+        assert str(found).splitlines()[-1] == found.too_slow
+        assert found.too_slow.startswith(f"The ttr of task 'one', {who}, was over")
+        over.set()
+        until(lambda: not queue.qsize() and not queue.workers()[0].tasks)
+        until(lambda: not queue.workers()[0].late)
+    assert not queue.why_blocked().too_slow
+
+
+def test_a_task_of_asyncio_whose_ttr_is_over_is_told_while_its_handler_goes_on(queue):
+    async def main():
+        tasks, stop, over = aio.TaskQueue.of(queue), asyncio.Event(), asyncio.Event()
+
+        async def handle(task):
+            await over.wait()
+
+        run = asyncio.ensure_future(tasks.run(handle, ttr=0.3, stop=stop))
+        while not any(worker.late for worker in await tasks.workers()):
+            await asyncio.sleep(0.01)
+        over.set()
+        while any(worker.late for worker in await tasks.workers()):
+            await asyncio.sleep(0.01)
+        stop.set()
+        await run
+
+    queue.put("data", id="one")
+    asyncio.run(main())
+
+
+def test_a_task_whose_ttr_was_over_is_told_when_no_worker_has_it(queue):
+    queue.put_many(["a", "b"], ids=["one", "two"])
+    queue.take(0, ttr=0.001)
+    until(lambda: queue.peek("one").error)
+    queue.take(0, ttr=0.001)
+    until(lambda: queue.why_blocked().late)
+    found = queue.why_blocked()
+    assert [(one.id, one.process) for one in found.late] == [("one", None)]
+    assert found.too_slow.startswith("The ttr of task 'one' was over before the worker was done")
+    queue.take_many(2, 0)
+    assert queue.why_blocked().late == found.late  # it is another delivery of that task
+
+
 def work(queue):
     queue.run(print)
 

@@ -27,7 +27,7 @@ from ...operations.task_taking import Delivery
 from ...states import TAKEN
 from ...sync.tasks.dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
 from ...sync.tasks.outages import PAUSE, Outages
-from ...sync.tasks.overdue import Work, too_late
+from ...sync.tasks.overdue import Work, Worker, too_late
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
 from ...sync.tasks.worker_pool import (
     UNFINISHED,
@@ -58,6 +58,7 @@ class WorkerPool:
     def __init__(
         self,
         queue: QueueOfThreads[Any],
+        worker: Worker,
         take: Callable[..., Coroutine[Any, Any, Delivery[Task[Any]]]],
         acknowledge: Callable[..., Coroutine[Any, Any, dict[int, PressureError]]],
         takes_at_a_time: int,
@@ -70,7 +71,8 @@ class WorkerPool:
         self._loop = asyncio.get_running_loop()
         self._queue = queue
         self._name = queue.name
-        self._take_tasks = take
+        self._worker = worker
+        self._take_tasks = partial(take, worker.number)
         self._acknowledge_tasks = acknowledge
         self._takes_at_a_time = takes_at_a_time
         self._jobs = jobs
@@ -320,7 +322,8 @@ class WorkerPool:
 
     async def _process(self, job: Job, step: Begin[Task[Any]]) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
-        task, work = step.task, Work(self._name, step.task, step.taken, job.time_limit)
+        task = step.task
+        work = Work(self._name, self._worker, task, step.taken, job.time_limit)
         if self._is_ending:
             await self._settle(task.release)
             return False
@@ -338,6 +341,7 @@ class WorkerPool:
             await self._outlast(handling)
         finally:
             self._handling.discard(handling)
+            work.end()
         if not handling.done():
             error: BaseException | None = asyncio.CancelledError()
         else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ...handles.backoff import Backoff
@@ -127,5 +126,5 @@ class TaskWorkers(TaskHandle[Data]):
         await self.open()
         takes = self._at.address.capabilities.takes_at_a_time
         with PeriodicPuts(self._at), self._at.here.announced(*announced(jobs)) as worker:
-            ways = partial(self._take_for_run, worker), self._acknowledge_for_run, takes
+            ways = worker, self._take_for_run, self._acknowledge_for_run, takes
             await WorkerPool(self.sync, *ways, jobs, grace, stop, outages, most).run()

@@ -23,7 +23,10 @@ _PAGES = (
     ("health", "Health", "h"),
 )
 #: The heads of columns of numbers, which end at the same place.
-_NUMBERS = ("Bound", "In/s", "Out/s", "In flight", "Rejected", "Taken", "Tasks", "Consumers")
+_NUMBERS = (
+    *("Bound", "In/s", "Out/s", "In flight", "Rejected", "Taken", "Tasks", "Consumers"),
+    *("Ready", "Buried", "Zombie", "Done", "At a time"),
+)
 _KEYS = (
     ("?", "these keys"),
     ("/", "to the filter"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from ...administration.broker import KINDS, Named
 from ...administration.clients import diagnose, known_clients
@@ -12,8 +13,9 @@ from ...operations.diagnosis import Diagnosis
 from ...operations.diagnosis_sides import Side
 from ...operations.phrases import standing
 from ...operations.task_diagnosis import TaskDiagnosis
+from ...states import NAMES
 from ..charts import Curve, bar, chart, rates
-from ..contents import mark_of, show
+from ..contents import mark_of, show, signatures
 from ..history import Point
 from ..markup import Child, Markup, element, link_to
 from . import layout
@@ -22,12 +24,16 @@ from .layout import ALIVE, NOTHING, Context, action, duration, number, rate
 #: The most items that are shown: of the next items, and of the items that were set aside.
 _MOST_ITEMS = 10
 MOST_REJECTED = 50
+#: The most tubes that are shown.
+_MOST_TUBES = 100
+#: The most tasks of a worker that are named.
+_MOST_AT = 5
 _DONE = {
     "empty": "{} dropped.",
     "requeue": "{} put back.",
     "drop": "{} removed.",
-    "pause": "The queue is paused.",
-    "resume": "The queue is resumed.",
+    "pause": "It is paused.",
+    "resume": "It is resumed.",
     "shut_down": "The queue is shut down.",
 }
 
@@ -41,10 +47,14 @@ def make(context: Context) -> str:
     where = link_to("tasks", name=queue.name)
     tasks = element("p", element("a", "Its tasks, and their errors", href=where))
     sentence = element("p", layout.with_commands(found.sentence), class_="sentence")
-    body.append(layout.live("why", sentence, tasks if queue.has_tasks else None))
+    too_slow = found.too_slow if isinstance(found, TaskDiagnosis) else ""
+    late = element("p", too_slow, class_="alarm") if too_slow else None
+    body.append(layout.live("why", sentence, late, tasks if queue.has_tasks else None))
     body.append(layout.live("charts", _charts(context, key, latest, found)))
     body.append(layout.live("numbers", _numbers(queue, latest)))
     body.append(layout.live("clients", _clients(found)))
+    if queue.has_tasks:
+        body.append(layout.live("tubes", _tubes(context, queue)))
     if not queue.has_tasks:
         body.append(layout.live("items", _items(context, queue), _rejected(context, queue)))
     body.append(_actions(context, queue, found))
@@ -95,8 +105,8 @@ def _charts(
         counted = queue.length, queue.maxsize, queue.produced, queue.consumed
         seen = time.time() - (time.monotonic() - latest.seen)
         points.append(Point(max(seen, points[-1].time if points else 0), *counted))
-    if len(points) < 2:
-        return element("p", "Its history begins now: a point is noted each minute.", class_="note")
+    if len(points) < 2 or points[0].time == points[-1].time:
+        return element("p", "Its history begins now.", class_="note")
     depths = [point.depth for point in points]
     least, most, now = min(depths), max(depths), depths[-1]
     what = "ready" if isinstance(found, TaskDiagnosis) else "queued"
@@ -167,28 +177,65 @@ def _numbers(queue: Named, latest: QueueRates | None) -> Markup:
 
 
 def _clients(found: Diagnosis | TaskDiagnosis) -> Child:
-    heads = ["Role", "Client", "Alive", "Has waited", "Tasks"]
+    is_of_items = isinstance(found, Diagnosis)
+    heads = ["Role", "Client", "Alive", "Has waited"]
+    if not is_of_items:
+        heads = ["Worker", "Alive", "Works", "At a time", "Tubes", "Tasks", "At"]
     rows = []
     for client in known_clients(found):
         peer = (
             client["id"] if client["host"] is None else f"pid {client['pid']} on {client['host']}"
         )
-        cells: list[Child] = [
-            client["role"],
-            peer,
-            ALIVE[client["alive"]],
-            duration(client.get("waited")),
-            number(client["tasks"]) if "tasks" in client else NOTHING,
-        ]
+        alive = ALIVE[client["alive"]]
+        cells: list[Child] = [client["role"], peer, alive, duration(client.get("waited"))]
+        if not is_of_items:
+            cells = [peer, alive, *_worker(client)]
         rows.append(layout.row(heads, cells, "gone" if client["alive"] is False else None))
     lines: list[Child] = []
     if isinstance(found, Diagnosis):
         lines = [element("p", _waiting(found, side)) for side in (found.put, found.get)]
+    none = "No process is known to use it." if is_of_items else "No worker is there."
     return [
-        element("h2", "Clients"),
-        layout.table(heads, rows, "No process is known to use it."),
+        element("h2", "Clients" if is_of_items else "Workers"),
+        layout.table(heads, rows, none),
         lines,
     ]
+
+
+def _worker(row: dict[str, Any]) -> list[Child]:
+    """Make the cells of a worker behind its process."""
+    tubes = ", ".join("all" if tube is None else tube for tube in row["tubes"])
+    at = [f"{task['id']} for {duration(task['for'])}" for task in row["at"][:_MOST_AT]]
+    late = [f"{id}, beyond its ttr" for id in row["late"]]
+    return [
+        duration(row["works"]),
+        str(row["concurrency"] or NOTHING),
+        tubes or NOTHING,
+        number(row["tasks"]),
+        element("ul", [element("li", one) for one in at + late]) if at + late else NOTHING,
+    ]
+
+
+def _tubes(context: Context, queue: Named) -> Child:
+    """Show the tubes that have tasks or are paused."""
+    stats, key = queue.run(queue.tasks.stats()), (queue.name, queue.discipline)
+    heads = ["Tube", *(state.word.capitalize() for state in NAMES), "State"]
+    if context.settings.allow_actions:
+        heads.append("Actions")
+    rows = []
+    for tube in sorted({*stats.tubes, *stats.paused_tubes}):
+        counts = stats.tubes[tube].counts if tube in stats.tubes else dict.fromkeys(NAMES, 0)
+        is_paused = tube in stats.paused_tubes
+        if not (is_paused or any(counts.values())):
+            continue
+        what = "resume" if is_paused else "pause"
+        cells: list[Child] = [tube, *(number(counts[state]) for state in NAMES)]
+        cells.append("paused" if is_paused else "open")
+        doing = action(context, key, what, what.capitalize(), id=tube)
+        rows.append(layout.row(heads, [*cells, doing] if doing else cells))
+    if not rows:
+        return None
+    return [element("h2", "Tubes"), layout.table(heads, rows[:_MOST_TUBES], "")]
 
 
 def _waiting(found: Diagnosis, side: Side) -> str:
@@ -210,7 +257,8 @@ def _items(context: Context, queue: Named) -> Child:
     items = queue.run(queue.items.peek_items(_MOST_ITEMS))
     shown = [element("li", show(item, True)) for item in items]
     empty = element("p", "Nothing is queued.", class_="note")
-    return [element("h2", "Next"), element("ol", shown, class_="items") if shown else empty]
+    head = element("h2", "Next"), signatures(items, True)
+    return [*head, element("ol", shown, class_="items") if shown else empty]
 
 
 def _rejected(context: Context, queue: Named) -> Child:
@@ -226,7 +274,8 @@ def _rejected(context: Context, queue: Named) -> Child:
         cells: list[Child] = [show(item, context.settings.show_content)]
         rows.append(layout.row(heads, [*cells, doing] if doing else cells))
     more = f", the oldest {len(items)} of them" if there > len(items) else ""
-    return [element("h2", f"Set aside: {number(there)}{more}"), layout.table(heads, rows, "")]
+    head = element("h2", f"Set aside: {number(there)}{more}")
+    return [head, signatures(items, context.settings.show_content), layout.table(heads, rows, "")]
 
 
 def _each(context: Context, key: tuple[str, str], id: str) -> list[Markup]:

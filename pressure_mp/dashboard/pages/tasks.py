@@ -7,7 +7,7 @@ from ...encoding.task_values import decode_id
 from ...operations.task_queue import DecodedTask
 from ...operations.task_stats import Counts
 from ...states import BURIED, NAMES, named
-from ..contents import show
+from ..contents import show, signatures
 from ..markup import Child, Markup, element, link_to
 from . import layout, queue
 from .layout import NOTHING, Context, action, duration, number, queue_link
@@ -40,6 +40,7 @@ def make(context: Context) -> str:
         layout.live(
             "tasks",
             _states(found, stats.counts, state),
+            signatures((task.data for task in tasks), context.settings.show_content),
             layout.table(heads, rows, "There is no such task.", class_="tasks"),
             turn,
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...administration.rates import Key, QueueRates
 from ..markup import Child, Markup, element
@@ -63,7 +64,16 @@ def _some(found: Sequence[Child]) -> Child:
 def _use(use: Use) -> list[Child]:
     waits = f" has waited {duration(use.waited)}" if use.waited is not None else ""
     tasks = f" has {number(use.tasks)}" if use.tasks else ""
-    return [queue_link(use.queue), waits, tasks]
+    return [queue_link(use.queue), waits, tasks, at_work(use.worker) if use.worker else None]
+
+
+def at_work(worker: dict[str, Any]) -> Child:
+    """Say what a worker is and is at."""
+    if worker["concurrency"] is None:
+        return element("span", ", taken without run()", class_="note")
+    tubes = ", ".join("all tubes" if tube is None else tube for tube in worker["tubes"])
+    said = f"for {duration(worker['works'])}, {worker['concurrency']} at a time of {tubes}"
+    return element("div", said, f", version {worker['version']}", class_="note")
 
 
 def make_pipeline(context: Context) -> str:

@@ -140,6 +140,9 @@ class Record(NamedTuple):
         return self._replace(state=state, since=since, due=0)
 
 
+#: The error of a task whose time to release is over.
+NOT_IN_TIME = "it was not processed within its ttr"
+
 #: In the place of data: the server, or another program, removed the key that had them.
 LOST_DATA: Any = None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ... import states
-from ..contract.task_records import Record, StoredTask, TaskSettings
+from ..contract.task_records import NOT_IN_TIME, Record, StoredTask, TaskSettings
 from ..contract.task_results import TAKEN
 from .kinds import Counts, Leases, SortedSet
 from .ready_tasks import ReadyTasks
@@ -175,7 +175,7 @@ class Life:
         if state == states.WAITING:
             self.revive(task, 0, None, None)
         elif state == states.TAKEN:
-            self.give_back(task, "it was not processed within its ttr", 0, None, None)
+            self.give_back(task, NOT_IN_TIME, 0, None, None)
         else:
             self.vanish(task, "processed" if state == states.ZOMBIE else "dropped")
 

@@ -1,5 +1,5 @@
-"""Look after a handler that works on a task: tell the log that the task's ttr is over, or the
-handler's time limit, while it goes on; end it when that can be done."""
+"""Look after a handler that works on a task: tell that the task's ttr is over, or the handler's
+time limit, while it goes on; end it when that can be done."""
 
 from __future__ import annotations
 
@@ -34,14 +34,33 @@ end_of_process: EndOfProcess | None = None
 _log = logging.getLogger("pressure_mp")
 
 
+class Worker(Protocol):
+    """The worker that has tasks, as other programs see it."""
+
+    number: int
+
+    def begin_late(self, id: int | str) -> None:
+        """Note that the ttr of a task is over, and its handler goes on."""
+
+    def end_late(self, id: int | str) -> None:
+        """Note that the handler of a task has ended."""
+
+
 class Work(Generic[AnyTask]):
     """A handler's work on a task. It has as long as the broker said when the task was taken, and
     as ``touch`` extends it; no clock is compared with the broker's."""
 
-    def __init__(self, queue: str, task: AnyTask, taken: float, time_limit: float | None) -> None:
+    def __init__(
+        self,
+        queue: str,
+        worker: Worker,
+        task: AnyTask,
+        taken: float,
+        time_limit: float | None,
+    ) -> None:
         """``time_limit`` is the handler's, in seconds from now on."""
         self.task = task
-        self._queue = queue
+        self._queue, self._worker = queue, worker
         self._taken, self._since = taken, task.since
         self._told: float | None = None
         self.time_limit = time_limit
@@ -102,7 +121,8 @@ class Work(Generic[AnyTask]):
         return False
 
     def look(self) -> None:
-        """Tell the log when the task is ready again, and when the handler's time limit is over."""
+        """Tell the log, and other programs, when the task is ready again; and the log when the
+        handler's time limit is over."""
         if self.task.is_late and not self._is_told_late and self.task.state == TAKEN:
             self._is_told_late = True
             if self._end is not None:
@@ -117,12 +137,18 @@ class Work(Generic[AnyTask]):
             )
         if not self._is_news():
             return
+        self._worker.begin_late(self.task.id)
         _log.warning(
             "task %r of %r is ready again: its ttr is over, after %.3g s, and its handler goes on. "
             "Another worker may take it, and what this handler does with it is refused. Give it a "
             "longer ttr, or call task.touch() before the ttr is over",
             *(self.task.id, self._queue, time.monotonic() - self._taken),
         )
+
+    def end(self) -> None:
+        """Note that the handler has ended."""
+        if self._told is not None:
+            self._worker.end_late(self.task.id)
 
     def _is_news(self) -> bool:
         """Return whether the task is ready again and the log was not told, which it is now."""

@@ -32,7 +32,7 @@ from ...states import TAKEN
 from .dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
 from .jobs import Handler, Job
 from .outages import PAUSE, Outages
-from .overdue import Work
+from .overdue import Work, Worker
 from .task import Task
 
 #: Seconds between two looks at the event that stops a run.
@@ -55,6 +55,7 @@ class WorkerPool:
     def __init__(
         self,
         name: str,
+        worker: Worker,
         take: Callable[..., Delivery[Task[Any]]],
         acknowledge: Acknowledging,
         takes_at_a_time: int,
@@ -65,7 +66,8 @@ class WorkerPool:
         max_tasks: float,
     ) -> None:
         self._name = name
-        self._take_tasks = take
+        self._worker = worker
+        self._take_tasks = partial(take, worker.number)
         self._acknowledge_tasks = acknowledge
         self._takes_at_a_time = takes_at_a_time
         self._jobs = jobs
@@ -316,7 +318,7 @@ class WorkerPool:
     def _process(self, step: Begin[Task[Any]], job: Job) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
         me, task, is_done = threading.get_ident(), step.task, False
-        work = Work(self._name, task, step.taken, job.time_limit)
+        work = Work(self._name, self._worker, task, step.taken, job.time_limit)
         work.ends_with_process(task, self._is_for_one)
         self._handled[me] = work
         try:
@@ -326,6 +328,7 @@ class WorkerPool:
                 is_done = self._handle(task, job.handler)
         except TaskError as error:
             say_late(error)
+        work.end()
         del self._handled[me]
         return is_done
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Literal, TypeVar
 
 from ...handles.backoff import Backoff
@@ -166,5 +165,5 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         takes = self._at.address.capabilities.takes_at_a_time
         stop = stop or threading.Event()
         with PeriodicPuts(self._at), self._at.here.announced(*announced(jobs)) as worker:
-            ways = partial(self._take_for_run, worker), self._acknowledge_for_run, takes
+            ways = worker, self._take_for_run, self._acknowledge_for_run, takes
             WorkerPool(self.name, *ways, jobs, grace, stop, outages, most).run()
