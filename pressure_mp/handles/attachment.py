@@ -74,6 +74,11 @@ class Traits(NamedTuple):
     shares_memory: bool = False
 
 
+#: Makes the operation that opens the queue of an attachment. It does not refer to that one: a cycle
+#: of both would keep a handle that no program has.
+Opening = Callable[[Any], Operation[None]]
+
+
 class Attachment:
     """Where a handle's queue is, and the binding through which this process reaches it.
 
@@ -86,9 +91,9 @@ class Attachment:
     #: Whether a handle of asyncio uses this one, and has buffers of its own.
     is_of_asyncio = False
     #: Opens the queue at the first use; None when it is open.
-    opening: Callable[[], Operation[None]] | None = None
+    opening: Opening | None = None
     #: Did this, of a handle that the program made here.
-    _first_opening: Callable[[], Operation[None]] | None = None
+    _first_opening: Opening | None = None
     #: Whether the environment said where the broker is.
     is_at_default = False
 
@@ -152,7 +157,7 @@ class Attachment:
 
     # Opening
 
-    def open(self, opening: Callable[[], Operation[None]]) -> None:
+    def open(self, opening: Opening) -> None:
         """Create the queue or attach to it: at the first use, if the handle is one of asyncio or
         names the queue and does not insist on either."""
         self.opening = self._first_opening = opening
@@ -214,7 +219,7 @@ class Attachment:
     def first_use(self, options: Options) -> Operation[None]:
         """Return the operation that opens the queue, or attaches to it."""
         opening = self.opening  # which another thread may do just now
-        return self._attaching(options) if opening is None else opening()
+        return self._attaching(options) if opening is None else opening(self)
 
     def connect(self, operation: Operation[None]) -> Binding:
         """Run the operation that makes the connection."""

@@ -146,7 +146,8 @@ class ObjectQueue(ItemHandle, Generic[Item]):
         )
         choosing.choose(queue, given["buffering"], given["prefetch"], bound)
         self._equip(queue)
-        queue.open(partial(queue.opening_bounded, how, bound, is_stated(maxsize)))
+        stated = is_stated(maxsize)
+        queue.open(lambda at: at.opening_bounded(how, bound, stated))
 
     def _equip(self, queue: ObjectAttachment) -> None:
         """Make the ways to put and get in this process."""

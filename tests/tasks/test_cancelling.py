@@ -10,10 +10,11 @@ from contextlib import suppress
 import engines
 import pytest
 from engines import Can
+from programs.tasks import cancel, delete
 from sessions import ask
 from waiting import LIMIT, Background, until
 
-from pressure_mp import QueueDoesNotExistError, TaskFailed, TaskNotFound, TaskQueue, aio
+from pressure_mp import QueueDoesNotExistError, TaskFailed, TaskNotFound, aio
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.tasks import OtherOwner, OtherState, RenewTaker
@@ -27,14 +28,6 @@ def in_another_process(act, *args):
     process.start()
     process.join(LIMIT)
     assert process.exitcode == 0
-
-
-def cancel(url, name, id):
-    assert TaskQueue(name, url=url).cancel(id)
-
-
-def delete(url, name):
-    TaskQueue(name, url=url).delete()
 
 
 def test_a_task_that_has_not_ended_is_removed(queue):

@@ -182,8 +182,9 @@ def test_times_at_which_no_run_was_there_are_made_up_for(queue):
     until(lambda: got.count("all") >= 15)
     stop.set()
     running.result()
-    assert 1 <= got.count("once") < got.count("all")
-    assert all(one.next > last[one.name] for one in queue.schedules())
+    times = {one.name: round((one.next - last[one.name]) / 0.02) for one in queue.schedules()}
+    assert 1 <= got.count("once") <= times["once"] - 10
+    assert got.count("all") <= times["all"]
 
 
 def test_an_anonymous_queue_has_no_schedules(url):

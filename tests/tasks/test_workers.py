@@ -13,6 +13,7 @@ import time
 import inside
 import pytest
 from engines import Can
+from programs.tasks import print_all
 from waiting import LIMIT, until
 
 import pressure_mp
@@ -170,13 +171,9 @@ def test_a_task_whose_ttr_was_over_is_told_when_no_worker_has_it(queue):
     assert queue.why_blocked().late == found.late  # it is another delivery of that task
 
 
-def work(queue):
-    queue.run(print)
-
-
 @pytest.mark.needs(Can.PROCESSES)
 def test_a_killed_worker_is_gone_and_its_task_is_ready(queue):
-    process = multiprocessing.get_context("spawn").Process(target=work, args=(queue,))
+    process = multiprocessing.get_context("spawn").Process(target=print_all, args=(queue,))
     process.start()
     (worker,) = there(queue, 1)
     assert worker.process.pid == process.pid

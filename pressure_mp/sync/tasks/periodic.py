@@ -131,6 +131,7 @@ class PeriodicPuts:
         self._at = at
         self._operations = ScheduleOperations(at.name, at.address.prefix)
         self._over = threading.Event()
+        self._are_there = False
         #: A schedule that this process has taken and not yet given back; and the call that took it.
         self._taken: DecodedTask | None = None
         self._claim = Claim()
@@ -154,6 +155,10 @@ class PeriodicPuts:
     def _step(self) -> float:
         """Put the next task; return in how many seconds to call again."""
         try:
+            if not self._are_there:
+                there, _ = self._at.beside(self._operations.name)
+                self._are_there = drive(self._operations.exists(), there.session())
+                return 0.0 if self._are_there else _LOOK
             if self._taken is None:
                 self._taken = self._take()
             self._put(self._taken)
@@ -163,6 +168,7 @@ class PeriodicPuts:
             return PAUSE
         except (QueueDoesNotExistError, ShutDown):  # there are no schedules, or no puts
             self._give_back()
+            self._are_there = False
             return _LOOK
         except PressureError as error:
             self._bury(error)

@@ -112,10 +112,15 @@ class TaskQueue(
         queue.codec = Codec(encoder, keys, prefix, queue.name, queue.is_anonymous, TASK)
         queue.make_id = given["id"] if callable(given["id"]) else None
 
-        def make(user: str) -> Operation[TaskSettings]:
-            return queue.operations.open(how, settings, user, stated, strict=given["strict"])
+        strict = given["strict"]
 
-        queue.open(lambda: queue.open_by(make, queue.learn))
+        def opening(at: TaskAttachment) -> Operation[None]:
+            def make(user: str) -> Operation[TaskSettings]:
+                return at.operations.open(how, settings, user, stated, strict=strict)
+
+            return at.open_by(make, at.learn)
+
+        queue.open(opening)
 
     @classmethod
     def create(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
-from pressure_mp import Empty, TaskError
+from pressure_mp import Empty, TaskError, TaskQueue
 
 
 def take_and_wait(queue, what="", connection=None):
@@ -56,3 +56,16 @@ def take_all(queue):
     """Take one task after the other."""
     while True:
         queue.take()
+
+
+def cancel(url, name, id):
+    assert TaskQueue(name, url=url).cancel(id)
+
+
+def delete(url, name):
+    TaskQueue(name, url=url).delete()
+
+
+def print_all(queue):
+    """Run a handler."""
+    queue.run(print)
