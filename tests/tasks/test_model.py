@@ -507,7 +507,7 @@ class Histories(RuleBasedStateMachine):
         self.pair.ask_items(GetStats())
 
 
-@pytest.mark.timeout(180)  # a busy machine
+@pytest.mark.timeout(600)  # a busy machine
 def test_random_histories_agree_with_the_specification(any_server):
     class Here(Histories):
         url = any_server.url
