@@ -60,8 +60,7 @@ def test_each_item_comes_through_a_pipeline_once(durable, name, nursery, seed, l
         came = last.qsize()
         nursery.check()
     struck = time.monotonic()
-    while last.qsize() < number:
-        before = last.qsize()
+    while (before := last.qsize()) < number:
         until(lambda before=before: last.qsize() > before, QUIET)
     ended = time.monotonic()
     for stage in (first, second, third):
