@@ -71,4 +71,4 @@ def test_each_test_of_a_program_has_its_own_broker(pytester: pytest.Pytester) ->
     examples = re.findall("```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
     pages = {f"test_{place}_of_the_document": one for place, one in enumerate(examples)}
     pytester.makepyfile(test_own=TESTS, **pages)
-    pytester.runpytest_subprocess().assert_outcomes(passed=11, warnings=1)
+    pytester.runpytest_subprocess().assert_outcomes(passed=11)
