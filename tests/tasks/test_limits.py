@@ -568,3 +568,15 @@ def test_limits_at_any_time_lose_no_task_and_give_none_twice(queue):
     running.result()
     assert sorted(seen) == list(range(500))
     check_stats(queue)
+
+
+def test_a_key_goes_on_whose_deliveries_are_past_while_as_many_are_taken_as_may_be(url, name):
+    queue = TaskQueue(name, url=url, per_key=1)
+    queue.limit(300, per=0.001, each_key=True)
+    queue.put_many([1, 2], key="a")
+    first = queue.take()
+    time.sleep(0.01)
+    queue.put(3, key="a")
+    first.ack()
+    assert queue.take(LIMIT).data == 2
+    queue.delete()

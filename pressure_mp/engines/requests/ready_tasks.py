@@ -297,8 +297,8 @@ class ReadyTasks(Generic[T]):
             self._add(tube, group.first)
             behind = next(self._behind.behind(tube, key), None)
         look: tuple[int, int] | None = None
+        until = limit.until(now) if limit else None  # forgets deliveries that no longer count
         if limit and group.log:
-            until = limit.until(now)
             look = 1, group.log[-1][0] + limit.per
             if until is not None and behind:
                 look = 0, until
