@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import random
 import threading
+import time
 
 import engines
 import inside
