@@ -417,7 +417,6 @@ def test_task_done_that_was_interrupted_before(server, name, sweep, monkeypatch,
         sweep(q.task_done, check, prepare=prepare)
 
 
-@pytest.mark.filterwarnings("ignore::pressure_mp.LateTaskDoneWarning")
 @pytest.mark.parametrize("kind", [JoinableQueue, TaskQueue])
 def test_a_forward_that_is_interrupted_is_done_once_or_not_at_all(
     server, client, name, sweep, kind
@@ -451,6 +450,7 @@ def test_a_forward_that_is_interrupted_is_done_once_or_not_at_all(
     sweep(lambda: forward("item", timeout=SOON), check, prepare=prepare, every=7)
 
 
+@pytest.mark.filterwarnings("ignore::pressure_mp.LateTaskDoneWarning")
 def test_task_done_of_what_was_taken_away(server, name, sweep):
     """It counts nothing, also when it is repeated; the next one counts once."""
     with JoinableQueue(0, name, url=server.url) as q:
