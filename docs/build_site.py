@@ -54,7 +54,11 @@ def reference() -> dict[str, tuple[str, list[str]]]:
     ]
     known = {*exceptions, *QUEUES, *BROKERS, *EXECUTORS, "PressureQueue"}
     tasks = [name for name in every if name not in known]
-    strange = [name for name in tasks if not name.startswith(("Task", "Tube", "Exponential"))]
+    strange = [
+        name
+        for name in tasks
+        if not name.startswith(("Task", "Tube", "Exponential", "RateLimit", "PeriodicTask"))
+    ]
     assert not strange, f"{strange} are on no page of the reference: see docs/build_site.py"
     return {
         "queues": ("Queues", in_package([*QUEUES, "PressureQueue"])),

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from .executor.future import Future
     from .handles.backoff import ExponentialBackoff
     from .operations.diagnosis import Diagnosis
+    from .operations.periodic import PeriodicTask
     from .operations.task_diagnosis import TaskDiagnosis
     from .operations.task_results import TaskEvent, TaskResult
     from .operations.task_stats import RateLimit, TaskStats, TubeStats
@@ -188,6 +189,7 @@ _MODULES = {
     "executor.executor": ("Executor",),
     "executor.future": ("Future",),
     "operations.task_stats": ("RateLimit", "TaskStats", "TubeStats"),
+    "operations.periodic": ("PeriodicTask",),
     "operations.task_workers": ("TaskWorker",),
     "sync.ordered_queues": ("FairQueue", "LifoQueue", "PriorityQueue", "Snapshot"),
     "sync.pressure_queue": ("PressureQueue",),
