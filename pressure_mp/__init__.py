@@ -121,6 +121,7 @@ __all__ = [
     "NotOwner",
     "NotSupportedError",
     "NotTaken",
+    "PeriodicTask",
     "PressureError",
     "PressureQueue",
     "PriorityQueue",
