@@ -23,7 +23,7 @@ class Announced:
     def __init__(self, number: int, concurrency: int, tubes: Sequence[str]) -> None:
         #: Above 0; no other worker of this process has it.
         self.number = number
-        self._concurrency, self._tubes = concurrency, tuple(tubes)
+        self.concurrency, self._tubes = concurrency, tuple(tubes)
         self._began = time.monotonic()
         #: When it began, by the broker's clock, in milliseconds; None before the broker was told.
         self.since: int | None = None
@@ -42,7 +42,7 @@ class Announced:
         if self.since is None:
             self.since = clock + int(self._began * 1000)
         late = tuple(self._late.copy())[:_MOST_LATE]
-        what = self._concurrency, self._tubes, self.since, __version__, late
+        what = self.concurrency, self._tubes, self.since, __version__, late
         return WorkerText(self.number, *what).write()
 
 

@@ -55,6 +55,11 @@ class LeasedItems(Protocol):
         """Tell whether the broker has noted anything of this process that has to be undone when the
         process ends."""
 
+    @property
+    def has_deliveries(self) -> bool:
+        """Tell whether this process has anything that others get when its lease has run out."""
+        return self.has_something
+
     def renewal(self) -> Renew | None:
         """Return the renewal of the lease, if one call can renew leases of other queues with it."""
 
@@ -219,7 +224,7 @@ class Lease:
         """Tell the log when the lease had run out before it was renewed."""
         late = self.looked - self._renewed - self._length / 1000
         self._renewed = self.looked
-        if late > 0 and self._leased.has_something and not is_renewed_by_starter:
+        if late > 0 and self._leased.has_deliveries and not is_renewed_by_starter:
             import logging  # few programs need it from here
 
             _log = logging.getLogger("pressure_mp")

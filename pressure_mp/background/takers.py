@@ -60,10 +60,10 @@ class Takers(LeasedItems):
 
     @property
     def has_something(self) -> bool:
-        return self._has_tasks or bool(self._announcements)
+        return self.has_deliveries or bool(self._announcements)
 
     @property
-    def _has_tasks(self) -> bool:
+    def has_deliveries(self) -> bool:
         with self._guard:
             self._forget_overdue()
             return bool(self._held)
@@ -127,6 +127,7 @@ class Takers(LeasedItems):
     def _tell_lost(self, task: HeldTask, why: Refusal) -> None:
         with self._guard:
             _, watchers = self._watched.pop(task, (0.0, []))
+            self._lose([task])
             for lost in watchers:
                 lost(why)
 
@@ -212,9 +213,9 @@ class Takers(LeasedItems):
         """Renew the lease; tell the broker of the workers if that is due, and ask of tasks."""
         me, run, announcements = incarnation(), self.lease.run_now, self._announcements
         if announcements and not announcements.know_the_time:
-            announcements.note(None, run(self._operations.renew(me, self._has_tasks)).now)
+            announcements.note(None, run(self._operations.renew(me, self.has_deliveries)).now)
         news = announcements.news(self.lease.share)
-        there = run(self._operations.renew(me, self._has_tasks, news, watched))
+        there = run(self._operations.renew(me, self.has_deliveries, news, watched))
         announcements.note(news, there.now)
         return there
 

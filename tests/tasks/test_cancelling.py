@@ -63,8 +63,10 @@ def test_the_taker_of_a_task_sees_that_it_is_cancelled(queue, end):
     assert not other.cancelled
     getattr(queue, end)(task.id)
     until(lambda: task.cancelled)
+    assert queue._at.here.has_deliveries
     other.ack()
     assert not other.cancelled
+    assert not queue._at.here.has_deliveries
 
 
 @SERVERS

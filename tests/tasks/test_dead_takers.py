@@ -182,6 +182,20 @@ def test_a_handler_that_keeps_pythons_lock_for_longer_than_the_lease_is_told_to_
     queue.delete()
 
 
+def test_a_late_renewal_of_a_worker_without_a_task_is_not_told(server, name, caplog):
+    queue, stop = TaskQueue.create(name, url=server.url, lease=0.2), threading.Event()
+    running = Background(queue.run, print, stop=stop)
+    until(queue.workers)
+    lease = inside.presence(queue).lease
+    ctypes.PyDLL(None).usleep(500_000)
+    late = lease.looked
+    until(lambda: lease.looked > late)
+    stop.set()
+    running.result()
+    assert not [one for one in caplog.messages if "had run out for" in one]
+    queue.delete()
+
+
 def test_a_lease_that_is_renewed_in_time_is_not_told(server, name, caplog, monkeypatch):
     queue = TaskQueue.create(name, url=server.url, lease=0.3)
     queue.put(1)

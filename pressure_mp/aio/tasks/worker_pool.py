@@ -76,7 +76,6 @@ class WorkerPool:
         self._acknowledge_tasks = acknowledge
         self._takes_at_a_time = takes_at_a_time
         self._jobs = jobs
-        self._is_for_one = sum(job.concurrency for job in jobs) == 1
         self._grace = grace
         self._stop = stop
         self._outages = outages
@@ -335,7 +334,7 @@ class WorkerPool:
             work.ends_by(handling.cancel)
             work.cancelled_by(partial(self._cancel, handling))
         elif job.executor is None:
-            work.ends_with_process(for_threads(task, self._queue), self._is_for_one)
+            work.ends_with_process(for_threads(task, self._queue))
         self._look_at(work, handling)
         try:
             await self._outlast(handling)

@@ -38,6 +38,8 @@ class Worker(Protocol):
     """The worker that has tasks, as other programs see it."""
 
     number: int
+    #: How many tasks it processes at a time.
+    concurrency: int
 
     def begin_late(self, id: int | str) -> None:
         """Note that the ttr of a task is over, and its handler goes on."""
@@ -75,14 +77,14 @@ class Work(Generic[AnyTask]):
         """Have ``end`` called when the time limit is over: it ends the handler."""
         self._end = end
 
-    def ends_with_process(self, task: Any, is_alone: bool) -> None:
+    def ends_with_process(self, task: Any) -> None:
         """Have this process end when the time limit is over, if it may, with ``task``, which is for
-        threads; and when the queue no longer has the task, if the handler ``is_alone`` here."""
+        threads; and when the queue no longer has the task, if no other handler runs here."""
         if end_of_process is None:
             return
         if self.time_limit is not None:
             self.ends_by(partial(end_of_process.fail, task, too_late(self.time_limit)))
-        if is_alone:
+        if self._worker.concurrency == 1:
             self.cancelled_by(partial(end_of_process.cancel, task))
 
     def cancelled_by(self, end: Callable[[], object]) -> None:

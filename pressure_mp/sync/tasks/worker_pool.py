@@ -71,7 +71,6 @@ class WorkerPool:
         self._acknowledge_tasks = acknowledge
         self._takes_at_a_time = takes_at_a_time
         self._jobs = jobs
-        self._is_for_one = sum(job.concurrency for job in jobs) == 1
         self._grace = grace
         self._stop = stop
         self._outages = outages
@@ -319,7 +318,7 @@ class WorkerPool:
         """Run the handler; returns whether the task is to be acknowledged."""
         me, task, is_done = threading.get_ident(), step.task, False
         work = Work(self._name, self._worker, task, step.taken, job.time_limit)
-        work.ends_with_process(task, self._is_for_one)
+        work.ends_with_process(task)
         self._handled[me] = work
         try:
             if self._is_ending():

@@ -444,8 +444,7 @@ $$;
 -- Return the reasons why the owner does not have tasks; "parts" are their ids, "calls" the takes.
 CREATE OR REPLACE FUNCTION pressure_mp.not_had(q pressure_mp.queues, args jsonb, parts bytea[])
 RETURNS jsonb LANGUAGE sql VOLATILE AS $$
-    SELECT coalesce(jsonb_object_agg(f.o - 1, jsonb_build_array(f.problem,
-            CASE WHEN f.problem = 'other_state' THEN (f.t).state ELSE '' END))
+    SELECT coalesce(jsonb_object_agg(f.o - 1, pressure_mp.problem(q, f.t, f.problem))
             FILTER (WHERE f.problem IS NOT NULL), '{}')
         FROM pressure_mp.find_held(q, args, parts) f WHERE args ? 'calls'
 $$;
