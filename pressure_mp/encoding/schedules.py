@@ -52,8 +52,7 @@ class Schedule(NamedTuple):
         return before + steps * self.when
 
     def is_like(self, other: Schedule) -> bool:
-        """Tell whether both differ at most in the next time. Signed data differ in each encoding,
-        so their text is compared by the caller."""
+        """Tell whether both differ at most in the next time."""
         return self._replace(at=0.0) == other._replace(at=0.0)
 
     def encode(self) -> bytes:

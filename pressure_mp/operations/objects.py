@@ -20,7 +20,7 @@ from ..in_flight import Asking, Claim, InFlight, ItemInFlight
 from ..interrupts import is_from_outside
 from .deliveries import DeliveryOperations
 from .large import fetch, sweep
-from .settling import Settling
+from .settling import Settling, ready_made
 from .waiting import served_after
 
 T = TypeVar("T")
@@ -334,8 +334,7 @@ class ObjectOperations(DeliveryOperations):
             raise self._too_late()
 
         def request() -> Operation[Acknowledge]:
-            yield from ()
-            return Acknowledge(incarnation(), held.seq)
+            return ready_made(Acknowledge(incarnation(), held.seq))
 
         def refusal(why: Any) -> PressureError:
             held.is_done = True

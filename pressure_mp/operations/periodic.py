@@ -14,16 +14,15 @@ from ..encoding import schedules
 from ..encoding.as_queued import AsQueued
 from ..encoding.schedules import Schedule
 from ..encoding.task_values import decode_id, encode_id
-from ..engines.contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
 from ..engines.contract.queues import How
-from ..engines.contract.replies import Outcome
 from ..engines.contract.session import Binding
 from ..engines.contract.task_records import Edit, TaskSettings
-from ..engines.contract.tasks import PutTasks, ReleaseTask, TaskThere
-from ..exceptions import TaskExists, TaskNotFound
+from ..engines.contract.tasks import PutTasks, ReleaseTask
+from ..exceptions import NotOwner, NotTaken, TaskExists, TaskNotFound
 from ..identity.processes import incarnation
 from ..states import BURIED, READY, TAKEN, WAITING
-from .task_leases import TaskLeaseOperations
+from .forwarding import forward
+from .settling import Settling, ready_made
 from .task_queue import DecodedTask
 from .tasks import TaskOperations
 
@@ -64,11 +63,12 @@ class ScheduleOperations(TaskOperations):
         """Have a schedule of that name: it goes on if it is there, and begins now if it is not, or
         is another one."""
         yield from self.open(How.OPEN, _SETTINGS)
-        now = (yield from TaskLeaseOperations(self.name).renew(incarnation(), False)).now / 1000
+        now = (yield from self._texts()).now / 1000  # by the broker's clock
         begun, id = wanted.begin(now), encode_id(name)
+        waiting = _wait(now, begun), 0, 0.0, "", 0, "", ""
         while True:
             try:
-                yield from self._put_told(begun.encode(), name, _after(now, begun))
+                yield from self._put_told(begun.encode(), name, waiting)
                 return
             except TaskExists:
                 pass
@@ -108,9 +108,8 @@ class ScheduleOperations(TaskOperations):
         now = taken.record.since / 1000  # by the broker's clock
         schedule = self._schedule(taken)
         later = schedule.go_on(now)
-        held = taken.id, incarnation(), taken.record.call
-        wait = _after(now, later)[0]
-        giving_back = ReleaseTask(*held, delay=wait, edit=Edit(later.encode()))
+        held, edit = (taken.id, incarnation(), taken.record.call), Edit(later.encode())
+        giving_back = ReleaseTask(*held, delay=_wait(now, later), edit=edit)
         if not schedule.is_to_put(now):
             yield giving_back
             return
@@ -118,28 +117,23 @@ class ScheduleOperations(TaskOperations):
         id = f"{decode_id(taken.id)} {round(schedule.at * 1000)}"
         new = encode_id(id) if ids in ("required", "callable") else b""
         put = PutTasks([(new, schedule.data)], ids, **schedule.options)
-        reply: ForwardReply = yield On(there, _only(Forward(source, giving_back, put)))
-        match reply:
-            case Forwarded() | NotSettled():  # else another process has the schedule
-                pass
-            case TaskThere():  # which this time's task has only if it was put before
-                yield giving_back
-            case Outcome.CLOSED:
-                raise target._shut_down()
-            case Outcome.MISSING:
-                raise target._missing()
-            case _:
-                raise AssertionError(reply)
+        settling = Settling(
+            request=lambda: ready_made(giving_back),
+            refusal=lambda why: self._not_forwarded(why, taken.id),
+            done=lambda settled: None,
+        )
+        try:
+            reply = yield On(there, forward(source, settling, put, False, None))
+            target._ids(reply)
+        except TaskExists:  # of the id that only the task of this time has: it was put before
+            yield giving_back
+        except (TaskNotFound, NotTaken, NotOwner):
+            pass  # another process has the schedule
 
     def _schedule(self, task: DecodedTask) -> Schedule:
         return schedules.decode(task.data, str(decode_id(task.id)), self._owner)
 
 
-def _after(now: float, schedule: Schedule) -> tuple[int, int, float, str, int, str, str]:
-    """Return the options of a put of a schedule: it waits for its next time."""
-    return max(round((schedule.at - now) * 1000), 1), 0, 0, "", 0, "", ""
-
-
-def _only(request: Forward) -> Operation[ForwardReply]:
-    reply: ForwardReply = yield request
-    return reply
+def _wait(now: float, schedule: Schedule) -> int:
+    """Return for how many milliseconds a schedule waits for its next time."""
+    return max(round((schedule.at - now) * 1000), 1)

@@ -134,9 +134,7 @@ class TaskSettling(TaskResultStorage):
             if why is Outcome.LOST:
                 stored.clear()
                 return None
-            if why is Outcome.MISSING:
-                return self._missing()
-            return self._refusal(why, task.id, "forward")
+            return self._not_forwarded(why, task.id)
 
         def done(settled: StoredTask | None) -> None:
             assert settled is not None
@@ -146,6 +144,10 @@ class TaskSettling(TaskResultStorage):
                 events.settled(self.destination, "ack", [Message({}, decode_id(task.id))], since)
 
         return Settling(request, refusal, done)
+
+    def _not_forwarded(self, why: Any, id: bytes) -> PressureError:
+        """Return the error for the refusal to settle a task by a put."""
+        return self._missing() if why is Outcome.MISSING else self._refusal(why, id, "forward")
 
     def release(
         self,

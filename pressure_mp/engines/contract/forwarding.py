@@ -9,6 +9,9 @@ from .replies import Closed, Excess, InUse, Late, Lost, Missing, NoSpace, Passed
 from .task_records import StoredTask
 from .tasks import AckTask, KeyTaken, PutTasks, Refusal, ReleaseTask, TaskThere
 
+#: The requests that settle a delivery.
+Settlement = Acknowledge | AckTask | ReleaseTask
+
 
 class Forward(NamedTuple):
     """Do ``put`` at this queue, and then ``settle`` at the queue of the binding ``source``, which
@@ -20,7 +23,7 @@ class Forward(NamedTuple):
     """
 
     source: Any
-    settle: Acknowledge | AckTask | ReleaseTask
+    settle: Settlement
     put: Put | PutTasks
     skips: bool = False
 

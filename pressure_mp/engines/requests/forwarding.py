@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from ..contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
+from ..contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled, Settlement
 from ..contract.items import Acknowledge, Added, Put
-from ..contract.tasks import AckTask, KeyTaken, PutTasks, ReleaseTask
+from ..contract.tasks import KeyTaken, PutTasks
 from . import queue, task_queue
 from .deliveries import may_acknowledge
 from .dispatch import Pair, for_pairs
 from .line import Caller
 from .settling import may_settle
-
-Settlement = Acknowledge | AckTask | ReleaseTask
 
 
 @for_pairs.does(Forward)

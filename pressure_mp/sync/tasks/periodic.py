@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from ... import interrupts
 from ...drivers import drive, waits_end_when
-from ...effects import On, Operation, T, WaitEnded
+from ...effects import AnyOperation, On, Operation, T, WaitEnded
 from ...encoding.schedules import Missed, Schedule, check
 from ...exceptions import (
     ArgumentError,
@@ -130,6 +130,8 @@ class PeriodicPuts:
     def __init__(self, at: TaskAttachment) -> None:
         self._at = at
         self._operations = ScheduleOperations(at.name, at.address.prefix)
+        #: The queue of schedules, and this process as its taker.
+        self._binding, self._here = at.beside(self._operations.name)
         self._over = threading.Event()
         self._are_there = False
         #: A schedule that this process has taken and not yet given back; and the call that took it.
@@ -152,12 +154,14 @@ class PeriodicPuts:
             pause = self._step()
         self._give_back()
 
+    def _run(self, operation: AnyOperation[T]) -> T:
+        return drive(operation, self._binding.session())
+
     def _step(self) -> float:
         """Put the next task; return in how many seconds to call again."""
         try:
             if not self._are_there:
-                there, _ = self._at.beside(self._operations.name)
-                self._are_there = drive(self._operations.exists(), there.session())
+                self._are_there = self._run(self._operations.exists())
                 return 0.0 if self._are_there else _LOOK
             if self._taken is None:
                 self._taken = self._take()
@@ -176,18 +180,15 @@ class PeriodicPuts:
 
     def _take(self) -> DecodedTask:
         """Wait for the next time of a schedule."""
-        there, here = self._at.beside(self._operations.name)
-        call = self._claim.begin()
-        taking = self._operations.take(DecodedTask, here, call, 1, "", None, None)
+        how = self._here, self._claim.begin(), 1, "", None, None
         with waits_end_when(self._over.is_set):
-            (taken,), _, _ = drive(taking, there.session())
+            (taken,), _, _ = self._run(self._operations.take(DecodedTask, *how))
         return taken
 
     def _put(self, taken: DecodedTask) -> None:
-        there, here = self._at.beside(self._operations.name)
-        bindings = there, self._at.attached()
-        drive(self._operations.put_due(self._at.operations, bindings, taken), there.session())
-        here.lose([(taken.id, self._claim.call)])
+        bindings = self._binding, self._at.attached()
+        self._run(self._operations.put_due(self._at.operations, bindings, taken))
+        self._here.lose([(taken.id, self._claim.call)])
         self._taken = None
 
     def _give_back(self) -> None:
@@ -195,19 +196,16 @@ class PeriodicPuts:
         if self._taken is None:
             return
         self._taken = None
-        there, here = self._at.beside(self._operations.name)
         with suppress(PressureError):  # the lease does it later
-            drive(here.lease.disown(self._claim), there.session())
+            self._run(self._here.lease.disown(self._claim))
 
     def _bury(self, error: PressureError) -> None:
         """Set aside a schedule whose task cannot be put."""
         _log.error("a periodic task of %r cannot be put", self._at.name, exc_info=error)
         if self._taken is None:
             return
-        there, here = self._at.beside(self._operations.name)
         held = Subject(self._taken.id, self._claim.call)
         with suppress(PressureError):
-            burying = self._operations.bury(held, here, UNCHANGED, 0, None, error)
-            drive(burying, there.session())
+            self._run(self._operations.bury(held, self._here, UNCHANGED, 0, None, error))
             self._taken = None
         self._give_back()
