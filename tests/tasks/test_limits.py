@@ -14,6 +14,7 @@ import pytest
 from engines import Can
 from programs import tasks as programs
 from tasks.life import check_stats
+from tasks.takers import is_empty, parked, taken
 from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import ArgumentError, ArgumentTypeError, Empty, RateLimit, ShutDown, TaskQueue, aio
@@ -29,23 +30,6 @@ def queue(url, name):
     queue = TaskQueue(name, url=url, lease=HOURS)
     yield queue
     queue.delete()
-
-
-def parked(queue, **options):
-    """A taker that waits."""
-    taker = Background(queue.take, HOURS, **options)
-    until(lambda: parks(taker))
-    return taker
-
-
-def taken(queue, number, **options):
-    return [task.data for task in queue.take_many(number, timeout=0, **options)]
-
-
-def is_empty(queue, **options):
-    with pytest.raises(Empty):
-        queue.take(0, **options)
-    return True
 
 
 def check_windows(moments, number, per):

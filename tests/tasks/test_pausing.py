@@ -12,29 +12,13 @@ import pytest
 from engines import Can
 from programs import tasks as programs
 from tasks.life import check_stats
+from tasks.takers import is_empty, parked, taken
 from waiting import LIMIT, Background, parks, until
 
 from pressure_mp import BrokerUnavailable, Empty, ShutDown, TaskQueue, aio
 
 #: More tasks than come back into the line at a time.
 MANY = 250
-
-
-def parked(queue, **options):
-    """A taker that waits."""
-    taker = Background(queue.take, LIMIT, **options)
-    until(lambda: parks(taker))
-    return taker
-
-
-def taken(queue, number, **options):
-    return [task.data for task in queue.take_many(number, timeout=0, **options)]
-
-
-def is_empty(queue, **options):
-    with pytest.raises(Empty):
-        queue.take(0, **options)
-    return True
 
 
 def test_a_paused_queue_takes_in_tasks_and_gives_out_none(queue):
