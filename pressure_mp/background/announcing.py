@@ -1,4 +1,4 @@
-"""What this process says of its workers in one queue of tasks."""
+"""Tell the broker which workers this process has in one queue of tasks."""
 
 from __future__ import annotations
 

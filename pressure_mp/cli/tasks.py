@@ -84,12 +84,12 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
 def workers(queue: Named, in_json: bool) -> None:
     """Show the workers of the queue of tasks NAME; of another queue, the processes that use it.
 
-    Of a worker: for how long it has worked, how many tasks it processes at a time, of which tubes,
-    how many it has now, the one that it has had longest, and its version of the package. A process
-    that took tasks without a worker is shown while it has some. Of a queue of items: the role of
-    each process, for how long it has waited, and how many items it has that are not acknowledged;
-    "some" if others may have some of them. Only processes that the broker knows are shown; whether
-    one of another host is alive may not be known.
+    For a worker: how long it has worked, how many tasks it processes at a time, from which tubes,
+    how many tasks it has now, its oldest task, and its version of the package. A process that took
+    tasks without a worker is shown while it has some. For a queue of items: the role of each
+    process, how long it has waited, and how many unacknowledged items it has; "some" if other
+    processes may have some of them. Only processes that the broker knows are shown; whether a
+    process of another host is alive may not be known.
     """
     found = known_clients(diagnose(queue))
     if in_json:

@@ -1,4 +1,4 @@
-"""What a process says of each of its workers, as the broker keeps it."""
+"""Write and read the text of a worker, which the broker keeps."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 
 class WorkerText(NamedTuple):
-    """What a process says of one of its workers. ``since`` is in milliseconds, by the broker's
-    clock; a tube that is empty stands for all tubes. ``late`` are the ids of tasks whose ttr is
-    over while their handlers go on."""
+    """The text of a worker. ``since`` is in milliseconds, by the broker's clock; an empty tube
+    stands for all tubes. ``late`` has the ids of tasks whose ttr is over while their handlers go
+    on."""
 
     number: int
     concurrency: int

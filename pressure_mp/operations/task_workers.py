@@ -1,5 +1,5 @@
-"""The workers of a queue of tasks: what a process says of its own, and what the broker knows of
-them all."""
+"""List the workers of a queue of tasks, each with its tasks: processes announce their workers, and
+the broker knows which process has which task."""
 
 from __future__ import annotations
 

@@ -164,8 +164,8 @@ FORWARDS = {
 
 
 class Scripts(dict[str, Script]):
-    """The scripts of a discipline, by the names of their operations; those of FORWARDS are made
-    when they are asked for, and are not among the others."""
+    """The scripts of a discipline, by the names of their operations. A script of FORWARDS is made
+    when a program first asks for it, and is not iterated over."""
 
     def __init__(self, discipline: str, scripts: dict[str, Script]) -> None:
         super().__init__(scripts)

@@ -44,8 +44,8 @@ if kept[1] then
     ttr = ttr, ttl = ttl, zombie = zombie, keep = keep == 1, limit = limit, per_key = per_key,
     closed = kept[2], seq = tonumber(kept[3] or '0'), id = tonumber(kept[4] or '0'),
     named = kept[5], -- a put gave an id, which may be another task's
-    -- By tube: P, it is paused; R, it was resumed, or has no limit any more, and may have tasks that are held. Also
-    -- where the queue only has limits: then `limits` has these, by tube, or `key_limits` those of each key.
+    -- By tube: P, it is paused; R, it was resumed, or has no limit any more, and may have tasks that are held. A queue that
+    -- only has limits has this table too; `limits` has the limits of tubes, `key_limits` the limits of each key of a tube.
     pauses = kept[6] and {},
   }
   for state, text in string.gmatch(kept[6] or '', '([PRLK])(%Z*)%z') do
