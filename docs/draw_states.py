@@ -1,7 +1,7 @@
 """Draw the states of a task, and write the table of transitions: ``python docs/draw_states.py``.
 
 Both are made of the table in ``pressure_mp/states.py``. The picture is ``docs/task-states.svg``;
-the table is in ``docs/tasks.md`` between two marks. A test draws them again and compares.
+the table is in ``docs/task-reference.md`` between two marks. A test draws them again and compares.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def label(name: str, rows: list[Transition]) -> str:
 
 
 def table() -> str:
-    """Every transition, for docs/tasks.md; those of one operation and condition in one line."""
+    """Every transition, for docs/task-reference.md; those of one operation and condition in one line."""
     rows: dict[tuple[str, str], list[str]] = {}
     for row in TRANSITIONS:
         rows.setdefault((row.operation, row.when), []).append(row.name)
@@ -181,7 +181,7 @@ def write(page: str) -> str:
 
 def main() -> None:
     (DOCS / "task-states.svg").write_text(draw())
-    page = DOCS / "tasks.md"
+    page = DOCS / "task-reference.md"
     page.write_text(write(page.read_text()))
 
 

@@ -235,14 +235,14 @@ def test_the_states_of_a_task_are_drawn_from_their_table(monkeypatch):
 
     again = "out of date: python docs/draw_states.py"
     assert (ROOT / "docs" / "task-states.svg").read_text() == draw_states.draw(), again
-    page = (ROOT / "docs" / "tasks.md").read_text()
+    page = (ROOT / "docs" / "task-reference.md").read_text()
     assert draw_states.write(page) == page, again
 
 
-def test_the_tasks_page_names_every_state_and_every_error_of_a_task():
+def test_the_reference_of_tasks_names_every_state_and_every_error_of_a_task():
     from pressure_mp import exceptions, states
 
-    page = (ROOT / "docs" / "tasks.md").read_text()
+    page = (ROOT / "docs" / "task-reference.md").read_text()
     for letter, word in states.NAMES.items():
         assert re.search(rf"^\| {letter} \| {word} \|", page, re.MULTILINE), word
     for error in vars(exceptions).values():
