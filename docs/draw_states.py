@@ -162,7 +162,7 @@ def label(name: str, rows: list[Transition]) -> str:
 
 
 def table() -> str:
-    """Every transition, for docs/task-reference.md; those of one operation and condition in one line."""
+    """Every transition, for the page; a line has all of one operation and condition."""
     rows: dict[tuple[str, str], list[str]] = {}
     for row in TRANSITIONS:
         rows.setdefault((row.operation, row.when), []).append(row.name)

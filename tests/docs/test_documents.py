@@ -60,10 +60,14 @@ def test_the_python_in_the_documents_runs(program, valkey, running, name, tmp_pa
 
 
 COMMAND_PAGE = ROOT / "docs" / "command.md"
-#: Of that page each block of commands, and what they write.
-COMMANDS = re.findall(
-    r"^```(?:ba)?sh\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", COMMAND_PAGE.read_text(), re.M | re.S
-)
+#: Of that page, and of the page that measures it, each block of commands, and what they write.
+COMMANDS = [
+    block
+    for page in (COMMAND_PAGE, ROOT / "docs" / "performance.md")
+    for block in re.findall(
+        r"^```(?:ba)?sh\n(.*?)^```(?:\n\n```text\n(.*?)^```)?", page.read_text(), re.M | re.S
+    )
+]
 
 
 @pytest.mark.parametrize(("commands", "shown"), COMMANDS, ids=range(len(COMMANDS)))
