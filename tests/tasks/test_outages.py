@@ -46,12 +46,12 @@ def begin(server, name, run_in):
 
     async def on_loop(handler, stop, options):
         told, loop = asyncio.Event(), asyncio.get_running_loop()
-        async with aio.TaskQueue(name, url=server.url, **OPTIONS) as there:
-            running = asyncio.ensure_future(there.run(handler, stop=told, **options))
-            if stop is not None:
-                await loop.run_in_executor(None, stop.wait, LIMIT)
-                told.set()
-            await running
+        there = aio.TaskQueue(name, url=server.url, **OPTIONS)
+        running = asyncio.ensure_future(there.run(handler, stop=told, **options))
+        if stop is not None:
+            await loop.run_in_executor(None, stop.wait, LIMIT)
+            told.set()
+        await running
 
     return begin
 
@@ -92,6 +92,20 @@ def test_idle_workers_handle_the_next_task_when_the_broker_is_back(
         put(queue, outage)
         until(lambda outage=outage: seen[-1] == outage)
         assert len(lines(caplog, f"a run of {queue.name!r}")) == 2
+    queue.shutdown()
+    running.result()
+
+
+def test_a_run_that_begins_during_the_outage_handles_the_next_task_after_it(
+    server, queue, begin, caplog
+):
+    seen = []
+    server.kill()
+    running = begin(lambda task: seen.append(task.data), concurrency=3)
+    waits(caplog)
+    server.start()
+    put(queue, "after")
+    until(lambda: seen == ["after"])
     queue.shutdown()
     running.result()
 

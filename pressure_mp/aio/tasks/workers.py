@@ -123,7 +123,6 @@ class TaskWorkers(TaskHandle[Data]):
         outages = of_run(self.name, max_outage, self._at.options.reconnect)
         most = check_max_tasks(max_tasks)
         self._at.check_open()
-        await self.open()
         takes = self._at.address.capabilities.takes_at_a_time
         with PeriodicPuts(self._at), self._at.here.announced(*announced(jobs)) as worker:
             ways = worker, self._take_for_run, self._acknowledge_for_run, takes

@@ -36,7 +36,7 @@ class Outages:
         #: When the next line is due.
         self._due = 0.0
         #: When the last outage was over; and when a call was answered.
-        self._over = self._heard = 0.0
+        self._over = self._heard = -math.inf
 
     def failed(self, error: BrokerUnavailable, tried: float) -> None:
         """Note that a call failed that began at the time ``tried``, on the monotonic clock. Raises
