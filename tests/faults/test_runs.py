@@ -77,7 +77,8 @@ def test_a_run_goes_on_when_its_server_is_killed_and_handles_no_task_twice(
     durable, name, nursery, seed, long, figures, run_in
 ):
     queue = TaskQueue.create(name, url=durable.url)
-    for role, given in arguments(durable, name, seed, run_in).items():
+    population = arguments(durable, name, seed, run_in, reconnect=60)
+    for role, given in population.items():
         for _ in range(PROCESSES):
             nursery.start(role, **given)
     restart(durable, queue, nursery, 20 if long else 3, random.Random(seed))

@@ -102,7 +102,7 @@ def test_no_task_is_lost_over_connections_that_break(
 def test_no_task_is_lost_when_the_server_is_killed(durable, name, nursery, seed, long, figures):
     restarts = 20 if long else 3
     queue = TaskQueue.create(name, url=durable.url)
-    arguments = {"name": name, "options": {"url": durable.url}, "seed": seed}
+    arguments = {"name": name, "options": {"url": durable.url, "reconnect": 60}, "seed": seed}
     for _ in range(WORKERS):
         nursery.start("work_tasks", **arguments)
     for _ in range(PRODUCERS):
