@@ -50,6 +50,12 @@ def _time(option: str, help: str, *words: str) -> Callable[[Command], Command]:
     help="How often a task is taken before it is buried.",
 )
 @click.option(
+    "--per-key",
+    type=_limit(int, "a number", _NONE),
+    metavar="NUMBER",
+    help="How many tasks of one key may be taken at a time.",
+)
+@click.option(
     "--maxsize", type=int, help="The bound of a queue of items, which has no other options; 0: none"
 )
 @as_json

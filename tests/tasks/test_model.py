@@ -123,11 +123,13 @@ class Histories(RuleBasedStateMachine):
         ttr=st.sampled_from([0, 3_600_000]),
         kept=st.sampled_from([(False, 0), (True, 0), (False, 3_600_000), (False, FOR_GOOD)]),
         limit=st.sampled_from([0, 1, 2]),
+        per_key=st.sampled_from([0, 1, 2]),
         is_known=st.booleans(),
     )
-    def configure(self, ttl, ttr, kept, limit, is_known):
+    def configure(self, ttl, ttr, kept, limit, per_key, is_known):
         keep, zombie = kept
         changes = {"ttl": ttl, "ttr": ttr, "keep": keep, "zombie": zombie, "max_deliveries": limit}
+        changes["per_key"] = per_key
         wanted = replace(self.settings, **changes)
         was = self.settings if is_known else replace(self.settings, ttr=1)
         before = self.settings

@@ -49,8 +49,10 @@ OpenTasksReply = OpenedTasks | ExistingTasks | Mismatch | Missing
 
 
 class ConfigureTasks(NamedTuple):
-    """Replace the options of the queue, except ``id`` and ``per_key``, if they are still ``was``.
-    The reply has the options that the queue has now."""
+    """Replace the options of the queue, except ``id``, if they are still ``was``. The reply has the
+    options that the queue has now. A ``per_key`` holds from now on: no task is taken away, and
+    callers that wait get the tasks of a key of which more may be taken. That takes longer the more
+    tasks are taken."""
 
     settings: TaskSettings
     was: TaskSettings

@@ -84,6 +84,13 @@ class Life:
     seq: int = 0
     counter: int = 0
 
+    def configure(self, settings: TaskSettings) -> None:
+        """Replace the options."""
+        self.settings, most = settings, self.ready.most
+        self.ready.most = settings.per_key
+        if most != settings.per_key:  # only a key of which tasks are taken can be full
+            self._update_lines(*(task.record for task in self.ordered(states.TAKEN)))
+
     def next_seq(self) -> int:
         """Return the number of a new task."""
         self.seq = max(self.seq + 1, self.now * 1000)

@@ -81,7 +81,7 @@ class ReadyTasks(Generic[T]):
         looks: SortedSet[tuple[int, int, str, str]],
     ) -> None:
         self._tasks = tasks
-        self._most = most
+        self.most = most
         #: The ranks of the tasks that can be taken, behind an empty tube and behind their own.
         self._line = line
         #: The tasks that cannot be taken yet, by tube, key and rank.
@@ -283,7 +283,7 @@ class ReadyTasks(Generic[T]):
         if group is None:
             return
         limit = self._key_limit(group, tube)
-        is_full = 0 < self._most <= group.taken or bool(limit and not limit.admits(now))
+        is_full = 0 < self.most <= group.taken or bool(limit and not limit.admits(now))
         behind = next(self._behind.behind(tube, key), None)
         if group.first:
             first = self._tasks[group.first[-1]]

@@ -332,7 +332,7 @@ def _are_closed(life: Life, request: AreTasksClosed, caller: Caller) -> AreTasks
 @for_tasks.does(ConfigureTasks)
 def _configure(life: Life, request: ConfigureTasks, caller: Caller) -> ConfigureTasksReply:
     if life.settings == request.was:
-        life.settings = request.settings
+        life.configure(request.settings)
     return OpenedTasks(life.settings)
 
 

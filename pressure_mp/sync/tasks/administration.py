@@ -47,19 +47,21 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         zombie: float | bool | None = UNCHANGED,
         keep: bool = UNCHANGED,
         max_deliveries: int | None = UNCHANGED,
+        per_key: int | None = UNCHANGED,
     ) -> None:
         """Change options of the queue for all clients, while they use it; see
         :class:`pressure_mp.TaskQueue`. An option that is left out keeps its value.
 
         A ``ttr`` counts for tasks that are taken from now on, a ``ttl`` for tasks that become ready
         from now on, ``zombie`` and ``keep`` for tasks that are acknowledged from now on, and
-        ``max_deliveries`` when a task is released next. Other handles that are open tell the state
+        ``max_deliveries`` when a task is released next. A higher ``per_key`` gives takes that wait
+        the next tasks of each key; a lower one takes no task away. Other handles that are open tell the state
         of a task that they acknowledge by the ``zombie`` and ``keep`` that they were opened with.
 
         Never waits. Raises QueueDoesNotExistError, ArgumentError, ArgumentTypeError.
         """
         given = {"ttr": ttr, "ttl": ttl, "zombie": zombie, "keep": keep}
-        given["max_deliveries"] = max_deliveries
+        given |= {"max_deliveries": max_deliveries, "per_key": per_key}
         stated = {name: value for name, value in given.items() if value is not UNCHANGED}
         configuring = self._at.operations.configure(settings.change(**stated))
         return self._then(self._run(configuring), self._at.learn)

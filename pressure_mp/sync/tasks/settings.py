@@ -30,9 +30,15 @@ def make(
         raise ArgumentError(f"id is one of {', '.join(IDS)}, or a callable; not {id!r}")
     return checked(
         TaskSettings(
-            **convert(ttr=ttr, ttl=ttl, zombie=zombie, keep=keep, max_deliveries=max_deliveries),
+            **convert(
+                ttr=ttr,
+                ttl=ttl,
+                zombie=zombie,
+                keep=keep,
+                max_deliveries=max_deliveries,
+                per_key=per_key,
+            ),
             id="callable" if callable(id) else str(id),
-            per_key=_bound("per_key", per_key),
         )
     )
 
@@ -87,4 +93,5 @@ _CONVERT: dict[str, Callable[[str, Any], int]] = {
     "zombie": _time_of_zombies,
     "keep": _flag,
     "max_deliveries": _bound,
+    "per_key": _bound,
 }

@@ -10,9 +10,23 @@
 if not settings then return {'missing'} end
 make_due_transitions()
 local options = redis.call('HGET', meta, 'options')
-if options == ARGV[1] then
-  options = ARGV[2]
-  note(set, meta, 'options', options)
-  note(set, meta, 'settings', struct.pack('>I8I8i8I8I8I8', unpack(ARGV, 3, 8)))
+if options ~= ARGV[1] then return finish('done', options) end
+note(set, meta, 'options', ARGV[2])
+note(set, meta, 'settings', struct.pack('>I8I8i8I8I8I8', unpack(ARGV, 3, 8)))
+local per_key = tonumber(ARGV[8])
+if per_key ~= settings.per_key then
+  settings.per_key = per_key
+  -- Only a key of which tasks are taken can have as many as there may be. Such a task is in no bundle.
+  local members, first, some = redis.call('ZRANGE', taken, 0, -1), 1, 500
+  while first <= #members do
+    local ids = {}
+    for i = first, math.min(first + some - 1, #members) do
+      if not bundle_taken(members[i]) then ids[#ids + 1] = id_taken(members[i]) end
+    end
+    for _, task in ipairs(read_tasks(ids, {})) do
+      if task.key ~= '' then group_of(task.tube, task.key, true) end
+    end
+    first = first + some
+  end
 end
-return finish('done', options)
+return finish('done', ARGV[2])
