@@ -56,6 +56,11 @@ def _time(option: str, help: str, *words: str) -> Callable[[Command], Command]:
     help="How many tasks of one key may be taken at a time.",
 )
 @click.option(
+    "--id",
+    type=click.Choice(settings.IDS),
+    help="How programs that open the queue from now on make the ids of tasks.",
+)
+@click.option(
     "--maxsize", type=int, help="The bound of a queue of items, which has no other options; 0: none"
 )
 @as_json
@@ -66,11 +71,7 @@ def configure(queue: Named, in_json: bool, maxsize: int | None, **given: Any) ->
     Options that are not given stay as they are; "none" removes a limit. A new option counts for
     what happens from now on: a --ttr for the tasks that are taken from now on.
     """
-    stated = {
-        name: _WORDS[one] if isinstance(one, str) else one
-        for name, one in given.items()
-        if one is not None
-    }
+    stated = {name: _WORDS.get(one, one) for name, one in given.items() if one is not None}
     if queue.has_tasks:
         if maxsize is not None:
             raise click.UsageError("--maxsize is for a queue of items: this one has tasks")

@@ -71,11 +71,11 @@ class CallQueue(TaskQueue[bytes]):
 
     @property
     def may_have_several(self) -> bool:
-        """Tell whether a worker may have calls that it has not begun. It may not where these would
-        take the turns of other calls of their key; nor where a call is lost with its first worker,
+        """Tell whether it may help to ask for several calls, by the options that this process
+        knows. By the queue's own, the broker gives one at a time where others that have not begun
+        would take the turns of calls of their key, or where a call is lost with its first worker,
         or is given to only one more."""
-        settings = self._at.settings
-        return not settings.per_key and settings.max_deliveries not in (1, 2)
+        return not self._at.settings.are_alone
 
     def take_one(self, done: Task[bytes] | None, tube: str | None, worker: int) -> Task[bytes]:
         """Take the next call, after acknowledging ``done``, as the worker of that number; wait for

@@ -102,12 +102,14 @@ class TaskAttachment(Attachment):
         """Acknowledge tasks. Returns the errors of the tasks that cannot be acknowledged, by their
         place."""
         helds = [self.held(task) for task in given]
-        problems = yield from self.operations.ack_many(helds, self.here, results_of(given))
-        processed = self.settings.processed
-        for place, task in enumerate(given):
-            if place not in problems and isinstance(task, BaseTask):
-                task.become_record(task.record.into(processed))
-        return problems
+
+        def become(place: int, state: str) -> None:
+            task = given[place]
+            if isinstance(task, BaseTask):
+                task.become_record(task.record.into(state))
+
+        results = results_of(given)
+        return (yield from self.operations.ack_many(helds, self.here, results, become))
 
     def acking_many(self, given: Sequence[TaskOrId]) -> Operation[None]:
         """Acknowledge tasks. The error of the first that cannot be says how many were."""

@@ -25,8 +25,8 @@ from ..engines.contract.task_administration import (
 )
 from ..engines.contract.task_records import Edit, StoredTask
 from ..engines.contract.task_results import Result
-from ..exceptions import TaskNotFound, WrongState
-from ..states import BURIED, READY, TAKEN, VOID, WAITING, sources
+from ..exceptions import ArgumentError, TaskNotFound, WrongState
+from ..states import BURIED, READY, TAKEN, VOID, WAITING, ZOMBIE, sources
 from .task_queue import DecodedTask
 from .task_settling import UNCHANGED, Subject, TaskSettling
 from .task_stats import TaskStats, TubeStats, count, rate_limits
@@ -131,8 +131,10 @@ class TaskAdministration(TaskSettling):
         ``to`` is empty, the task keeps its state, and a taken task becomes ready. ``tube`` is its
         new tube.
 
-        Raises TaskNotFound, NotTaken, WrongState.
+        Raises TaskNotFound, NotTaken, WrongState; ArgumentError for a zombie without a time.
         """
+        if to == ZOMBIE and not (delay or (yield from self.recorded()).zombie):
+            raise ArgumentError(f"queue {self.name!r} has no time for zombies: switch(..., delay=)")
         origins = "".join(sorted(sources(op) - {to}))
 
         def make(edit: Edit | None, whole: bool, told: Result) -> ChangeTask:

@@ -14,6 +14,7 @@ from ..engines.contract.task_administration import ChangeTask
 from ..engines.contract.task_records import Edit, HeldTask, StoredTask, TaskRecord
 from ..engines.contract.task_results import NO_RESULT, Result
 from ..engines.contract.tasks import (
+    AcknowledgedTasks,
     AckTask,
     AckTasks,
     AckTasksReply,
@@ -281,14 +282,23 @@ class TaskSettling(TaskResultStorage):
         return DecodedTask(task.id, settled.record, data)
 
     def ack_many(
-        self, tasks: Sequence[HeldTask], here: HeldTasks, results: Mapping[int, Any]
+        self,
+        tasks: Sequence[HeldTask],
+        here: HeldTasks,
+        results: Mapping[int, Any],
+        become: Callable[[int, str], None],
     ) -> Operation[dict[int, PressureError]]:
         """Acknowledge tasks, in batches; ``results`` has the results of some, by their place in
-        ``tasks``. Returns the errors of the tasks that cannot be acknowledged, by their place."""
+        ``tasks``. ``become`` is told each acknowledged task's place, and the state that it is in
+        then. Returns the errors of the others, by their place."""
         said, problems = self._say_values(tasks, results)
         places = [place for place in range(len(tasks)) if place not in problems]
         for chosen in batches(places, said):
-            problems |= yield from self._ack_chosen(tasks, chosen, said, here)
+            more, processed = yield from self._ack_chosen(tasks, chosen, said, here)
+            problems |= more
+            for place in chosen:
+                if place not in more:
+                    become(place, processed)
         return problems
 
     def _ack_chosen(
@@ -297,12 +307,14 @@ class TaskSettling(TaskResultStorage):
         chosen: Sequence[int],
         said: Mapping[int, bytes | Large],
         here: HeldTasks,
-    ) -> Operation[dict[int, PressureError]]:
-        """Acknowledge some of the tasks in one request."""
+    ) -> Operation[tuple[dict[int, PressureError], str]]:
+        """Acknowledge some of the tasks in one request. Returns the errors of those that cannot be
+        acknowledged, and the state that the others are in then."""
         since = events.now()
         batch = [tasks[place] for place in chosen]
         reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])
-        return self._note_acknowledged(tasks, chosen, reply, here, since)
+        problems = self._note_acknowledged(tasks, chosen, reply.refused, here, since)
+        return problems, reply.processed
 
     def _note_acknowledged(
         self,
@@ -339,8 +351,8 @@ class TaskSettling(TaskResultStorage):
 
     def _ack_batch(
         self, tasks: Sequence[HeldTask], said: Sequence[bytes | Large]
-    ) -> Operation[dict[int, Refusal]]:
-        """Acknowledge tasks with their encoded results. Returns why some cannot be acknowledged."""
+    ) -> Operation[AcknowledgedTasks]:
+        """Acknowledge tasks with their encoded results."""
         while True:
             told = []
             for place, one in enumerate(said):
@@ -363,8 +375,8 @@ class TaskSettling(TaskResultStorage):
         for chosen in batches(range(len(tasks)), said):
             batch = [tasks[place] for place in chosen]
             reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])
-            for place in sorted(reply):
-                raise self._refusal(reply[place], batch[place][0], "ack")
+            for place in sorted(reply.refused):
+                raise self._refusal(reply.refused[place], batch[place][0], "ack")
             here.lose_later(batch)
 
 

@@ -143,8 +143,9 @@ class TaskTaking(TaskSettling):
         places = [place for place in range(len(done)) if place not in refused]
         *sooner, last = batches(places, said) or [[]]
         for chosen in sooner:
-            refused |= yield from self._ack_chosen(held, chosen, said, here)
-            self._become_processed(done, chosen, refused)
+            more, processed = yield from self._ack_chosen(held, chosen, said, here)
+            refused |= more
+            self._become_processed(done, chosen, refused, processed)
         reply: TakeTasksReply = Outcome.LOST if last else TakenTasks([])
         while reply is Outcome.LOST:
             acks = []
@@ -155,7 +156,7 @@ class TaskTaking(TaskSettling):
             reply = yield until(request._replace(acks=acks), end)
         if isinstance(reply, TakenTasks) and last:
             refused |= self._note_acknowledged(held, last, reply.refused, here, since)
-            self._become_processed(done, last, refused, reply.acknowledged)
+            self._become_processed(done, last, refused, reply.processed, reply.acknowledged)
         return reply, refused
 
     def _become_processed(
@@ -163,10 +164,10 @@ class TaskTaking(TaskSettling):
         done: Sequence[TaskToAcknowledge],
         chosen: Sequence[int],
         refused: Mapping[int, PressureError],
+        processed: str,
         record: TaskRecord | None = None,
     ) -> None:
         """Change the records of tasks that were acknowledged, as the broker did."""
-        processed = self.settings.processed
         for task in [done[place] for place in chosen if place not in refused]:
             task.become_record(record or task.record.into(processed))
 

@@ -76,8 +76,12 @@ def test_configure_changes_what_is_given_and_shows_all_options(call, make):
     assert "'soon' is not a number of seconds, nor 'none'" in call(
         "configure", "tasks", "--ttl", "soon", status=2
     )
-    shown = call("configure", "tasks", "--no-keep", "--zombie", "forever")
-    assert "zombie          forever" in shown.splitlines()
+    shown = call("configure", "tasks", "--no-keep", "--zombie", "forever", "--id", "uuid")
+    assert {"zombie          forever", "id              uuid"} <= {*shown.splitlines()}
+    shown = call("configure", "tasks", "--per-key", "2")
+    assert shown.splitlines()[-1] == "per_key         2"
+    shown = call("configure", "tasks", "--per-key", "none")
+    assert shown.splitlines()[-1] == "per_key         none"
     task.ack()
     assert queue.peek(task.id).state == "Z"
 

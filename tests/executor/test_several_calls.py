@@ -10,7 +10,7 @@ from executors import functions
 from executors.threads import Workers
 from waiting import until
 
-from pressure_mp import Executor
+from pressure_mp import Executor, TaskQueue
 
 #: So many short calls that a worker takes several at a time before they are done.
 MANY = 60
@@ -63,6 +63,16 @@ def test_where_that_would_cost_something_each_comes_alone(options, url, name):
         assert [future.result(30) for future in short] == list(range(MANY))
         workers.end()
         executor._queue.delete()
+
+
+@pytest.mark.parametrize("options", [{"max_deliveries": 2}, {"per_key": 1}], ids=str)
+def test_each_comes_alone_once_that_would_cost_something(options, executor, begin, url):
+    short = [executor.submit(abs, -one) for one in range(MANY)]
+    begin()
+    assert [future.result(30) for future in short] == list(range(MANY))
+    TaskQueue(executor.name, url=url).configure(**options)
+    last = [executor.submit(number_taken) for _ in range(MANY)]
+    assert {future.result(30) for future in last} == {1}
 
 
 def test_what_waits_for_a_long_call_is_given_to_others(executor, begin, tmp_path):

@@ -429,7 +429,7 @@ def test_tasks_are_acknowledged_once(tasks, monkeypatch):
     put(tasks, 2)
     ask(tasks, TakeTasks(OWNER, 1, 2))
     Breaking(monkeypatch, 1)
-    assert ask(tasks, AckTasks(OWNER, [(b"1", 1), (b"2", 1)])) == {}
+    assert ask(tasks, AckTasks(OWNER, [(b"1", 1), (b"2", 1)])) == ("X", {})
 
 
 def test_the_reply_to_a_take_is_not_kept_beside_the_tasks(postgres, tasks):

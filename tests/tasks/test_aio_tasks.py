@@ -227,8 +227,6 @@ def test_a_queue_is_created_attached_shut_down_and_deleted(url, name):
         with pytest.raises(QueueAlreadyExistsError):
             await aio.TaskQueue.create(name, url=url)
         assert (queue.settings.ttr, queue.settings.keep) == (5000, True)
-        with pytest.raises(ArgumentError, match="keeps its tasks"):
-            await queue.ack(1, delay=5)
         other = await aio.TaskQueue.attach(name, url=url)
         assert other.settings == queue.settings
         assert not await other.is_shutdown()

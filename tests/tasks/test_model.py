@@ -124,17 +124,19 @@ class Histories(RuleBasedStateMachine):
         kept=st.sampled_from([(False, 0), (True, 0), (False, 3_600_000), (False, FOR_GOOD)]),
         limit=st.sampled_from([0, 1, 2]),
         per_key=st.sampled_from([0, 1, 2]),
+        kind=st.sampled_from(["auto_increment", "time64"]),
         is_known=st.booleans(),
     )
-    def configure(self, ttl, ttr, kept, limit, per_key, is_known):
+    def configure(self, ttl, ttr, kept, limit, per_key, kind, is_known):
         keep, zombie = kept
         changes = {"ttl": ttl, "ttr": ttr, "keep": keep, "zombie": zombie, "max_deliveries": limit}
-        changes["per_key"] = per_key
+        changes |= {"per_key": per_key, "id": kind}
         wanted = replace(self.settings, **changes)
         was = self.settings if is_known else replace(self.settings, ttr=1)
         before = self.settings
         _, self.settings = self.ask(ConfigureTasks(wanted, was))
         assert self.settings == (wanted if is_known else before)
+        self.kind = self.settings.id
 
     def ask(self, request):
         """Both; and what is due at once happens."""

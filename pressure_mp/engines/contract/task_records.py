@@ -29,6 +29,11 @@ class TaskSettings:
         """The state that a task is in after it was processed."""
         return states.DONE if self.keep else states.ZOMBIE if self.zombie else states.VOID
 
+    @property
+    def are_alone(self) -> bool:
+        """Whether tasks are taken alone by a take that takes ``retries_alone``."""
+        return self.per_key > 0 or self.max_deliveries in (1, 2)
+
     def stated(self) -> dict[str, object]:
         """Return the options as a user states them, by name."""
         return {

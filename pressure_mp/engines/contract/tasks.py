@@ -49,10 +49,10 @@ OpenTasksReply = OpenedTasks | ExistingTasks | Mismatch | Missing
 
 
 class ConfigureTasks(NamedTuple):
-    """Replace the options of the queue, except ``id``, if they are still ``was``. The reply has the
-    options that the queue has now. A ``per_key`` holds from now on: no task is taken away, and
-    callers that wait get the tasks of a key of which more may be taken. That takes longer the more
-    tasks are taken."""
+    """Replace the options of the queue, if they are still ``was``. The reply has the options that
+    the queue has now. A ``per_key`` holds from now on: no task is taken away, and callers that wait
+    get the tasks of a key of which more may be taken. That takes longer the more tasks are taken.
+    """
 
     settings: TaskSettings
     was: TaskSettings
@@ -199,8 +199,9 @@ class TakeTasks(NamedTuple):
     taken. LOST: the content of a result is gone, and nothing was done. ``waits``: as in
     :class:`~.items.Put`; a queue that is shut down still serves its ready tasks, and the session
     waits for ready tasks that are not yet in line, or are paused. With ``retries_alone`` a task
-    that was delivered before is taken alone. ``apart``: each task will be settled by itself, not
-    together with the others of this take.
+    that was delivered before is taken alone, as each task is of a queue with ``per_key``, or with
+    ``max_deliveries`` 1 or 2. ``apart``: each task will be settled by itself, not together with the
+    others of this take.
     """
 
     owner: str
@@ -219,12 +220,14 @@ class TakenTasks(NamedTuple):
     ``tasks`` can be empty although tasks are ready: these need another request, without ``acks``.
     With ``later`` no task is ready, and the caller may wait at once. ``refused``: the tasks that
     were not acknowledged, by their indexes, with the reasons. ``acknowledged``: a task that alone
-    was to be acknowledged, as it is now."""
+    was to be acknowledged, as it is now; of several, ``processed`` is the state that they are in
+    now."""
 
     tasks: list[StoredTask]
     acknowledged: TaskRecord | None = None
     later: NoTask | None = None
     refused: Mapping[int, Refusal] = MappingProxyType({})
+    processed: str = ""
 
 
 TakeTasksReply = TakenTasks | NoTask | Lost | Closed | Missing
@@ -295,17 +298,24 @@ class TouchTask(NamedTuple):
 
 
 class AckTasks(NamedTuple):
-    """Acknowledge up to MOST_ITEMS tasks that ``owner`` has, each by itself. The reply has the
-    tasks that were not acknowledged, by their indexes, with the reasons. ``results`` are results
-    with the indexes of their tasks, up to MOST_BYTES together unless it is one; LOST: the content
-    of a result is gone, and nothing was done."""
+    """Acknowledge up to MOST_ITEMS tasks that ``owner`` has, each by itself. ``results`` are
+    results with the indexes of their tasks, up to MOST_BYTES together unless it is one; LOST: the
+    content of a result is gone, and nothing was done."""
 
     owner: str
     tasks: Sequence[HeldTask]
     results: Sequence[tuple[int, Result]] = ()
 
 
-AckTasksReply = dict[int, Refusal] | Lost | Missing
+class AcknowledgedTasks(NamedTuple):
+    """The acknowledged tasks are in the state ``processed`` now: a letter, X when they are gone.
+    ``refused``: the tasks that were not acknowledged, by their indexes, with the reasons."""
+
+    processed: str
+    refused: Mapping[int, Refusal]
+
+
+AckTasksReply = AcknowledgedTasks | Lost | Missing
 
 
 class GetTask(NamedTuple):

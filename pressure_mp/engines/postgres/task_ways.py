@@ -129,7 +129,8 @@ def _read_take(request: t.TakeTasks, reply: Reply) -> Any:
             tasks, refused = _tasks(reply), _problems(reply.info.get("refused", {}))
             later = NoTask(request.tube, reply.info["due"]) if "due" in reply.info else None
             if "acknowledged" not in reply.info:
-                return t.TakenTasks(tasks, None, later, refused)
+                processed = reply.info.get("processed", "")
+                return t.TakenTasks(tasks, None, later, refused, processed)
             (done,) = _tasks(Reply("", {"tasks": reply.info["acknowledged"]}, reply.items[-6:]))
             return t.TakenTasks(tasks, done.record, later)
         case "no_task":
@@ -184,9 +185,9 @@ def _ask_ack_many(request: t.AckTasks, discipline: str) -> Asked:
 
 
 def _read_ack_many(request: t.AckTasks, reply: Reply) -> Any:
-    if reply.status != "problems":
+    if reply.status != "acknowledged":
         return outcome(request, reply)
-    return _problems(reply.info)
+    return t.AcknowledgedTasks(reply.info["processed"], _problems(reply.info["refused"]))
 
 
 def _problems(said: Mapping[str, Any]) -> dict[int, t.Refusal]:

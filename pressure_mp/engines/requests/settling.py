@@ -10,6 +10,7 @@ from ..contract.task_administration import ChangeTask, ChangeTaskReply
 from ..contract.task_records import Edit, HeldTask
 from ..contract.task_results import Result
 from ..contract.tasks import (
+    AcknowledgedTasks,
     AckTask,
     AckTasks,
     AckTasksReply,
@@ -115,7 +116,9 @@ def touch(life: Life, request: TouchTask, caller: Caller) -> SettledReply:
 @for_tasks.does(AckTasks)
 def ack_many(life: Life, request: AckTasks, caller: Caller) -> AckTasksReply:
     problems = acknowledge(life, request.owner, request.tasks, dict(request.results))
-    return problems if problems is Outcome.LOST else without_owners(problems)
+    if problems is Outcome.LOST:
+        return problems
+    return AcknowledgedTasks(life.settings.processed, without_owners(problems))
 
 
 def without_owners(problems: dict[int, Refusal]) -> dict[int, Refusal]:

@@ -148,8 +148,10 @@ def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
     if acks and len(refused) == len(acks):
         return TakenTasks([], refused=refused)
     taken: list[StoredTask] = []
-    room, is_retry = MOST_BYTES, False
-    while len(taken) < min(request.limit, MOST_ITEMS):
+    room, is_retry, most = MOST_BYTES, False, min(request.limit, MOST_ITEMS)
+    if request.retries_alone and life.settings.are_alone:
+        most = 1
+    while len(taken) < most:
         task = life.next_ready(request.tube)
         if task is None or (taken and len(task.data) > room):
             break
@@ -164,7 +166,8 @@ def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
         life.presence.extend(request.owner, life.now + caller.lease)
     is_over = life.closed and not taken and not life.number_ready(request.tube)
     if taken or acks or life.ready.is_cut(request.tube, life.now):
-        return TakenTasks(taken, None if alone is None else alone.record, refused=refused)
+        record = None if alone is None else alone.record
+        return TakenTasks(taken, record, None, refused, life.settings.processed)
     return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
 
 

@@ -20,6 +20,8 @@ from . import settings
 from .handle import TaskHandle
 
 if TYPE_CHECKING:
+    from ...engines.contract.task_records import TaskSettings
+    from ...handles.options import IdKind
     from ...operations.task_diagnosis import TaskDiagnosis
     from ...operations.task_workers import TaskWorker
 
@@ -48,23 +50,32 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         keep: bool = UNCHANGED,
         max_deliveries: int | None = UNCHANGED,
         per_key: int | None = UNCHANGED,
+        id: IdKind = UNCHANGED,
     ) -> None:
         """Change options of the queue for all clients, while they use it; see
         :class:`pressure_mp.TaskQueue`. An option that is left out keeps its value.
 
         A ``ttr`` counts for tasks that are taken from now on, a ``ttl`` for tasks that become ready
         from now on, ``zombie`` and ``keep`` for tasks that are acknowledged from now on, and
-        ``max_deliveries`` when a task is released next. A higher ``per_key`` gives takes that wait
-        the next tasks of each key; a lower one takes no task away. Other handles that are open tell the state
-        of a task that they acknowledge by the ``zombie`` and ``keep`` that they were opened with.
+        ``max_deliveries`` when a task is released next. With a higher ``per_key``, takes that wait
+        get the next tasks of each key; a lower one takes no task away. An ``id`` counts for this
+        handle, and for handles that open the queue from now on: the others go on making ids as they
+        did.
 
-        Never waits. Raises QueueDoesNotExistError, ArgumentError, ArgumentTypeError.
+        Never waits, and takes longer the more tasks are taken if ``per_key`` changes. Raises
+        QueueDoesNotExistError, ArgumentError, ArgumentTypeError.
         """
-        given = {"ttr": ttr, "ttl": ttl, "zombie": zombie, "keep": keep}
-        given |= {"max_deliveries": max_deliveries, "per_key": per_key}
+        given: dict[str, object] = {"ttr": ttr, "ttl": ttl, "zombie": zombie, "keep": keep}
+        given |= {"max_deliveries": max_deliveries, "per_key": per_key, "id": id}
         stated = {name: value for name, value in given.items() if value is not UNCHANGED}
+
+        def learn(found: TaskSettings) -> None:
+            if callable(id):
+                self._at.make_id = id
+            self._at.learn(found)
+
         configuring = self._at.operations.configure(settings.change(**stated))
-        return self._then(self._run(configuring), self._at.learn)
+        return self._then(self._run(configuring), learn)
 
     def pause(self, tube: str | None = None) -> None:
         """Pause the queue, or one tube of it, for all programs, until :meth:`resume`.
@@ -240,8 +251,6 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
             raise ArgumentError("a task cannot be switched to taken: take it")
         if to == states.WAITING and not wait:
             raise ArgumentError("a task that waits needs a delay: switch(..., delay=)")
-        if to == states.ZOMBIE and not (wait or self._at.settings.zombie):
-            raise ArgumentError(f"queue {self.name!r} has no time for zombies: switch(..., delay=)")
         if wait and to not in (states.WAITING, states.ZOMBIE):
             raise ArgumentError(f"there is no delay for a task that is {states.word(to)}")
         return self._change("switch", task, to, wait)

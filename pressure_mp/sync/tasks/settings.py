@@ -26,8 +26,6 @@ def make(
     per_key: int | None = None,
 ) -> TaskSettings:
     """Check the options of a queue. Raises ArgumentError, ArgumentTypeError."""
-    if not callable(id) and id not in IDS:
-        raise ArgumentError(f"id is one of {', '.join(IDS)}, or a callable; not {id!r}")
     return checked(
         TaskSettings(
             **convert(
@@ -37,14 +35,14 @@ def make(
                 keep=keep,
                 max_deliveries=max_deliveries,
                 per_key=per_key,
-            ),
-            id="callable" if callable(id) else str(id),
+                id=id,
+            )
         )
     )
 
 
 def convert(**stated: Any) -> dict[str, Any]:
-    """Convert the options that can be changed, as users state them. Raises ArgumentError,
+    """Convert options, as users state them. Raises ArgumentError,
     ArgumentTypeError."""
     return {name: _CONVERT[name](name, value) for name, value in stated.items()}
 
@@ -83,15 +81,24 @@ def _bound(name: str, given: int | None) -> int:
     return integer(name, given, 1, "an int or None")
 
 
+def _id_kind(name: str, given: object) -> str:
+    if callable(given):
+        return "callable"
+    if given not in IDS:
+        raise ArgumentError(f"{name} is one of {', '.join(IDS)}, or a callable; not {given!r}")
+    return str(given)
+
+
 def _flag(name: str, given: object) -> bool:
     return bool(given)
 
 
-_CONVERT: dict[str, Callable[[str, Any], int]] = {
+_CONVERT: dict[str, Callable[[str, Any], int | str]] = {
     "ttr": _time,
     "ttl": _time,
     "zombie": _time_of_zombies,
     "keep": _flag,
     "max_deliveries": _bound,
     "per_key": _bound,
+    "id": _id_kind,
 }

@@ -108,7 +108,7 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         :param update: the task's new data; or a callable that is given the data and returns the new
             data. With an id, it is called again if the data was changed meanwhile.
         :param delay: seconds for which the task stays as a zombie, instead of the queue's
-            ``zombie``. An ArgumentError in a queue with ``keep``.
+            ``zombie``. A queue with ``keep`` keeps it as done all the same.
         :param tube: the tube to move the task to.
         :param result: the task's result, see :meth:`result`; else the task's attribute ``result``.
             It is encoded and stored only if the task was put with ``result_ttl`` or an inbox.
@@ -125,11 +125,6 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         """
         queue = self._at
         wait = None if delay is None else milliseconds("delay", delay, least=0.001)
-        if wait is not None and queue.settings.keep:
-            raise ArgumentError(
-                f"queue {self.name!r} keeps its tasks, so ack(delay=) has no meaning there: "
-                "leave it out"
-            )
         where = None if tube is None else check_tube(tube)
         if result is UNCHANGED:
             result = task.result if isinstance(task, BaseTask) else None

@@ -140,7 +140,8 @@ class TaskQueue(
 
     @property
     def settings(self) -> TaskSettings:
-        """The options that are stored with the queue; times in milliseconds, 0 for none.
+        """The options that are stored with the queue, as they were when this handle opened it, or
+        changed them; times in milliseconds, 0 for none.
 
         Opens the queue, if no call has done so, and then blocks and raises as that does.
         """

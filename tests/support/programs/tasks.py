@@ -41,6 +41,18 @@ def take_one(queue, connection):
     task.ack()
 
 
+def take_each_when_told(queue, connection):
+    """Take one task after the other: say which it is, and acknowledge it when told."""
+    while True:
+        with queue.take() as task:
+            connection.send(task.data)
+            connection.recv()
+
+
+def configure(url, name, options):
+    TaskQueue(name, url=url).configure(**options)
+
+
 def hold_a_batch(queue, connection):
     """Say which tasks came in a batch, and do nothing with them."""
 

@@ -179,7 +179,7 @@ def ack_and_take(binding, taking):
 
 
 def refused_and_taken(binding, taking):
-    """Why some tasks were not acknowledged, and what was taken then, if any was acknowledged."""
+    """Why some tasks were not acknowledged, the state of the others, and what was taken then."""
     reply = ask(binding, taking)
     if not isinstance(reply, TakenTasks):
         return reply
@@ -187,7 +187,8 @@ def refused_and_taken(binding, taking):
     if not tasks and len(reply.refused) < len(taking.acks):
         again = ask(binding, taking._replace(acks=()))
         tasks = again.tasks if isinstance(again, TakenTasks) else again
-    return dict(reply.refused), tasks
+    states_now = reply.processed if len(reply.refused) < len(taking.acks) else ""
+    return dict(reply.refused), states_now, tasks
 
 
 def tasks_of(binding, state):

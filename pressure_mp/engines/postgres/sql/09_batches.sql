@@ -223,7 +223,8 @@ DECLARE
     ends bigint := CASE ttr WHEN 0 THEN 0 ELSE moment + ttr END;
     before bigint := q.arrival;
     acks integer := coalesce(jsonb_array_length(args->'calls'), 0);
-    refused jsonb := '{}';
+    -- What the reply has of tasks that were acknowledged: their state, and the refused ones.
+    acked jsonb := '{}';
     paused bytea[] := q.paused;
     -- What the limits admit, by tube.
     shares jsonb := '{}';
@@ -233,8 +234,8 @@ BEGIN
         acknowledged := pressure_mp.get_task(q.id, parts[2]);
         r := pressure_mp.not_held(acknowledged, args->>'owner', (args->'calls'->>0)::bigint);
         IF r.status IS NOT NULL THEN
-            RETURN pressure_mp.told_taken('{}', jsonb_build_object(0,
-                jsonb_build_array(r.status, r.info)));
+            RETURN pressure_mp.tell_tasks('taken', '{}', true, jsonb_build_object('refused',
+                jsonb_build_object(0, jsonb_build_array(r.status, r.info))));
         END IF;
         IF NOT pressure_mp.has_content(q.id, args->'tokens'->>'0') THEN
             RETURN pressure_mp.said('lost');
@@ -243,13 +244,18 @@ BEGIN
         PERFORM pressure_mp.say_result(acknowledged, coalesce(parts[3], ''), args->'tokens'->>'0');
     ELSIF acks > 1 THEN
         r := pressure_mp.ack_tasks(q, c, moment, args, parts[2:]);
-        IF r.status <> 'problems' THEN
+        IF r.status <> 'acknowledged' THEN
             RETURN r;
         END IF;
-        refused := r.info;
-        IF (SELECT count(*) FROM jsonb_object_keys(refused)) = acks THEN
-            RETURN pressure_mp.told_taken('{}', refused);
+        acked := r.info;
+        IF (SELECT count(*) FROM jsonb_object_keys(acked->'refused')) = acks THEN
+            RETURN pressure_mp.tell_tasks('taken', '{}', true, acked);
         END IF;
+    END IF;
+    IF args ? 'retries_alone' AND ((q.settings->>'per_key')::bigint > 0
+        OR (q.settings->>'max_deliveries')::bigint IN (1, 2))
+    THEN
+        most := 1;
     END IF;
     IF q.limited THEN
         shares := pressure_mp.look_at_limits(q, moment);
@@ -323,7 +329,7 @@ BEGIN
     ELSIF acks = 0 THEN
         RETURN pressure_mp.no_task(q, moment, ttr, parts[1]);
     END IF;
-    r := pressure_mp.told_taken(taken, refused);
+    r := pressure_mp.tell_tasks('taken', taken, true, acked);
     IF cardinality(taken) = 0 AND NOT args ? 'waits' THEN
         later := pressure_mp.no_task(q, moment, ttr, parts[1]);
         IF later.status = 'no_task' THEN
@@ -332,13 +338,6 @@ BEGIN
     END IF;
     RETURN CASE acks WHEN 1 THEN pressure_mp.with_acknowledged(r, acknowledged) ELSE r END;
 END $$;
-
--- Return the reply to a take: with the tasks, and with the reasons why tasks were not acknowledged.
-CREATE OR REPLACE FUNCTION pressure_mp.told_taken(tasks pressure_mp.tasks[], refused jsonb)
-RETURNS pressure_mp.reply LANGUAGE sql IMMUTABLE AS $$
-    SELECT pressure_mp.tell_tasks('taken', tasks, true,
-        CASE refused WHEN '{}' THEN '{}' ELSE jsonb_build_object('refused', refused) END)
-$$;
 
 -- Add the task that was acknowledged to the reply to a take.
 CREATE OR REPLACE FUNCTION pressure_mp.with_acknowledged(r pressure_mp.reply, t pressure_mp.tasks)
@@ -405,6 +404,12 @@ CREATE OR REPLACE FUNCTION pressure_mp.state_processed(q pressure_mp.queues) RET
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN (q.settings->>'keep')::boolean THEN 'D'
         WHEN (q.settings->>'zombie')::bigint <> 0 THEN 'Z' ELSE 'X' END
+$$;
+
+-- Return the reply to an acknowledgement of tasks: their state, and the reasons for the others.
+CREATE OR REPLACE FUNCTION pressure_mp.acknowledged(after text, refused jsonb)
+RETURNS pressure_mp.reply LANGUAGE sql IMMUTABLE AS $$
+    SELECT pressure_mp.said('acknowledged', jsonb_build_object('processed', after, 'refused', refused))
 $$;
 
 -- Find the tasks to acknowledge by "args", as in ack_tasks. For each, in order: where its row is; the
@@ -481,7 +486,7 @@ BEGIN
             t := pressure_mp.process(q, c.slot, moment, t, NULL, NULL);
             PERFORM pressure_mp.say_result(t, coalesce(parts[2], ''), args->'tokens'->>'0');
         END IF;
-        RETURN pressure_mp.said('problems', problems);
+        RETURN pressure_mp.acknowledged(after, problems);
     END IF;
     SELECT coalesce(jsonb_object_agg(f.o - 1, pressure_mp.problem(q, f.t, f.problem))
             FILTER (WHERE f.problem IS NOT NULL), '{}'),
@@ -490,7 +495,7 @@ BEGIN
         INTO problems, places, held
         FROM pressure_mp.find_held(q, args, parts) f;
     IF places IS NULL THEN
-        RETURN pressure_mp.said('problems', problems);
+        RETURN pressure_mp.acknowledged(after, problems);
     END IF;
     IF after = 'X' THEN
         DELETE FROM pressure_mp.tasks v WHERE v.ctid = ANY (places);
@@ -511,7 +516,7 @@ BEGIN
         t.state := after;
         PERFORM pressure_mp.say_result(t, t.data, token);
     END LOOP;
-    RETURN pressure_mp.said('problems', problems);
+    RETURN pressure_mp.acknowledged(after, problems);
 END $$;
 
 -- Tell the sessions that wait for tasks that these were taken until now and ended, and keep their

@@ -38,7 +38,7 @@ BEGIN
         a_items := a_items[1:(r.info)::bigint];
         args := args || '{"overfill": true}';  -- at the commit it does not wait
     END IF;
-    IF (r.status IN ('added', 'ids', 'task') OR (r.status = 'problems' AND r.info = '{}')
+    IF (r.status IN ('added', 'ids', 'task') OR (r.status = 'acknowledged' AND r.info->'refused' = '{}')
         OR (r.status = 'done' AND a_op = 'acknowledge'))
     THEN
         INSERT INTO pressure_mp.staged
@@ -132,7 +132,7 @@ BEGIN
         END IF;
         RETURN pressure_mp.tell_tasks('task', ARRAY[t], args ? 'whole');
     WHEN 'ack_many' THEN
-        RETURN pressure_mp.said('problems', (
+        RETURN pressure_mp.acknowledged('T', (
             SELECT coalesce(jsonb_object_agg(f.o - 1, pressure_mp.problem(q, f.t, f.problem)), '{}')
             FROM pressure_mp.find_held(q, args, parts) f WHERE f.problem IS NOT NULL));
     END CASE;
@@ -201,7 +201,7 @@ BEGIN
     END IF;
     done := CASE r.status
         WHEN 'added' THEN (r.info)::bigint = cardinality(s.items)
-        WHEN 'problems' THEN r.info = '{}'
+        WHEN 'acknowledged' THEN r.info->'refused' = '{}'
         ELSE r.status IN ('done', 'ids', 'task') END;
     IF done THEN
         RETURN;

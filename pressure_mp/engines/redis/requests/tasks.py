@@ -211,8 +211,10 @@ async def _acknowledge(caller: Caller, request: t.TakeTasks, end: float | None) 
     results = [(place, ack.result) for place, ack in enumerate(request.acks) if ack.result.data]
     acking = t.AckTasks(request.owner, held, results)
     reply = await ask(caller, "ack_many", _ack_many(caller.binding, acking), end)
-    problems = _read_problems(acking, reply)
-    return t.TakenTasks([], refused=problems) if isinstance(problems, dict) else problems
+    acked = _read_acknowledged(acking, reply)
+    if not isinstance(acked, t.AcknowledgedTasks):
+        return acked
+    return t.TakenTasks([], refused=acked.refused, processed=acked.processed)
 
 
 does(t.TakeTasks)(FirstScript(_first_of_take, _read_taken, _take))
@@ -283,10 +285,10 @@ def _ack_many(binding: RedisBinding, request: t.AckTasks) -> tuple[Any, ...]:
     return (request.owner, len(tasks), *flat)
 
 
-def _read_problems(request: t.AckTasks, reply: Reply) -> t.AckTasksReply:
+def _read_acknowledged(request: t.AckTasks, reply: Reply) -> t.AckTasksReply:
     if reply[0] != DONE:
         return Outcome.LOST if reply[0] == LOST else Outcome.MISSING
-    return _problems(reply[2:])
+    return t.AcknowledgedTasks(reply[2].decode(), _problems(reply[3:]))
 
 
 def _problems(flat: list[Any]) -> dict[int, t.Refusal]:
@@ -299,7 +301,7 @@ def _problem(why: bytes) -> t.Refusal:
     return t.OtherOwner("") if why == FOREIGN else t.OtherState(why.decode())
 
 
-does(t.AckTasks)(OneScript("ack_many", _ack_many, _read_problems))
+does(t.AckTasks)(OneScript("ack_many", _ack_many, _read_acknowledged))
 
 
 def _change(binding: RedisBinding, request: a.ChangeTask) -> tuple[Any, ...]:

@@ -2,12 +2,12 @@
 -- args: owner number task... result...
 --   task    id and number of the take, of each
 --   result  the place of a task, from 1 on, its result, and the token of the content of that, if it is in chunks
--- replies: done bells problem... | lost bells | missing
+-- replies: done bells state problem... | lost bells | missing
 -- uses: storage notices changes groups transitions find taker
 -- once: yes
 -- full: yes
 -- durable: yes
--- A problem is the place of a task that was refused, from 1 on, and the reason: absent, foreign, or its state.
+-- `state` is the state of the tasks that were acknowledged. A problem is the place of a task that was refused, from 1 on, and the reason: absent, foreign, or its state.
 if not settings then return {'missing'} end
 make_due_transitions()
 local owner, number = ARGV[1], tonumber(ARGV[2])
@@ -17,7 +17,8 @@ local FIRST_RESULT = 3 + 2 * number
 for i = FIRST_RESULT, #ARGV - 2, 3 do
   if not has_content(ARGV[i + 2]) then return finish('lost') end
 end
-local goes, start = not settings.keep and settings.zombie == 0, taken_prefix(owner)
+local state = settings.keep and 'D' or settings.zombie ~= 0 and 'Z' or 'X'
+local goes, start = state == 'X', taken_prefix(owner)
 local holds, timed, gone, stays, ways, finished, refused = {}, {}, {}, {}, {}, {}, {}
 -- By the number of the take and of the bundle in it: the bundles of which tasks go, which tasks, and how many.
 local bound = {}
@@ -89,7 +90,7 @@ for i = at, number do
       seen[id] = 'absent'
     else
       stays[#stays + 1] = read(id, record)
-      seen[id] = goes and 'absent' or settings.keep and 'D' or 'Z'
+      seen[id] = goes and 'absent' or state
     end
   end
   if problem then
@@ -128,6 +129,6 @@ for i = FIRST_RESULT, #ARGV - 2, 3 do
   local place = tonumber(ARGV[i])
   if not refused[place] then set_result(ids[place], ARGV[i + 1], ARGV[i + 2]) end
 end
-local reply = finish('done')
-for i, part in ipairs(problems) do reply[2 + i] = part end
+local reply = finish('done', state)
+for i, part in ipairs(problems) do reply[3 + i] = part end
 return reply

@@ -10,7 +10,7 @@
 --   mode   wait | now: whether the caller will wait when there is none
 --   turn   first | again: whether it waited before
 --   lease  milliseconds of the owner's lease from now on
---   alone  1: a task that was delivered before is taken alone
+--   alone  1: a task that was delivered before is taken alone; and any, with per_key or few deliveries
 --   apart  1: the tasks will be settled one by one, so they are no bundle
 -- replies: done bells task... | empty bells next entry | closed bells | missing
 -- uses: storage notices take_one take_first changes groups transitions ready
@@ -25,6 +25,7 @@ if not settings then return {'missing'} end
 local owner, call, limit, size, ttr, tube, ticket, entry, mode, turn, lease, alone, apart = unpack(ARGV, 1, 13)
 local presence, woken = KEYS[1], KEYS[2]
 call, limit, size = tonumber(call), tonumber(limit), tonumber(size)
+if alone == '1' and (settings.per_key > 0 or settings.limit == 1 or settings.limit == 2) then limit = 1 end
 local ends = lifetime(ttr ~= '' and tonumber(ttr) or settings.ttr)
 make_due_transitions()
 if turn == 'again' then
