@@ -86,10 +86,11 @@ class Life:
 
     def configure(self, settings: TaskSettings) -> None:
         """Replace the options."""
-        self.settings, most = settings, self.ready.most
-        self.ready.most = settings.per_key
-        if most != settings.per_key:  # only a key of which tasks are taken can be full
-            self._update_lines(*(task.record for task in self.ordered(states.TAKEN)))
+        before, self.settings = self.settings, settings
+        if before.per_key != settings.per_key:
+            taken = [task.record for task in self.ordered(states.TAKEN)]
+            groups = {(record.tube, record.key) for record in taken if record.key}
+            self.ready.bound(settings.per_key, groups, self.now)
 
     def next_seq(self) -> int:
         """Return the number of a new task."""

@@ -81,7 +81,7 @@ class ReadyTasks(Generic[T]):
         looks: SortedSet[tuple[int, int, str, str]],
     ) -> None:
         self._tasks = tasks
-        self.most = most
+        self._most = most
         #: The ranks of the tasks that can be taken, behind an empty tube and behind their own.
         self._line = line
         #: The tasks that cannot be taken yet, by tube, key and rank.
@@ -145,6 +145,14 @@ class ReadyTasks(Generic[T]):
     def paused(self) -> list[str]:
         """List the tubes that are paused, with "" for the whole queue."""
         return [tube for tube, paused in self.pauses.items() if paused]
+
+    def bound(self, most: int, groups: set[tuple[str, str]], now: int) -> None:
+        """Let so many tasks of a group be taken at a time; of ``groups``, tasks are taken now."""
+        before, self._most = self._most, most
+        for tube, key in groups:
+            taken = self._groups[tube, key].taken
+            if (0 < before <= taken) != (0 < most <= taken):
+                self.update_line(tube, key, now)
 
     def limit(self, tube: str, number: int, per: int) -> None:
         """Set the limit of a tube, or of the whole queue; with ``number`` 0 remove it."""
@@ -283,7 +291,7 @@ class ReadyTasks(Generic[T]):
         if group is None:
             return
         limit = self._key_limit(group, tube)
-        is_full = 0 < self.most <= group.taken or bool(limit and not limit.admits(now))
+        is_full = 0 < self._most <= group.taken or bool(limit and not limit.admits(now))
         behind = next(self._behind.behind(tube, key), None)
         if group.first:
             first = self._tasks[group.first[-1]]

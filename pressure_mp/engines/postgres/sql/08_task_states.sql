@@ -165,6 +165,20 @@ BEGIN
     END IF;
 END $$;
 
+-- Put the right tasks in line after a change of how many tasks of a key may be taken at a time. Only
+-- a key of which tasks are taken can have as many.
+CREATE OR REPLACE FUNCTION pressure_mp.bound_keys(q pressure_mp.queues, most bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    before bigint := (q.settings->>'per_key')::bigint;
+BEGIN
+    PERFORM pressure_mp.settle_group(q.slot, q.id, k.tube, k.key)
+        FROM (SELECT v.tube, v.key, count(*) AS n FROM pressure_mp.tasks v
+            WHERE v.queue = q.id AND v.state = 'T' AND v.key <> '' AND before <> most
+            GROUP BY v.tube, v.key) k
+        WHERE (before > 0 AND k.n >= before) <> (most > 0 AND k.n >= most);
+END $$;
+
 -- Note that a task was taken: if it was in line for a key, its group is the last in line from now on.
 -- Returns the number of the last arrival.
 CREATE OR REPLACE FUNCTION pressure_mp.begin_group(a_slot bigint, t pressure_mp.tasks,

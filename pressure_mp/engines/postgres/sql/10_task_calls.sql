@@ -178,11 +178,7 @@ BEGIN
             UPDATE pressure_mp.queues v
                 SET version = v.version + 1, settings = args->'settings'
                 WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
-            -- Only a key of which tasks are taken can have as many as per_key allows.
-            PERFORM pressure_mp.settle_group(q.slot, q.id, k.tube, k.key)
-                FROM (SELECT DISTINCT v.tube, v.key FROM pressure_mp.tasks v
-                    WHERE v.queue = q.id AND v.state = 'T' AND v.key <> '') k
-                WHERE q.settings->'per_key' <> args->'settings'->'per_key';
+            PERFORM pressure_mp.bound_keys(q, (args->'settings'->>'per_key')::bigint);
             q.settings := args->'settings';
         END IF;
         RETURN pressure_mp.said('opened', q.settings);
