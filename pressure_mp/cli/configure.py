@@ -37,24 +37,18 @@ def _time(option: str, help: str, *words: str) -> Callable[[Command], Command]:
     return click.option(option, type=reads, metavar="SECONDS", help=help)
 
 
+def _number(option: str, help: str) -> Callable[[Command], Command]:
+    return click.option(option, type=_limit(int, "a number", _NONE), metavar="NUMBER", help=help)
+
+
 @click.command()
 @queue_name()
 @_time("--ttr", "How long a worker may have a task.")
 @_time("--ttl", "How long a task may be ready before it is dropped.")
 @_time("--zombie", 'How long a task stays after it was processed, or "forever".', _FOREVER)
 @click.option("--keep/--no-keep", default=None, help="Whether processed tasks stay for ever.")
-@click.option(
-    "--max-deliveries",
-    type=_limit(int, "a number", _NONE),
-    metavar="NUMBER",
-    help="How often a task is taken before it is buried.",
-)
-@click.option(
-    "--per-key",
-    type=_limit(int, "a number", _NONE),
-    metavar="NUMBER",
-    help="How many tasks of one key may be taken at a time.",
-)
+@_number("--max-deliveries", "How often a task is taken before it is buried.")
+@_number("--per-key", "How many tasks of one key may be taken at a time.")
 @click.option(
     "--id",
     type=click.Choice(settings.IDS),
