@@ -157,6 +157,7 @@ def test_a_lower_bound_of_each_key_takes_no_task_away(queue, url):
     first, second, third = queue.take_many(3)
     other = TaskQueue(queue.name, url=url)
     other.configure(per_key=2)
+    assert is_empty(queue)
     assert queue.why_blocked().full_keys == (("a", "", 3, 3),)
     first.ack()
     assert is_empty(queue)
