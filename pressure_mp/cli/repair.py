@@ -9,6 +9,7 @@ import time
 import click
 
 from ..administration.repair import buried, drop_each, empty, remove, requeue_each, shut_down
+from ..encoding import reports
 from ..encoding.display import content_of
 from ..encoding.task_values import encode_id
 from ..exceptions import QueueDoesNotExistError, TaskNotFound
@@ -157,15 +158,19 @@ def _rejected(
 def _buried(queue: Named, ids: tuple[str, ...], everything: bool, match: str | None) -> list[bytes]:
     _check_selection(ids, everything, match)
     if ids:
-        return [_find_id(queue, one) for one in ids]
+        return [find_id(queue, one) for one in ids]
 
     def is_wanted(task: DecodedTask) -> bool:
-        return match is None or match in task.record.error or match in content_of(task.data).text
+        return (
+            match is None
+            or match in reports.read(task.record.report).error
+            or match in content_of(task.data).text
+        )
 
     return [task.id for task in buried(queue) if is_wanted(task)]
 
 
-def _find_id(queue: Named, text: str) -> bytes:
+def find_id(queue: Named, text: str) -> bytes:
     """Return the id of the task that a command line names: 2 is the number, or a text if only that
     is there."""
     if text.isdecimal():

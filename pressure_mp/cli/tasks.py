@@ -7,17 +7,30 @@ from typing import Any
 import click
 
 from ..administration.clients import diagnose, known_clients
-from ..encoding.display import content_of
+from ..encoding import reports
+from ..encoding.display import Content, content_of, printable
+from ..encoding.results import progress_payload
 from ..encoding.task_values import check_tube, decode_id
 from ..operations.task_queue import DecodedTask
 from ..states import NAMES, named
 from .broker import Named, with_queue
 from .completion import queue_name
-from .output import Column, as_json, at_most, duration, number, write_json, write_rows
+from .output import (
+    Column,
+    as_json,
+    at_most,
+    duration,
+    number,
+    write_json,
+    write_pairs,
+    write_rows,
+)
+from .repair import find_id
 
 
 @click.command()
 @queue_name()
+@click.argument("id", required=False)
 @click.option(
     "--state", help="Only tasks in this state, as a letter or a word, such as B or buried."
 )
@@ -25,8 +38,18 @@ from .output import Column, as_json, at_most, duration, number, write_json, writ
 @at_most("Show at most this many tasks.", 100)
 @as_json
 @with_queue
-def tasks(queue: Named, state: str | None, tube: str | None, limit: int, in_json: bool) -> None:
-    """Show the tasks of the queue NAME, the next one first, each with its last error."""
+def tasks(
+    queue: Named, id: str | None, state: str | None, tube: str | None, limit: int, in_json: bool
+) -> None:
+    """Show the tasks of the queue NAME, the next one first, each with its last error.
+
+    With an ID show that task alone, with the traceback of that error.
+    """
+    if id is not None:
+        if state is not None or tube is not None:
+            raise click.UsageError("an ID excludes --state and --tube: it names one task")
+        _show(queue.run(queue.tasks.peek(find_id(queue, id))), in_json)
+        return
     states = "".join(NAMES) if state is None else read_state(state)
     found = queue.run(queue.tasks.list(states, check_tube(tube), limit))
     now = queue.run(queue.tasks.stats()).now
@@ -41,10 +64,34 @@ def tasks(queue: Named, state: str | None, tube: str | None, limit: int, in_json
         Column("taken", lambda task: number(task.record.deliveries), True, 2),
         Column("tube", lambda task: task.record.tube or "-", leaves=2),
         Column("key", lambda task: task.record.key or "-", leaves=3),
-        Column("error", lambda task: task.record.error or "-", is_long=True),
+        Column("progress", _progress, leaves=3, is_long=True),
+        Column("error", lambda task: reports.read(task.record.report).error or "-", is_long=True),
         Column("data", lambda task: content_of(task.data).text, leaves=1, is_long=True),
     )
     write_rows(found, columns)
+
+
+def _show(task: DecodedTask, in_json: bool) -> None:
+    """Show one task in full."""
+    traceback = reports.read(task.record.report).traceback
+    shown = _as_json(task)
+    if in_json:
+        write_json(shown | {"traceback": traceback or None})
+        return
+    shown |= {"data": content_of(task.data).text, "progress": _progress(task)}
+    write_pairs((name, "-" if value is None else str(value)) for name, value in shown.items())
+    if traceback:
+        click.echo("\n" + "\n".join(map(printable, traceback.splitlines())))
+
+
+def _progress_in(task: DecodedTask) -> Content | None:
+    told = reports.progress_of(task.record.report, task.record.call, task.record.owner)
+    return None if told is None else content_of(progress_payload(told))
+
+
+def _progress(task: DecodedTask) -> str:
+    told = _progress_in(task)
+    return "-" if told is None else told.text
 
 
 def read_state(text: str) -> str:
@@ -60,6 +107,7 @@ def read_state(text: str) -> str:
 
 def _as_json(task: DecodedTask) -> dict[str, Any]:
     id, record, data = task
+    progress = _progress_in(task)
     return {
         "id": decode_id(id),
         "state": record.state,
@@ -72,7 +120,8 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
         "key": record.key or None,
         "unique": record.unique or None,
         "owner": record.owner or None,
-        "error": record.error or None,
+        "progress": progress and progress.as_json(),
+        "error": reports.read(record.report).error or None,
         "data": content_of(data).as_json(),
     }
 

@@ -47,7 +47,7 @@ def _drop(queue: Named, id: str) -> int:
 def _chosen(queue: Named, id: str) -> list[bytes]:
     """Return the items that were set aside, or the buried tasks; or the chosen one."""
     if queue.has_tasks:
-        return [_read_id(id)] if id else [task.id for task in repair.buried(queue)]
+        return [read_id(id)] if id else [task.id for task in repair.buried(queue)]
     there = queue.stats().rejected
     items = queue.run(queue.items.rejected(there)) if there else []
     if not id:
@@ -58,7 +58,8 @@ def _chosen(queue: Named, id: str) -> list[bytes]:
     return chosen
 
 
-def _read_id(text: str) -> bytes:
+def read_id(text: str) -> bytes:
+    """Read the id of a task in an address or a form. Raises TaskNotFound."""
     try:
         return bytes.fromhex(text)
     except ValueError:

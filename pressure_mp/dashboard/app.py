@@ -26,7 +26,7 @@ from ..exceptions import (
 from . import actions
 from .markup import element
 from .monitor import Monitor
-from .pages import health, layout, listing, login, queue, tasks, workers
+from .pages import health, layout, listing, login, queue, task, tasks, workers
 from .pages.layout import Context
 from .security import AccessCheck, Sessions
 from .settings import Settings
@@ -70,6 +70,7 @@ class _App:
             "/": listing.make,
             "/queue": queue.make,
             "/tasks": tasks.make,
+            "/task": task.make,
             "/workers": workers.make_workers,
             "/pipeline": workers.make_pipeline,
             "/health": lambda context: health.make(context, self._doctor),

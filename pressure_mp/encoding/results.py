@@ -1,12 +1,12 @@
-"""Convert the result of a task to the bytes that are kept, and back.
+"""Convert the result of a task, and its progress, to the bytes that are kept, and back.
 
 They are ``mark | kind | id | 0 | payload``, signed as the queue's items are: so without a key no
 process can pass off the result of one task as the result of another, or a task's data as a result.
 A large value is a manifest, whose seal has that head, and a content; see :mod:`.large`.
 
-The payload of a value comes from the queue's serializer. The payload of an error is the length of
-two texts in JSON (the error in a line, and its traceback), the two texts, and the error from the
-serializer, or nothing if that failed.
+The payload of a value, and of a progress, comes from the queue's serializer. The payload of an
+error is the length of two texts in JSON (the error in a line, and its traceback), the two texts,
+and the error from the serializer, or nothing if that failed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .user_exceptions import set_cause
 
 #: A result begins with this, and no pickle, UTF-8 text, signed item or manifest does.
 MARK = b"\xf8mp1"
-VALUE, ERROR = b"V", b"E"
+VALUE, ERROR, PROGRESS = b"V", b"E", b"P"
 _LENGTH = 4
 
 Data = TypeVar("Data")
@@ -43,6 +43,11 @@ class Failure(NamedTuple):
 
     error: BaseException | None
     text: str
+
+
+def progress_payload(data: bytes) -> bytes:
+    """Return the serializer's bytes of an encoded progress, unchecked, to show them."""
+    return signing.take_apart(data)[1].partition(b"\0")[2]
 
 
 class ResultCodec(Generic[Data]):
@@ -73,6 +78,17 @@ class ResultCodec(Generic[Data]):
         texts = json.dumps([lines[-1].strip(), "".join(lines)]).encode()
         frame = len(texts).to_bytes(_LENGTH, "big") + texts + self._try(error)
         return self._codec.prepare().sign(MARK + ERROR + id + b"\0" + frame)
+
+    def encode_progress(self, id: bytes, value: Any) -> bytes:
+        """Encode a progress. Raises EncodingError, AuthenticationError."""
+        codec = self._codec
+        payload = serializers.encode(codec.serializer, value, codec.queue)
+        return codec.prepare().sign(MARK + PROGRESS + id + b"\0" + payload)
+
+    def decode_progress(self, id: bytes, data: bytes) -> Any:
+        """Check and decode a progress. Raises as :meth:`decode` does."""
+        _, payload = self._open(id, data, (PROGRESS,))
+        return self._loads(payload, data)
 
     def _try(self, error: BaseException) -> bytes:
         serializer, queue = self._codec.serializer, self._codec.queue
@@ -119,12 +135,14 @@ class ResultCodec(Generic[Data]):
             return Value(self._loads(payload, data))
         return self._decode_error(payload, data)
 
-    def _open(self, id: bytes, data: bytes) -> tuple[bytes, bytes]:
-        """Return the kind and the payload of a result that was made for this task."""
+    def _open(
+        self, id: bytes, data: bytes, kinds: Sequence[bytes] = (VALUE, ERROR)
+    ) -> tuple[bytes, bytes]:
+        """Return the kind, one of these, and the payload of what was made for this task."""
         found = self._codec.prepare().check(data, RESULT)
         kind, head = found[len(MARK) : len(MARK) + 1], id + b"\0"
         rest = found[len(MARK) + 1 :]
-        if found[: len(MARK)] != MARK or kind not in (VALUE, ERROR) or not rest.startswith(head):
+        if found[: len(MARK)] != MARK or kind not in kinds or not rest.startswith(head):
             raise DecodingError(
                 f"the kept result of a task of queue {self._codec.queue!r} ({len(data)} bytes) "
                 "is not a result of that task",

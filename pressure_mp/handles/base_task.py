@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .. import events, states
 from ..background.takers import Lost
+from ..encoding import reports
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import TaskRecord
@@ -134,8 +135,23 @@ class BaseTask(Generic[Data]):
 
     @property
     def error(self) -> str | None:
-        """The text of the last error that it was released or buried with; None if there is none."""
-        return self.record.error or None
+        """The text of the last error that it was released or buried with, up to 1,000 characters;
+        None if there is none."""
+        return reports.read(self.record.report).error or None
+
+    @property
+    def traceback(self) -> str | None:
+        """The traceback of that error, as text: the last 4,000 characters; None if the error was no
+        exception that was raised."""
+        return reports.read(self.record.report).traceback or None
+
+    @property
+    def current_progress(self) -> Any:
+        """The value that the handler which has it told :meth:`progress` last; None if it told
+        none, or no process has the task. Raises DecodingError, AuthenticationError."""
+        if self.state != states.TAKEN:
+            return None
+        return self._queue._at.operations.read_progress(self.id_bytes, self.record)
 
     @property
     def owner(self) -> str | None:

@@ -88,7 +88,9 @@ class TaskAttachment(Attachment):
     def subject(self, task: TaskOrId) -> Subject:
         """A task, with the number of the take by which this process has it."""
         if isinstance(task, BaseTask):
-            return Subject(task.id_bytes, task.call, True, task.data, bool(task.record.result_ttl))
+            record = task.record
+            said = task.data, bool(record.result_ttl), record.report
+            return Subject(task.id_bytes, record.call, True, *said)
         return Subject(*self.held(task))
 
     def held(self, task: TaskOrId) -> HeldTask:

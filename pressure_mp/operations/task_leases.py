@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..effects import Operation
+from ..encoding.reports import of_error
 from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import HeldTask
@@ -17,7 +18,7 @@ from ..engines.contract.tasks import (
     Takers,
 )
 from .queues import QueueOperations
-from .task_queue import TASKS, error_text
+from .task_queue import TASKS
 
 
 class TaskLeaseOperations(QueueOperations):
@@ -47,7 +48,7 @@ class TaskLeaseOperations(QueueOperations):
         With ``seen``, only if its lease still ends then. With ``call``, only the tasks that it took
         in that call.
         """
-        number, text = 0, error_text(error)
+        number, text = 0, of_error(error)
         while True:
             reply: RequeueTasksReply = yield RequeueTasks(owner, text, MOST_ITEMS, seen, call)
             if reply is Outcome.RENEWED:

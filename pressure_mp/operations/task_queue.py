@@ -12,7 +12,6 @@ from ..effects import Operation
 from ..encoding.as_queued import AsQueued
 from ..encoding.results import ResultCodec
 from ..encoding.task_values import decode_id
-from ..encoding.user_exceptions import in_words
 from ..engines.contract.queues import How, Mismatch
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import LOST_DATA, StoredTask, TaskRecord, TaskSettings
@@ -58,7 +57,7 @@ from .queues import QueueOperations
 TASKS = "tasks"
 
 #: The operations that only the taker of a task may do.
-_BY_TAKER = ("ack", "release", "bury", "touch", "snatch", "forward")
+_BY_TAKER = ("ack", "release", "bury", "touch", "progress", "snatch", "forward")
 
 
 class DecodedTask(NamedTuple):
@@ -208,10 +207,3 @@ class TaskQueueOperations(QueueOperations):
         named = decode_id(task)
         text = f"task {named!r} of queue {self.name!r} is {word(state)} ({state}): {why}"
         return kind(text, named, state)
-
-
-def error_text(error: str | BaseException) -> str:
-    """Return the part of an error's text that is kept."""
-    if isinstance(error, BaseException):
-        error = in_words(error)
-    return error.replace("\0", " ")[:1000]

@@ -9,11 +9,14 @@ from typing import Any, NamedTuple
 
 from ..deadlines import deadline, seconds_left, shown
 from ..effects import Operation, Until, Wait
+from ..encoding import reports
 from ..encoding.results import Failure, Value
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import NoNotice, Outcome, Unprocessed
+from ..engines.contract.task_records import TaskRecord
 from ..engines.contract.task_results import (
     ABSENT,
+    PROGRESS,
     TAKEN,
     CloseInbox,
     InboxReply,
@@ -27,7 +30,7 @@ from ..engines.contract.task_results import (
     WatchTasksReply,
 )
 from ..engines.contract.tasks import AwaitTask, AwaitTaskReply, FinishedTask
-from ..exceptions import PressureError, ResultNotKept, ResultTimeout, TaskFailed
+from ..exceptions import PressureError, RemoteTraceback, ResultNotKept, ResultTimeout, TaskFailed
 from ..exhaustive import assert_never
 from ..states import BURIED, VOID, word
 from .batches import batches
@@ -59,15 +62,18 @@ class TaskResult:
 
 
 class TaskEvent(NamedTuple):
-    """An event of a task in an inbox: the task was ``"taken"``, or has ended and has a ``result``.
+    """An event of a task in an inbox: the task was ``"taken"``; its handler told of its
+    ``"progress"``; or it has ended and has a ``result``.
 
-    ``deliveries`` is how often the task was taken so far.
+    ``deliveries`` is how often the task was taken so far. ``progress`` is what the handler told;
+    the DecodingError or AuthenticationError, if this process cannot decode that.
     """
 
     id: int | str
     event: str
     deliveries: int
     result: TaskResult | None
+    progress: Any = None
 
 
 class Heard(NamedTuple):
@@ -97,8 +103,8 @@ class TaskResults(TaskQueueOperations):
             reply: AwaitTaskReply = yield Until(AwaitTask(id, False, waits), end)
             match reply:
                 case FinishedTask():
-                    error = reply.task.record.error if reply.task else ""
-                    said = reply.outcome, error, reply.result
+                    report = reply.task.record.report if reply.task else ""
+                    said = reply.outcome, report, reply.result
                     told = yield from self._read(id, decode_id(id), *said)
                     return told.get()
                 case Outcome.ABSENT:
@@ -118,6 +124,28 @@ class TaskResults(TaskQueueOperations):
                     waits = left is None or left > 0
                 case _:
                     assert_never(reply)
+
+    def progress_of(self, id: bytes) -> Operation[Any]:
+        """Return what the delivery that has a task has told of its progress; None if it has told
+        nothing, or no process has the task. Raises TaskNotFound, DecodingError,
+        AuthenticationError."""
+        reply: AwaitTaskReply = yield AwaitTask(id, False, False)
+        match reply:
+            case FinishedTask():
+                return None
+            case Outcome.ABSENT:
+                raise self._refusal(reply, id, "progress")
+            case Outcome.MISSING:
+                raise self._missing()
+            case Unprocessed():
+                return self.read_progress(id, reply.task.record)
+            case _:
+                assert_never(reply)
+
+    def read_progress(self, id: bytes, record: TaskRecord) -> Any:
+        """Decode the progress in the record of a task, as :meth:`progress_of` does."""
+        told = reports.progress_of(record.report, record.call, record.owner)
+        return None if told is None else self._results.decode_progress(id, told)
 
     def _late(self, id: bytes, state: str, timeout: float | None) -> ResultTimeout:
         return ResultTimeout(
@@ -189,17 +217,25 @@ class TaskResults(TaskQueueOperations):
 
     def _read_notices(self, notices: Sequence[Notice]) -> Operation[list[TaskEvent]]:
         events = []
-        for _, id, event, deliveries, error, kept in notices:
-            result, named = None, decode_id(id)
-            if event != TAKEN:
-                result = yield from self._read(id, named, event, error, kept)
-            events.append(TaskEvent(named, event, deliveries, result))
+        for _, id, event, deliveries, report, kept in notices:
+            result, progress, named = None, None, decode_id(id)
+            if event == PROGRESS:
+                progress = self._read_told(id, report)
+            elif event != TAKEN:
+                result = yield from self._read(id, named, event, report, kept)
+            events.append(TaskEvent(named, event, deliveries, result, progress))
         return events
+
+    def _read_told(self, id: bytes, report: str) -> Any:
+        try:
+            return self._results.decode_progress(id, reports.last_progress(report))
+        except PressureError as problem:  # the other events can be read
+            return problem
 
     # Kept results
 
     def _read(
-        self, id: bytes, named: int | str, outcome: str, error: str, kept: Result | None
+        self, id: bytes, named: int | str, outcome: str, report: str, kept: Result | None
     ) -> Operation[TaskResult]:
         """Make the result of a task from what a broker keeps of it."""
         if outcome == ABSENT:
@@ -214,10 +250,12 @@ class TaskResults(TaskQueueOperations):
         except PressureError as problem:
             return TaskResult(named, outcome, error=problem)
         if outcome != "processed":
+            error, lines, _ = reports.read(report)
             why = f"it was {outcome}" + (f": {error}" if error else "")
-            return TaskResult(
-                named, outcome, error=self._error(TaskFailed, id, _state(outcome), why)
-            )
+            failure = self._error(TaskFailed, id, _state(outcome), why)
+            if lines:
+                failure.__cause__ = RemoteTraceback(lines)
+            return TaskResult(named, outcome, error=failure)
         if kept is None:
             why = f"it was processed; {_NOT_ASKED}, or the time for that is over"
             return TaskResult(named, outcome, error=self._error(ResultNotKept, id, VOID, why))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from .. import events
 from ..effects import Operation
 from ..encoding.large import Large
+from ..encoding.reports import of_error, with_progress
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_administration import ChangeTask
@@ -35,7 +36,7 @@ from ..identity.processes import incarnation
 from ..states import TAKEN
 from .batches import next_batch
 from .settling import Settling
-from .task_queue import DecodedTask, error_text
+from .task_queue import DecodedTask
 from .task_result_storage import TaskResultStorage
 
 #: The ``update`` that leaves the data as it is.
@@ -49,13 +50,14 @@ _SETTLES = ("ack", "release", "bury")
 class Subject(NamedTuple):
     """The task of an operation: its id, and the number of the take that has it. ``is_known``: the
     caller has its ``data``, so the broker need not send it. ``wants_result``: its result may have
-    been asked for."""
+    been asked for. ``report``: what the caller knows as the report on it."""
 
     id: bytes
     call: int = 0
     is_known: bool = False
     data: Any = None
     wants_result: bool = True
+    report: str = ""
 
 
 class HeldTasks(Protocol):
@@ -161,7 +163,7 @@ class TaskSettling(TaskResultStorage):
         tube: str | None,
         error: str | BaseException | None,
     ) -> Operation[DecodedTask]:
-        text = error_text(error or "")
+        text = of_error(error or "")
 
         def make(edit: Edit | None, whole: bool, told: Result) -> ReleaseTask:
             fence = task.id, incarnation(), task.call
@@ -179,7 +181,7 @@ class TaskSettling(TaskResultStorage):
         error: str | BaseException | None,
     ) -> Operation[DecodedTask]:
         """Set a task aside."""
-        text = error_text(error or "")
+        text = of_error(error or "")
 
         def make(edit: Edit | None, whole: bool, told: Result) -> BuryTask:
             return BuryTask(task.id, incarnation(), task.call, ttl, tube, text, edit, whole, told)
@@ -205,6 +207,16 @@ class TaskSettling(TaskResultStorage):
             return TouchTask(task.id, incarnation(), task.call, increment, edit, whole)
 
         return self._by_taker("touch", task, here, update, make)
+
+    def progress(self, task: Subject, here: HeldTasks, value: Any) -> Operation[DecodedTask]:
+        """Store how far the work on a task is. Raises EncodingError, ItemTooLargeError."""
+        owner, said = incarnation(), self._results.encode_progress(task.id, value)
+        report = with_progress(task.report, task.call, owner, said)
+
+        def make(edit: Edit | None, whole: bool, told: Result) -> TouchTask:
+            return TouchTask(task.id, owner, task.call, 0, edit, whole, report)
+
+        return self._by_taker("progress", task, here, UNCHANGED, make)
 
     def _by_taker(
         self,

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 from .. import events
 from ..deadlines import deadline, seconds_left, shown
 from ..effects import Operation, Wait, WaitEnded, until
+from ..encoding.reports import of_error
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import Closed, Lost, Missing, NoTask, Outcome
 from ..engines.contract.task_records import LOST_DATA, StoredTask, TaskRecord
@@ -25,7 +26,6 @@ from ..exceptions import BrokerError, BrokerUnavailable, Empty, PressureError
 from ..exhaustive import assert_never
 from ..identity.processes import incarnation
 from ..interrupts import is_from_outside
-from .task_queue import error_text
 from .task_settling import HeldTasks, TaskSettling, batches
 
 T = TypeVar("T")
@@ -257,7 +257,7 @@ class TaskTaking(TaskSettling):
                 usable.append(task)
             except PressureError as error:
                 problem = problem or error
-                burying = BuryTask(task.id, incarnation(), call, error=error_text(error))
+                burying = BuryTask(task.id, incarnation(), call, report=of_error(error))
                 reply: SettledReply = yield burying
                 if reply is Outcome.MISSING:
                     raise self._missing() from error

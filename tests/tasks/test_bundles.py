@@ -93,9 +93,9 @@ def test_one_task_alone_is_no_bundle(make, entries):
 ALONE = {
     "ack": lambda tasks: tasks.by_taker(AckTask, 5),
     "ack_many": lambda tasks: tasks.ack_many(5),
-    "release": lambda tasks: tasks.by_taker(ReleaseTask, 5, error="why"),
-    "release later": lambda tasks: tasks.by_taker(ReleaseTask, 5, delay=10**6, error="why"),
-    "bury": lambda tasks: tasks.by_taker(BuryTask, 5, error="why"),
+    "release": lambda tasks: tasks.by_taker(ReleaseTask, 5, report="why"),
+    "release later": lambda tasks: tasks.by_taker(ReleaseTask, 5, delay=10**6, report="why"),
+    "bury": lambda tasks: tasks.by_taker(BuryTask, 5, report="why"),
     "touch": lambda tasks: tasks.by_taker(TouchTask, 5, increment=1000),
     "snatch": lambda tasks: tasks.change("snatch", 5, "R"),
     "kill": lambda tasks: tasks.change("kill", 5, "X"),

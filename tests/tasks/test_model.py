@@ -74,6 +74,7 @@ INBOX = st.sampled_from(INBOXES)
 KEPT = [(LATE, ""), (SOON, "first"), (LATE, "second"), (WITH_INBOX, "first")]
 ASKED = st.sampled_from([(0, ""), (0, ""), *KEPT])
 SAID = st.sampled_from([NO_RESULT, Result(b"said"), Result(b"lost", "0" * 24)])
+REPORTS = st.sampled_from(["", "why", "why\x1ftraceback\x1f1 host/1/1/aaaaaaaa =="])
 EDITS = st.sampled_from([None, Edit(b"edited"), Edit(b"x", b"what it never was")])
 
 
@@ -244,9 +245,10 @@ class Histories(RuleBasedStateMachine):
         inbox=INBOX,
         asked=st.sampled_from(KEPT),
         said=SAID,
+        report=REPORTS,
         how=st.sampled_from(["ack", "next", "bury", "release", "ack_many"]),
     )
-    def cycle_with_result(self, owner, inbox, asked, said, how):
+    def cycle_with_result(self, owner, inbox, asked, said, report, how):
         """A task is put, perhaps with an inbox; it is taken, and what came of it is said."""
         call = next(self.calls)
         self.ask(OpenInbox(inbox, LATE))
@@ -255,15 +257,16 @@ class Histories(RuleBasedStateMachine):
         if not isinstance(taken, list):
             return
         id = taken[0][0]
+        self.ask(TouchTask(id, owner, call, 0, report=report))
         if how == "ack":
             self.ask(AckTask(id, owner, call, result=said))
         elif how == "next":
             self.pair.take_next(id, call, owner, next(self.calls), said=said)
             time.sleep(PAUSE)
         elif how == "bury":
-            self.ask(BuryTask(id, owner, call, error="why", result=said))
+            self.ask(BuryTask(id, owner, call, report="why", result=said))
         elif how == "release":
-            self.ask(ReleaseTask(id, owner, call, error="why", result=said))
+            self.ask(ReleaseTask(id, owner, call, report="why", result=said))
         else:
             self.ask(AckTasks(owner, [(b"none", 1), (id, call)], [(1, said)]))
         self.ask(AwaitTask(id, waits=False))
@@ -381,14 +384,15 @@ class Histories(RuleBasedStateMachine):
         id=NUMBERS,
         owner=OWNERS,
         whose=st.sampled_from(["right", "wrong", "nobody"]),
-        increment=st.sampled_from([None, LATE]),
+        increment=st.sampled_from([None, 0, LATE]),
         edit=EDITS,
+        report=REPORTS,
     )
-    def touch(self, id, owner, whose, increment, edit):
+    def touch(self, id, owner, whose, increment, edit, report):
         id = self.named(id)
         owner, call = self.fence(id, owner, whose == "right")
         call = 0 if whose == "nobody" else call
-        self.ask(TouchTask(id, owner, call, increment, edit, True))
+        self.ask(TouchTask(id, owner, call, increment, edit, True, report))
 
     @precondition(lambda self: self.created)
     @rule(

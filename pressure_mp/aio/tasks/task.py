@@ -27,6 +27,7 @@ class Task(BaseTask[Data], Awaiting):
     release = awaited(sync.Task[Data].release)
     bury = awaited(sync.Task[Data].bury)
     touch = awaited(sync.Task[Data].touch)
+    progress = awaited(sync.Task[Data].progress)
     fail = awaited(sync.Task[Data].fail)
 
     async def __aenter__(self) -> Task[Data]:

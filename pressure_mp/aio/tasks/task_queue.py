@@ -115,6 +115,7 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
     qsize = awaited(TaskProducer[Data, Task[Data]].qsize)
     wait = awaited_open(TaskProducer[Data, Task[Data]].wait)
     result = awaited_open(TaskResults[Data, Task[Data]].result)
+    progress = awaited(TaskResults[Data, Task[Data]].progress)
 
     # Workers
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...administration.broker import Named
+from ...encoding import reports
 from ...encoding.task_values import decode_id
 from ...operations.task_queue import DecodedTask
 from ...operations.task_stats import Counts
@@ -70,12 +71,12 @@ def _row(context: Context, found: Named, task: DecodedTask, now: float, heads: l
     record = task.record
     id = str(decode_id(task.id))
     cells: list[Child] = [
-        id,
+        element("a", id, href=link_to("task", name=found.name, id=task.id.hex())),
         named(record.state).word,
         duration(now - record.since / 1000),
         number(record.deliveries),
         record.tube or NOTHING,
-        element("span", record.error or NOTHING, class_="error"),
+        element("span", reports.read(record.report).error or NOTHING, class_="error"),
         show(task.data, context.settings.show_content),
     ]
     if context.settings.allow_actions:

@@ -108,8 +108,9 @@ class TaskRecord(Protocol):
         """The process that has it, empty when no process does."""
 
     @property
-    def error(self) -> str:
-        """The text of the last error, empty when there is none."""
+    def report(self) -> str:
+        """How the work on it went, as its takers told, empty when they told nothing; see
+        :mod:`pressure_mp.encoding.reports`."""
 
     @property
     def result_ttl(self) -> int:
@@ -133,7 +134,7 @@ class Record(NamedTuple):
     call: int = 0
     tube: str = ""
     owner: str = ""
-    error: str = ""
+    report: str = ""
     result_ttl: int = 0
     key: str = ""
     unique: str = ""
@@ -145,7 +146,7 @@ class Record(NamedTuple):
         return self._replace(state=state, since=since, due=0)
 
 
-#: The error of a task whose time to release is over.
+#: The report on a task whose time to release is over.
 NOT_IN_TIME = "it was not processed within its ttr"
 
 #: In the place of data: the server, or another program, removed the key that had them.

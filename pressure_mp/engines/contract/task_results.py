@@ -12,9 +12,11 @@ from .replies import Done, Lost, Missing, NoNotice
 #: that inbox has seen it, or is gone.
 WITH_INBOX = -1
 
-#: The events of a notice: the task was taken (again, if it was delivered before); neither the task
-#: nor a result of it exists. All other events are outcomes of :class:`~.tasks.FinishedTask`.
+#: The events of a notice: the task was taken (again, if it was delivered before); its taker told of
+#: its progress; neither the task nor a result of it exists. All other events are outcomes of
+#: :class:`~.tasks.FinishedTask`.
 TAKEN = "taken"
+PROGRESS = "progress"
 ABSENT = "absent"
 
 
@@ -35,7 +37,7 @@ NO_RESULT = Result()
 class OpenInbox(NamedTuple):
     """Create an inbox of that name, for ``lease`` from now on; each request of its client that
     names it renews that. An inbox whose lease has ended is removed, with all its notices. Without
-    ``takes`` it is not told that tasks are taken."""
+    ``takes`` it is told neither that tasks are taken, nor of their progress."""
 
     inbox: str
     lease: int
@@ -66,15 +68,15 @@ class Notice(NamedTuple):
     """A notice of a task in an inbox. ``number`` grows with each notice of that inbox, also when
     the inbox was gone and is opened again.
 
-    ``deliveries`` is how often the task was taken, ``error`` the last error with which it was given
-    back or buried. ``result`` is its result, if that is still kept.
+    ``deliveries`` is how often the task was taken, ``report`` the report on it then.
+    ``result`` is its result, if that is still kept.
     """
 
     number: int
     id: bytes
     event: str
     deliveries: int = 0
-    error: str = ""
+    report: str = ""
     result: Result | None = None
 
 

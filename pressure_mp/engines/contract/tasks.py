@@ -255,7 +255,7 @@ class AckTask(NamedTuple):
 
 class ReleaseTask(NamedTuple):
     """Give a taken task back: it is ready, in its old place, or waiting for ``delay``; or buried,
-    when it was delivered too often. Without ``priority`` and with an empty ``error`` these stay as
+    when it was delivered too often. Without ``priority`` and with an empty ``report`` these stay as
     they are. ``result`` is kept if the task is buried and its result is to be kept."""
 
     id: bytes
@@ -265,7 +265,7 @@ class ReleaseTask(NamedTuple):
     ttl: int | None = None
     priority: float | None = None
     tube: str | None = None
-    error: str = ""
+    report: str = ""
     edit: Edit | None = None
     whole: bool = False
     result: Result = NO_RESULT
@@ -279,7 +279,7 @@ class BuryTask(NamedTuple):
     call: int
     ttl: int = 0
     tube: str | None = None
-    error: str = ""
+    report: str = ""
     edit: Edit | None = None
     whole: bool = False
     result: Result = NO_RESULT
@@ -287,7 +287,9 @@ class BuryTask(NamedTuple):
 
 class TouchTask(NamedTuple):
     """Keep a task taken for ``increment`` more; None: for the queue's ttr from now. With ``call`` 0
-    keep a ready task ready for longer, for the queue's ttl in place of its ttr."""
+    keep a ready task ready for longer, for the queue's ttl in place of its ttr. With a ``report``,
+    which is only for a taken task, replace the report on it and tell its inboxes of its
+    progress."""
 
     id: bytes
     owner: str
@@ -295,6 +297,7 @@ class TouchTask(NamedTuple):
     increment: int | None = None
     edit: Edit | None = None
     whole: bool = False
+    report: str = ""
 
 
 class AckTasks(NamedTuple):
@@ -382,7 +385,7 @@ RenewTakerReply = Takers | Missing
 
 
 class RequeueTasks(NamedTuple):
-    """Requeue the tasks that ``owner`` has taken, up to ``limit`` tasks, with ``error``. The reply
+    """Requeue the tasks that ``owner`` has taken, up to ``limit`` tasks, with ``report``. The reply
     is how many; if these are fewer than ``limit``, none is left.
 
     With ``seen`` only if the owner's lease still ends at that time (RENEWED: it does not). With
@@ -390,7 +393,7 @@ class RequeueTasks(NamedTuple):
     """
 
     owner: str
-    error: str
+    report: str
     limit: int
     seen: int | None = None
     call: int | None = None

@@ -94,7 +94,7 @@ def _load_reader(raw: bytes) -> Reader:
 
 
 def _dump_notice(one: Notice) -> bytes:
-    return dump([one.number, one.event, one.deliveries, one.error], one.id)
+    return dump([one.number, one.event, one.deliveries, one.report], one.id)
 
 
 def _load_notice(raw: bytes) -> Notice:

@@ -27,7 +27,7 @@ def _tasks(reply: Reply) -> list[StoredTask]:
     found = []
     n = len(reply.info["tasks"])
     parts = [reply.items[start : start + n] for start in range(0, 6 * n, n)] if n else [[]] * 6
-    for told, id, tube, key, unique, error, data in zip(reply.info["tasks"], *parts, strict=True):
+    for told, id, tube, key, unique, report, data in zip(reply.info["tasks"], *parts, strict=True):
         state, priority, created, since, due, deliveries, call, owner, result_ttl = told
         record = Record(
             state,
@@ -39,7 +39,7 @@ def _tasks(reply: Reply) -> list[StoredTask]:
             call,
             decode(tube),
             owner,
-            decode(error),
+            decode(report),
             result_ttl,
             decode(key),
             decode(unique),
@@ -154,12 +154,12 @@ def _parts(request: Any) -> tuple[dict[str, Any], list[bytes]]:
     """Make the common arguments and bytes of the requests that settle a task."""
     edit: Edit | None = request.edit
     tube = getattr(request, "tube", None)
-    error = getattr(request, "error", "")
+    report = getattr(request, "report", "")
     made_of = edit.made_of if edit is not None else None
     result: Result = getattr(request, "result", NO_RESULT)
     args = flags(tube=tube is not None, edit=edit is not None, made_of=made_of is not None)
     args |= given(token=result.token or None)
-    parts = [request.id, encode(tube or ""), encode(error)]
+    parts = [request.id, encode(tube or ""), encode(report)]
     return args, [*parts, edit.data if edit is not None else b"", made_of or b"", result.data]
 
 
@@ -248,7 +248,7 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> Any:
 
 def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
     args = given(owner=request.owner, limit=request.limit, seen=request.seen, call=request.call)
-    return Asked("requeue", args, (encode(request.error),))
+    return Asked("requeue", args, (encode(request.report),))
 
 
 def _ask_renew(request: t.RenewTaker, discipline: str) -> Asked:

@@ -6,8 +6,8 @@ in its state, and the time at which that ends by itself (0: never). In four byte
 number of its bundle, which only the scripts use, and the number of deliveries; in eight the number
 of the take that has it, and in eight the time for which its result is kept (-1: with an inbox).
 Then the tube, the key, the owner, the inboxes that are told of it, with spaces between, and the
-unique key, each ended by a zero byte; and the text of the last error. Times are the server's, in
-milliseconds since the epoch.
+unique key, each ended by a zero byte; and the report on it, see
+:mod:`pressure_mp.encoding.reports`. Times are the server's, in milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class PackedRecord:
         return self._all.owner
 
     @property
-    def error(self) -> str:
-        return self._all.error
+    def report(self) -> str:
+        return self._all.report
 
     def into(self, state: str, since: int | None = None) -> PackedRecord:
         return PackedRecord(self._packed, state, self._since if since is None else since)
@@ -118,8 +118,8 @@ class PackedRecord:
 def unpack(packed: bytes) -> Record:
     state, priority, *numbers, result_ttl = HEAD.unpack_from(packed)
     texts = packed[HEAD.size :].decode(errors="replace").split("\0", 5)
-    tube, key, owner, _, unique, error = texts
-    said: Any = tube, owner, error, result_ttl, key, unique
+    tube, key, owner, _, unique, report = texts
+    said: Any = tube, owner, report, result_ttl, key, unique
     return Record(state.decode(), decode_priority(priority), *numbers, *said)
 
 

@@ -24,6 +24,7 @@ from ..contract.session import ONE_TRY
 from ..contract.task_records import StoredTask
 from ..contract.task_results import ABSENT as ABSENT_EVENT
 from ..contract.task_results import (
+    PROGRESS,
     TAKEN,
     Notice,
     Result,
@@ -265,6 +266,7 @@ _EVENTS = {
     b"K": "killed",
     b"D": "dropped",
     b"T": TAKEN,
+    b"G": PROGRESS,
     b"A": ABSENT_EVENT,
 }
 #: The number of parts of a notice.
@@ -272,7 +274,7 @@ _PARTS = 8
 
 
 #: The beginning of a notice on a bell: its number, the number of deliveries, whether a result is
-#: kept, and the lengths of the last error and of the token of a content.
+#: kept, and the lengths of the report and of the token of a content.
 _RUNG = struct.Struct(">QI?IB")
 
 
@@ -282,12 +284,12 @@ def _notice_heard(waiter: TaskWaiter) -> Notice | None:
     if type(reply) is not list or len(reply[1]) < _RUNG.size:
         return None
     _, said = reply
-    number, deliveries, is_kept, error_size, token_size = _RUNG.unpack_from(said)
-    error_ends = _RUNG.size + error_size
-    token_ends = error_ends + token_size
+    number, deliveries, is_kept, report_size, token_size = _RUNG.unpack_from(said)
+    report_ends = _RUNG.size + report_size
+    token_ends = report_ends + token_size
     id, _, result = said[token_ends:].partition(b"\0")
-    error, token = said[_RUNG.size : error_ends], said[error_ends:token_ends]
-    return _notice(number, id, b"P", deliveries, error, is_kept, result, token)
+    report, token = said[_RUNG.size : report_ends], said[report_ends:token_ends]
+    return _notice(number, id, b"P", deliveries, report, is_kept, result, token)
 
 
 def _notice(
@@ -295,10 +297,10 @@ def _notice(
     id: bytes,
     event: bytes,
     deliveries: int,
-    error: bytes,
+    report: bytes,
     is_kept: int | bool,
     said: bytes,
     token: bytes,
 ) -> Notice:
     result = Result(said, token.decode()) if is_kept else None
-    return Notice(number, id, _EVENTS[event], deliveries, error.decode(errors="replace"), result)
+    return Notice(number, id, _EVENTS[event], deliveries, report.decode(errors="replace"), result)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ... import states
 from ..contract.task_records import NOT_IN_TIME, Record, StoredTask, TaskSettings
-from ..contract.task_results import TAKEN
+from ..contract.task_results import PROGRESS, TAKEN
 from .kinds import Counts, Leases, SortedSet
 from .ready_tasks import ReadyTasks
 from .results import Results
@@ -204,6 +204,11 @@ class Life:
         for inbox in task.inboxes:
             self.results.tell(inbox, task.id, TAKEN, task.record)
 
+    def report_progress(self, task: Living, report: str) -> None:
+        task.record = task.record._replace(report=report)
+        for inbox in task.inboxes:
+            self.results.tell(inbox, task.id, PROGRESS, task.record)
+
     def process(self, task: Living, delay: int | None, tube: str | None) -> None:
         zombie = self.settings.zombie if delay is None else delay
         if self.settings.keep:
@@ -220,11 +225,11 @@ class Life:
         return 0 if milliseconds == states.FOR_GOOD else self.now + milliseconds
 
     def give_back(
-        self, task: Living, error: str, delay: int, ttl: int | None, tube: str | None
+        self, task: Living, report: str, delay: int, ttl: int | None, tube: str | None
     ) -> None:
         """Give a taken task back, or bury it if it was delivered too often."""
-        if error:
-            task.record = task.record._replace(error=error)
+        if report:
+            task.record = task.record._replace(report=report)
         if 0 < self.settings.max_deliveries <= task.record.deliveries:
             self.turn(task, states.BURIED, 0, tube)
         else:

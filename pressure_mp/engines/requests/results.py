@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from ..contract.items import MOST_BYTES
 from ..contract.task_records import Record
-from ..contract.task_results import ABSENT, NO_RESULT, TAKEN, WITH_INBOX, Notice, OpenInbox, Result
+from ..contract.task_results import (
+    ABSENT,
+    NO_RESULT,
+    PROGRESS,
+    TAKEN,
+    WITH_INBOX,
+    Notice,
+    OpenInbox,
+    Result,
+)
 from .contents import Contents
 from .kinds import SortedSet
 from .unique_keys import KEY, Holder, UniqueKeys
@@ -144,10 +153,10 @@ class Results:
         """Tell an inbox of a task. Returns the number of the notice, 0 if the inbox does not exist
         or is not told of such events."""
         inbox = self.inboxes.get(name)
-        if inbox is None or (event == TAKEN and not inbox.takes):
+        if inbox is None or (event in (TAKEN, PROGRESS) and not inbox.takes):
             return 0
         inbox.number += 1
-        about = (record.deliveries, record.error) if record is not None else ()
+        about = (record.deliveries, record.report) if record is not None else ()
         self._notices[name, inbox.number] = Notice(inbox.number, id, event, *about)
         return inbox.number
 
@@ -168,7 +177,7 @@ class Results:
         inbox = self.inboxes[name]
         for number in range(inbox.seen + 1, min(inbox.seen + limit, inbox.number) + 1):
             notice = self._notices[name, number]
-            if notice.event not in (TAKEN, ABSENT):
+            if notice.event not in (TAKEN, PROGRESS, ABSENT):
                 notice = notice._replace(result=self.result_of(notice.id))
             room -= len(notice.result.data) if notice.result else 0
             if room < 0 and found:

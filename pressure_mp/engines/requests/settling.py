@@ -60,7 +60,7 @@ def release(life: Life, request: ReleaseTask, caller: Caller) -> SettledReply:
     def give_back(task: Living) -> None:
         if request.priority is not None:
             task.record = task.record._replace(priority=request.priority)
-        life.give_back(task, request.error, request.delay, request.ttl, request.tube)
+        life.give_back(task, request.report, request.delay, request.ttl, request.tube)
 
     return _settle(life, request, give_back)
 
@@ -68,8 +68,8 @@ def release(life: Life, request: ReleaseTask, caller: Caller) -> SettledReply:
 @for_tasks.does(BuryTask)
 def bury(life: Life, request: BuryTask, caller: Caller) -> SettledReply:
     def put_aside(task: Living) -> None:
-        if request.error:
-            task.record = task.record._replace(error=request.error)
+        if request.report:
+            task.record = task.record._replace(report=request.report)
         ends = life.now + request.ttl if request.ttl else 0
         life.turn(task, states.BURIED, ends, request.tube)
 
@@ -94,7 +94,8 @@ def _settle(
 
 @for_tasks.does(TouchTask)
 def touch(life: Life, request: TouchTask, caller: Caller) -> SettledReply:
-    ready = life.tasks.get(request.id) if request.call == 0 else None
+    may_be_ready = request.call == 0 and not request.report
+    ready = life.tasks.get(request.id) if may_be_ready else None
     if ready is not None and ready.record.state == states.READY:
         task: Living | Refusal = ready
     else:
@@ -110,6 +111,8 @@ def touch(life: Life, request: TouchTask, caller: Caller) -> SettledReply:
         is_taken = task.record.state == states.TAKEN
         usual = life.settings.ttr if is_taken else life.settings.ttl
         life.postpone(task, max(due, life.now + usual))
+    if request.report:
+        life.report_progress(task, request.report)
     return task.stored(request.whole)
 
 

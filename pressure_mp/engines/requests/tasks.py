@@ -290,7 +290,7 @@ def _requeue(life: Life, request: RequeueTasks, caller: Caller) -> RequeueTasksR
     for task in held:
         if call is not None:
             task.record = task.record._replace(deliveries=task.record.deliveries - 1)
-        life.give_back(task, request.error, 0, None, None)
+        life.give_back(task, request.report, 0, None, None)
     if call is None and len(held) < request.limit:
         life.presence.pop(owner, None)
         life.workers.pop(owner, None)

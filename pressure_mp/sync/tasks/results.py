@@ -36,6 +36,16 @@ class TaskResults(TaskHandle[Data, AnyTask]):
         limit = self._at.seconds(timeout)
         return self._run(self._at.operations.result(encode_id(id), limit, self._at.here))
 
+    def progress(self, id: int | str) -> Any:
+        """Return the value that the handler which has a task told :meth:`pressure_mp.Task.progress`
+        last; None if it told none, or no process has the task.
+
+        Never waits. Raises TaskNotFound, DecodingError, AuthenticationError,
+        QueueDoesNotExistError, HandleClosedError, BrokerUnavailable.
+        """
+        self._at.check_open()
+        return self._run(self._at.operations.progress_of(encode_id(id)))
+
     def results(
         self, ids: Iterable[int | str], timeout: float | None = None
     ) -> Iterator[TaskResult]:
@@ -76,7 +86,8 @@ class TaskResults(TaskHandle[Data, AnyTask]):
                         yield event.result
 
     def inbox(self, lease: float = DEFAULT_LEASE, takes: bool = True) -> TaskInbox:
-        """Make an inbox: it gets an event when one of its tasks is taken, and when one ends.
+        """Make an inbox: it gets an event when one of its tasks is taken, each time a handler tells
+        of its progress, and when one ends.
 
         It gets the events of the tasks that are put with it (``put(inbox=)``), and of the tasks
         that its ``watch`` is told.

@@ -84,6 +84,21 @@ class Task(BaseTask[Data], Blocking):
         """Extend the time for the task; see :meth:`pressure_mp.TaskQueue.touch`."""
         return self._then(self._queue.touch(self, increment, update=update), self.become)
 
+    def progress(self, value: Any) -> None:
+        """Store how far the work on the task is; it replaces what was told before.
+
+        :param value: whatever the queue's serializer can encode, in up to 8,192 bytes.
+
+        The broker keeps it with this delivery of the task, until the task is settled, given back
+        or taken again. :meth:`pressure_mp.TaskQueue.progress`, :attr:`current_progress` and
+        inboxes tell it. It does not extend the ``ttr``.
+
+        Never waits; each call is one round trip, and nothing limits how many there are. Raises
+        NotTaken, NotOwner or TaskNotFound when this process has the task no more, ItemTooLargeError
+        when the value is too large, EncodingError, QueueDoesNotExistError, BrokerUnavailable.
+        """
+        return self._then(self._queue._settle("progress", self, value), self.become)
+
     def fail(self, error: BaseException) -> None:
         """Release or bury the task because of ``error``, as ``on_error`` and ``backoff`` say.
 

@@ -235,7 +235,7 @@ def plain(reply):
         record = reply.record
         same = record.state, record.priority, record.deliveries, record.call, bool(record.due)
         asked = record.result_ttl
-        texts = record.tube, record.key, record.unique, record.owner, record.error
+        texts = record.tube, record.key, record.unique, record.owner, record.report
         return reply.id, reply.data, *same, *texts, asked
     if isinstance(reply, NoTask):
         return "no task", reply.tube, reply.due is not None

@@ -245,7 +245,7 @@ CREATE TABLE pressure_mp.tasks (
     call bigint NOT NULL,
     tube bytea NOT NULL,
     owner text NOT NULL,
-    error bytea NOT NULL,
+    report bytea NOT NULL,
     data bytea NOT NULL,
     arrival bigint NOT NULL,
     -- The time for which its result is kept, 0 for not at all, -1 with the first of the inboxes;
@@ -378,7 +378,7 @@ CREATE TABLE pressure_mp.notices (
     task bytea NOT NULL,
     event text NOT NULL,
     deliveries bigint NOT NULL,
-    error bytea NOT NULL,
+    report bytea NOT NULL,
     PRIMARY KEY (queue, inbox, number)
 );
 

@@ -222,7 +222,7 @@ BEGIN
         SET state = after, since = moment, due = ends, tube = coalesce(a_tube, t.tube),
             owner = CASE t.state WHEN 'T' THEN '' ELSE t.owner END,
             call = CASE t.state WHEN 'T' THEN 0 ELSE t.call END,
-            priority = t.priority, deliveries = t.deliveries, error = t.error, data = t.data,
+            priority = t.priority, deliveries = t.deliveries, report = t.report, data = t.data,
             line = CASE t.key WHEN '' THEN t.line ELSE 0 END
         WHERE v.queue = t.queue AND v.id = t.id RETURNING * INTO t;
     IF ends > 0 THEN
@@ -278,13 +278,13 @@ END $$;
 
 -- Give a taken task back, or bury it if it was delivered too often.
 CREATE OR REPLACE FUNCTION pressure_mp.give_back(q pressure_mp.queues, a_slot bigint, moment bigint,
-    t pressure_mp.tasks, a_error bytea, delay bigint, a_ttl bigint, a_tube bytea)
+    t pressure_mp.tasks, a_report bytea, delay bigint, a_ttl bigint, a_tube bytea)
 RETURNS pressure_mp.tasks LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     most bigint := (q.settings->>'max_deliveries')::bigint;
 BEGIN
-    IF a_error <> '' THEN
-        t.error := a_error;
+    IF a_report <> '' THEN
+        t.report := a_report;
     END IF;
     IF most > 0 AND most <= t.deliveries THEN
         RETURN pressure_mp.turn(a_slot, moment, t, 'B', 0, a_tube);
@@ -384,7 +384,7 @@ BEGIN
     RETURN n > 0;
 END $$;
 
--- Make tasks for a reply: the ids, tubes, keys, unique keys, errors and data of all, and the numbers beside these.
+-- Make tasks for a reply: the ids, tubes, keys, unique keys, reports and data of all, and the numbers beside these.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_tasks(a_status text, tasks pressure_mp.tasks[],
     whole boolean,
     more jsonb DEFAULT '{}') RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
@@ -397,12 +397,12 @@ BEGIN
         t := tasks[1];
         told := jsonb_build_array(jsonb_build_array(t.state, t.priority::text, t.created, t.since,
             t.due, t.deliveries, t.call, t.owner, t.result_ttl));
-        parts := ARRAY[t.id, t.tube, t.key, t.unique_key, t.error, CASE WHEN whole THEN t.data ELSE '' END];
+        parts := ARRAY[t.id, t.tube, t.key, t.unique_key, t.report, CASE WHEN whole THEN t.data ELSE '' END];
     ELSE
         SELECT coalesce(jsonb_agg(jsonb_build_array(e.state, e.priority::text, e.created, e.since,
                 e.due, e.deliveries, e.call, e.owner, e.result_ttl)), '[]'),
             array_agg(e.id) || array_agg(e.tube) || array_agg(e.key) || array_agg(e.unique_key)
-                || array_agg(e.error) || array_agg(CASE WHEN whole THEN e.data ELSE '' END)
+                || array_agg(e.report) || array_agg(CASE WHEN whole THEN e.data ELSE '' END)
             INTO told, parts
             FROM (SELECT * FROM unnest(tasks) WITH ORDINALITY u ORDER BY u.ordinality) e;
     END IF;

@@ -426,7 +426,7 @@ DECLARE
 BEGIN
     RETURN QUERY SELECT u.o, f.ctid,
         ROW(f.queue, f.id, f.state, f.priority, f.created, f.since, f.due, f.deliveries, f.call,
-            f.tube, f.owner, f.error, coalesce(u.result, ''), f.arrival, f.result_ttl, f.inboxes,
+            f.tube, f.owner, f.report, coalesce(u.result, ''), f.arrival, f.result_ttl, f.inboxes,
             f.key, f.line, f.unique_key)::pressure_mp.tasks,
         CASE WHEN f.id IS NULL THEN 'absent'
             WHEN f.state <> 'T' THEN 'other_state'

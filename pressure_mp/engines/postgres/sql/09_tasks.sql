@@ -59,7 +59,7 @@ BEGIN
     RETURN t;
 END $$;
 
--- Settle one taken task. "parts" are its id, a tube, an error, new data, the data from which that
+-- Settle one taken task. "parts" are its id, a tube, a report, new data, the data from which that
 -- was made, and the result.
 CREATE OR REPLACE FUNCTION pressure_mp.settle_task(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, a_op text, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
@@ -72,7 +72,8 @@ DECLARE
     a_ttl bigint := (args->>'ttl')::bigint;
     increment bigint := (args->>'increment')::bigint;
 BEGIN
-    IF NOT (a_op = 'touch' AND (args->>'call')::bigint = 0 AND t.state IS NOT DISTINCT FROM 'R')
+    IF NOT (a_op = 'touch' AND (args->>'call')::bigint = 0 AND parts[3] = ''
+        AND t.state IS NOT DISTINCT FROM 'R')
     THEN
         r := pressure_mp.not_held(t, args->>'owner', (args->>'call')::bigint);
         IF r.status IS NOT NULL THEN
@@ -95,7 +96,7 @@ BEGIN
         t := pressure_mp.give_back(q, c.slot, moment, t, parts[3], delay, a_ttl, a_tube);
     WHEN 'bury' THEN
         IF parts[3] <> '' THEN
-            t.error := parts[3];
+            t.report := parts[3];
         END IF;
         t := pressure_mp.turn(c.slot, moment, t, 'B',
             CASE a_ttl WHEN 0 THEN 0 ELSE moment + a_ttl END, a_tube);
@@ -106,6 +107,11 @@ BEGIN
             UPDATE pressure_mp.tasks v SET due = t.due WHERE v.queue = q.id AND v.id = t.id;
             UPDATE pressure_mp.queues v SET version = v.version + 1, swept = t.due - 1
                 WHERE t.due <= q.swept AND v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
+        END IF;
+        IF parts[3] <> '' THEN
+            t.report := parts[3];
+            UPDATE pressure_mp.tasks v SET report = t.report WHERE v.queue = q.id AND v.id = t.id;
+            PERFORM pressure_mp.tell_inboxes(t, 'progress');
         END IF;
     END CASE;
     IF a_op <> 'touch' THEN
@@ -287,7 +293,7 @@ BEGIN
 END $$;
 
 -- Requeue the tasks that an owner has taken. With "call" requeue only the tasks of that call, and
--- count it as no delivery. "parts" is the error.
+-- count it as no delivery. "parts" is the report.
 CREATE OR REPLACE FUNCTION pressure_mp.requeue_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$

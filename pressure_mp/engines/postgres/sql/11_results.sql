@@ -16,18 +16,18 @@ END $$;
 -- Tell an inbox of a task, and wake its waiter. Returns the number of the notice, 0 if the inbox
 -- does not exist or is not told of such events.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_inbox(a_queue bigint, a_name text, a_event text,
-    a_id bytea, a_deliveries bigint, a_error bytea) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+    a_id bytea, a_deliveries bigint, a_report bytea) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     i pressure_mp.inboxes;
 BEGIN
     SELECT * INTO i FROM pressure_mp.inboxes v WHERE v.queue = a_queue AND v.name = a_name;
-    IF NOT FOUND OR (a_event = 'taken' AND NOT i.takes) THEN
+    IF NOT FOUND OR (a_event IN ('taken', 'progress') AND NOT i.takes) THEN
         RETURN 0;
     END IF;
     UPDATE pressure_mp.inboxes v SET number = i.number + 1, session = NULL, listener = NULL
         WHERE v.queue = a_queue AND v.name = a_name;
     INSERT INTO pressure_mp.notices
-        VALUES (a_queue, a_name, i.number + 1, a_id, a_event, a_deliveries, a_error);
+        VALUES (a_queue, a_name, i.number + 1, a_id, a_event, a_deliveries, a_report);
     IF i.session IS NOT NULL THEN
         PERFORM pressure_mp.tell(i.listener, i.session, NULL);
     END IF;
@@ -44,12 +44,12 @@ DECLARE
 BEGIN
     SELECT * INTO i FROM pressure_mp.inboxes v
         WHERE v.queue = tasks[1].queue AND v.name = a_name;
-    IF NOT FOUND OR (a_event = 'taken' AND NOT i.takes) THEN
+    IF NOT FOUND OR (a_event IN ('taken', 'progress') AND NOT i.takes) THEN
         RETURN NULL;
     END IF;
     INSERT INTO pressure_mp.notices
         SELECT t.queue, a_name, i.number + row_number() OVER (ORDER BY t.ordinality), t.id, a_event,
-            t.deliveries, t.error
+            t.deliveries, t.report
         FROM unnest(tasks) WITH ORDINALITY t WHERE a_name = ANY (t.inboxes);
     GET DIAGNOSTICS n = ROW_COUNT;
     UPDATE pressure_mp.inboxes v SET number = i.number + n, session = NULL, listener = NULL
@@ -69,7 +69,7 @@ DECLARE
 BEGIN
     FOR at IN 1 .. cardinality(t.inboxes) LOOP
         number := pressure_mp.tell_inbox(t.queue, t.inboxes[at], a_event, t.id, t.deliveries,
-            t.error);
+            t.report);
         IF at = 1 THEN
             first := number;
         END IF;
@@ -218,13 +218,13 @@ BEGIN
         an_event := CASE t.state WHEN 'T' THEN 'taken' WHEN 'B' THEN 'buried'
             WHEN 'Z' THEN 'processed' WHEN 'D' THEN 'processed' END;
         IF an_event IS NOT NULL THEN
-            PERFORM pressure_mp.tell_inbox(q.id, a_name, an_event, t.id, t.deliveries, t.error);
+            PERFORM pressure_mp.tell_inbox(q.id, a_name, an_event, t.id, t.deliveries, t.report);
         END IF;
     END LOOP;
     RETURN pressure_mp.said('done');
 END $$;
 
--- Return the notices of an inbox that its client has not seen. The reply has id, error and result
+-- Return the notices of an inbox that its client has not seen. The reply has id, report and result
 -- of each.
 CREATE OR REPLACE FUNCTION pressure_mp.take_notices(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint, args jsonb) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
@@ -254,14 +254,14 @@ BEGIN
             sum(coalesce(octet_length(k.data), 0)) OVER (ORDER BY n.number) AS size,
             row_number() OVER (ORDER BY n.number) AS place
         FROM next n LEFT JOIN pressure_mp.results k
-            ON k.queue = q.id AND k.id = n.task AND n.event NOT IN ('taken', 'absent')
+            ON k.queue = q.id AND k.id = n.task AND n.event NOT IN ('taken', 'progress', 'absent')
     ), chosen AS (
         SELECT * FROM sized z WHERE z.size <= 1000000 OR z.place = 1
     )
     SELECT (SELECT jsonb_agg(jsonb_build_array(c1.number, c1.event, c1.deliveries, c1.token)
                 ORDER BY c1.number) FROM chosen c1),
         (SELECT array_agg(x.part ORDER BY c2.number, x.place) FROM chosen c2,
-            LATERAL (VALUES (1, c2.task), (2, c2.error), (3, coalesce(c2.data, ''))) x (place, part))
+            LATERAL (VALUES (1, c2.task), (2, c2.report), (3, coalesce(c2.data, ''))) x (place, part))
         INTO about, parts;
     IF about IS NOT NULL THEN
         RETURN pressure_mp.told('notices', about, parts, NULL);

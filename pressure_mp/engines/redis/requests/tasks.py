@@ -227,20 +227,20 @@ def ack_args(binding: RedisBinding, request: t.AckTask) -> tuple[Any, ...]:
 
 
 def release_args(binding: RedisBinding, request: t.ReleaseTask) -> tuple[Any, ...]:
-    id, owner, call, delay, ttl, priority, tube, error, edit, whole, result = request
+    id, owner, call, delay, ttl, priority, tube, report, edit, whole, result = request
     urgency = b"" if priority is None else encode_priority(priority)
     times = delay, or_none(ttl), urgency
-    return (id, owner, call, *times, *_shift(tube), error, *_edit(edit), int(whole), *result)
+    return (id, owner, call, *times, *_shift(tube), report, *_edit(edit), int(whole), *result)
 
 
 def _bury(binding: RedisBinding, request: t.BuryTask) -> tuple[Any, ...]:
-    id, owner, call, ttl, tube, error, edit, whole, result = request
-    return (id, owner, call, ttl, *_shift(tube), error, *_edit(edit), int(whole), *result)
+    id, owner, call, ttl, tube, report, edit, whole, result = request
+    return (id, owner, call, ttl, *_shift(tube), report, *_edit(edit), int(whole), *result)
 
 
 def _touch(binding: RedisBinding, request: t.TouchTask) -> tuple[Any, ...]:
-    id, owner, call, increment, edit, whole = request
-    return (id, owner, call, or_none(increment), *_edit(edit), int(whole))
+    id, owner, call, increment, edit, whole, report = request
+    return (id, owner, call, or_none(increment), *_edit(edit), int(whole), report)
 
 
 def _read_settled(request: t.SettleRequest, reply: Reply) -> t.SettledReply:
@@ -425,8 +425,8 @@ does(a.GetWorkers)(OneScript("workers", nothing, _read_workers))
 
 
 def _requeue(binding: RedisBinding, request: t.RequeueTasks) -> tuple[Any, ...]:
-    owner, error, limit, seen, call = request
-    return owner, or_none(seen), or_none(call), error, limit
+    owner, report, limit, seen, call = request
+    return owner, or_none(seen), or_none(call), report, limit
 
 
 def _read_requeued(request: t.RequeueTasks, reply: Reply) -> t.RequeueTasksReply:

@@ -106,11 +106,11 @@ end
 
 -- Tell an inbox of a task, and wake its waiter; returns the number of the notice, 0 if the inbox does not exist or is
 -- not told of such events. `is_alone`: the result is kept for this inbox only.
-local function tell_inbox(name, event, id, deliveries, error, is_alone)
+local function tell_inbox(name, event, id, deliveries, report, is_alone)
   local box = inbox_of(name)
-  if not box or (event == 'T' and box.takes == 0) then return 0 end
+  if not box or ((event == 'T' or event == 'G') and box.takes == 0) then return 0 end
   box.number, box.is_changed = box.number + 1, true
-  note(added, notices, '0', notice_of(name, box.number, event, id, deliveries, error, is_alone))
+  note(added, notices, '0', notice_of(name, box.number, event, id, deliveries, report, is_alone))
   if box.ticket ~= '' then
     bells[#bells + 1] = box.ticket
     box.ticket = ''
@@ -119,10 +119,10 @@ local function tell_inbox(name, event, id, deliveries, error, is_alone)
 end
 
 -- Tell all inboxes of a task; returns the number of the first one's notice.
-local function tell_inboxes(names, event, id, deliveries, error, is_alone)
+local function tell_inboxes(names, event, id, deliveries, report, is_alone)
   local first
   for name in string.gmatch(names, '[^ ]+') do
-    local number = tell_inbox(name, event, id, deliveries, error, is_alone and not first)
+    local number = tell_inbox(name, event, id, deliveries, report, is_alone and not first)
     first = first or number
   end
   return first or 0
@@ -139,7 +139,7 @@ local function keep_end(task, outcome)
     if old and old.token ~= '' then end_at('c', old.token, '0') end
   end
   if task.inboxes ~= '' then
-    number = tell_inboxes(task.inboxes, outcome, id, task.deliveries, task.error, ttl < 0)
+    number = tell_inboxes(task.inboxes, outcome, id, task.deliveries, task.report, ttl < 0)
   end
   if ttl > 0 then
     fresh[id] = {ends = now + ttl, number = 0, outcome = outcome, inbox = '', token = '', data = ''}

@@ -14,9 +14,9 @@ local function from_number(name, number)
 end
 
 -- Make a member of `notices`. `is_alone`: the result is kept for this inbox only.
-local function notice_of(name, number, event, id, deliveries, error, is_alone)
+local function notice_of(name, number, event, id, deliveries, report, is_alone)
   return from_number(name, number) .. struct.pack('>I4', deliveries) .. event .. (is_alone and '1' or '0')
-    .. id .. '\0' .. error
+    .. id .. '\0' .. report
 end
 
 local function read_kept(text)
@@ -54,10 +54,10 @@ end
 
 -- Tell an inbox of a task. Returns the ticket of the waiter to wake, '' for none; a waiter that `goes_on` waits for the
 -- next notice too.
-local function tell_only(box, event, id, deliveries, error, is_alone, goes_on)
+local function tell_only(box, event, id, deliveries, report, is_alone, goes_on)
   local ticket = box.ticket
   box.number, box.ticket = box.number + 1, goes_on and ticket or ''
-  redis.call('ZADD', notices, '0', notice_of(box.name, box.number, event, id, deliveries, error, is_alone))
+  redis.call('ZADD', notices, '0', notice_of(box.name, box.number, event, id, deliveries, report, is_alone))
   redis.call('HSET', inboxes, box.name, pack_inbox(box))
   return ticket
 end
@@ -66,14 +66,14 @@ local MOST_RUNG, RUNG = 65536, 2000 -- bytes of a result, and milliseconds for w
 
 -- Tell an inbox of a processed task, with its result. The notice itself wakes the waiter, which may wait on; but if it
 -- has not received the notice before, or this one is large, it must make a request.
-local function ring_only(bell, is_heard, box, id, deliveries, error, is_kept, is_alone, result, token)
+local function ring_only(bell, is_heard, box, id, deliveries, report, is_kept, is_alone, result, token)
   local whole = is_heard and #result <= MOST_RUNG
-  local ticket = tell_only(box, 'P', id, deliveries, error, is_alone, whole)
+  local ticket = tell_only(box, 'P', id, deliveries, report, is_alone, whole)
   if ticket == '' then return end
   local said = '1'
   if whole then
-    said = struct.pack('>I8I4I1I4I1', box.number, deliveries, is_kept and 1 or 0, #error, #token)
-      .. error .. token .. id .. '\0' .. result
+    said = struct.pack('>I8I4I1I4I1', box.number, deliveries, is_kept and 1 or 0, #report, #token)
+      .. report .. token .. id .. '\0' .. result
   end
   redis.call('LPUSH', bell, said)
   redis.call('PEXPIRE', bell, RUNG)

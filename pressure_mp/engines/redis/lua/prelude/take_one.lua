@@ -10,12 +10,12 @@ local function take_one(presence, owner, call, ttr, lease, woken, known)
   local place = redis.call('ZRANGE', ready, 0, 0)[1]
   if not place then return nil end
   local id = string.sub(place, 17)
-  local record, head, deliveries, result_ttl, hears, error = redis.call('HGET', records, id), nil, 0, 0, '', ''
+  local record, head, deliveries, result_ttl, hears, report = redis.call('HGET', records, id), nil, 0, 0, '', ''
   if record then
     local until_then, _, number, _, ttl, of, key, _, names, unique, at = struct.unpack('>I8I4I4I8i8sssss', record, 34)
     if until_then > 0 or of ~= '' or key ~= '' or unique ~= '' then return nil end
     head, deliveries, result_ttl, hears = string.sub(record, 2, 25), number, ttl, names
-    error = string.sub(record, at)
+    report = string.sub(record, at)
   else
     head = string.sub(place, 1, 16) .. created(id)
   end
@@ -34,7 +34,7 @@ local function take_one(presence, owner, call, ttr, lease, woken, known)
   redis.call('ZADD', taken, 0, taken_prefix(owner, call) .. id)
   if ends > 0 then redis.call('ZADD', due, ends, id) end
   local new = 'T' .. head .. struct.pack('>I8I8I4I4I8i8', now, ends, 0, deliveries + 1, call, result_ttl)
-    .. '\0\0' .. owner .. '\0' .. hears .. '\0\0' .. error
+    .. '\0\0' .. owner .. '\0' .. hears .. '\0\0' .. report
   redis.call('HSET', records, id, new)
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
@@ -43,7 +43,7 @@ local function take_one(presence, owner, call, ttr, lease, woken, known)
   if passes_on then redis.call('LPUSH', wake, '1') end
   local bells = ''
   if box and box.takes == 1 then
-    local ticket = tell_only(box, 'T', id, deliveries + 1, error, false)
+    local ticket = tell_only(box, 'T', id, deliveries + 1, report, false)
     if ticket ~= '' then bells = {ticket} end
   end
   return {'done', bells, id, new, payload, is_asked_for = true}

@@ -7,7 +7,7 @@ local function read(id, record)
   return {
     id = id, state = state, priority = priority, seq = seq, created = created, since = since,
     ends = ends, bundle = bundle, deliveries = deliveries, call = call, result_ttl = result_ttl,
-    tube = tube, key = key, owner = owner, inboxes = inboxes, unique = unique, error = string.sub(record, at),
+    tube = tube, key = key, owner = owner, inboxes = inboxes, unique = unique, report = string.sub(record, at),
   }
 end
 
@@ -19,7 +19,7 @@ end
 local function pack(task)
   return struct.pack(FORMAT, task.state, task.priority, task.seq, task.created, task.since, task.ends,
     task.bundle, task.deliveries, task.call, task.result_ttl, task.tube, task.key, task.owner, task.inboxes, task.unique)
-    .. task.error
+    .. task.report
 end
 
 local function place(task)
@@ -270,8 +270,8 @@ local function make_ready(task, delay, ttl, tube, priority)
 end
 
 -- Give a taken task back, or bury it if it was delivered too often.
-local function give_back_task(task, error, delay, ttl, tube)
-  if error ~= '' then task.error = error end
+local function give_back_task(task, report, delay, ttl, tube)
+  if report ~= '' then task.report = report end
   if settings.limit > 0 and task.deliveries >= settings.limit then
     change_state(task, 'B', 0, tube)
   else

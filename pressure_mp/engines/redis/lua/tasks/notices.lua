@@ -6,7 +6,7 @@
 --   mode   wait | now: whether the caller will wait when there is none
 -- replies: done bells notice... | empty bells | lost bells | due | missing
 -- uses: storage notices
--- A notice is its number, the id, the letter of the event, how often the task was delivered, its last error, 1 if a
+-- A notice is its number, the id, the letter of the event, how often the task was delivered, the report on it, 1 if a
 -- result is kept, the result, and the token of its content. `lost`: the inbox is gone. `due`: transitions or removals
 -- are due; nothing was done, call sweep first.
 if not settings then return {'missing'} end
@@ -44,7 +44,7 @@ for i, member in ipairs(members) do
     kept = redis.call('HMGET', results, unpack(ids))
   end
   local number, deliveries, event, _, at, ends = read_notice(name, member)
-  local is_end = event ~= 'T' and event ~= 'A'
+  local is_end = event ~= 'T' and event ~= 'G' and event ~= 'A'
   local result = is_end and kept[(i - 1) % SOME + 1] and read_kept(kept[(i - 1) % SOME + 1])
   if result then
     size = size - #result.data

@@ -1,9 +1,9 @@
 -- requeue: requeue the tasks of a process that has ended.
 -- keys: presence workers
--- args: owner seen call error limit
+-- args: owner seen call report limit
 --   seen   the end of the owner's lease, as the caller saw it; empty: whatever the lease says
 --   call   only the tasks of this take, which counts as no delivery; empty: all of them
---   error  the error to keep with the tasks
+--   report  the report on the tasks
 --   limit  how many tasks at most
 -- replies: done bells number | renewed bells | missing
 -- uses: storage notices changes groups transitions

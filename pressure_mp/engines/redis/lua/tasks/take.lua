@@ -35,20 +35,20 @@ end
 
 local there_until = tonumber(redis.call('HGET', presence, owner) or '0')
 
--- Records end alike when tasks have the same end, deliveries, tube, error and result options. The new end of such
+-- Records end alike when tasks have the same end, deliveries, tube, report and result options. The new end of such
 -- records is made once.
 local stamps, moment = struct.pack('>I8I8', now, ends), string.format('%d', ends)
 local named = struct.pack('>I8', call)
 local kinds = setmetatable({}, {__index = function(known, rest)
   local until_then, _, deliveries, _, result_ttl, of, key, _, inboxes, unique, at =
     struct.unpack('>I8I4I4I8i8sssss', rest)
-  local error = string.sub(rest, at)
+  local report = string.sub(rest, at)
   local kind = {
     until_then = until_then, is_over = until_then > 0 and until_then <= now, of = of, key = key, number = 0,
-    inboxes = inboxes, deliveries = deliveries + 1, error = error,
+    inboxes = inboxes, deliveries = deliveries + 1, report = report,
     is_plain = of == '' and inboxes == '' and result_ttl == 0 and unique == '',
     rest = struct.pack('>I4', deliveries + 1) .. named .. struct.pack('>i8', result_ttl)  .. of .. '\0' .. key .. '\0'
-      .. owner .. '\0' .. inboxes .. '\0' .. unique .. '\0' .. error,
+      .. owner .. '\0' .. inboxes .. '\0' .. unique .. '\0' .. report,
   }
   known[rest] = kind
   return kind
@@ -200,7 +200,7 @@ local function take_chosen(chosen, data, tasks)
       if kind.of ~= '' then note(removed, tubes, tube_of(kind.of) .. place) end
     end
     if kind.until_then > 0 then note(removed, expiry, id) end
-    if kind.inboxes ~= '' then tell_inboxes(kind.inboxes, 'T', id, kind.deliveries, kind.error) end
+    if kind.inboxes ~= '' then tell_inboxes(kind.inboxes, 'T', id, kind.deliveries, kind.report) end
     kind.number = kind.number + 1
   end
   set[records] = set_to

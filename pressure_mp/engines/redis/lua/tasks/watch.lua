@@ -27,7 +27,7 @@ for i = 1, tonumber(ARGV[2]) do
     end
     local event = task.state == 'B' and 'B' or (task.state == 'Z' or task.state == 'D') and 'P'
     if task.state == 'T' then event = 'T' end
-    if event then tell_inbox(name, event, id, task.deliveries, task.error, false) end
+    if event then tell_inbox(name, event, id, task.deliveries, task.report, false) end
   end
 end
 return finish('done')
