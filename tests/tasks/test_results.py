@@ -362,7 +362,7 @@ def test_an_inbox_hears_of_tasks_that_are_put_with_it(queue):
         waiting = waits(inbox.take)
         first.ack(result="done")
         assert waiting.result() == [
-            (ids[0], "processed", 1, TaskResult(ids[0], "processed", "done"))
+            (ids[0], "processed", 1, TaskResult(ids[0], "processed", "done"), None)
         ]
         assert queue.result(ids[0]) == "done", "the inbox has not said that it saw it"
         assert inbox.take(0) == []
@@ -370,7 +370,7 @@ def test_an_inbox_hears_of_tasks_that_are_put_with_it(queue):
             queue.result(ids[0])
         queue.release(ids[1])
         queue.take(0)
-        assert inbox.take() == [(ids[1], "taken", 2, None)]
+        assert inbox.take() == [(ids[1], "taken", 2, None, None)]
         assert queue.peek(ids[2]).record.result_ttl == WITH_INBOX
 
 
@@ -447,7 +447,7 @@ def test_an_inbox_that_nobody_asked_for_long_is_lost_and_can_go_on(queue):
     with pytest.raises(InboxLost, match="longer than its lease of 1 s"):
         inbox.take()
     inbox.watch([id])
-    assert inbox.take() == [(id, "processed", 0, TaskResult(id, "processed", 1))]
+    assert inbox.take() == [(id, "processed", 0, TaskResult(id, "processed", 1), None)]
     # It is told so too when it first watches others.
     until(lambda: has_no_inbox(queue, inbox))
     inbox.watch([id])
@@ -472,7 +472,7 @@ def test_each_inbox_that_watches_a_task_hears_of_it(queue):
     inboxes = [queue.inbox() for _ in range(2)]
     for inbox in inboxes:
         inbox.watch([id])
-        assert inbox.take(0) == [(id, "taken", 1, None)]
+        assert inbox.take(0) == [(id, "taken", 1, None, None)]
     task.ack(result=5)
     for inbox in inboxes:
         (event,) = inbox.take(0)

@@ -81,3 +81,19 @@ def delete(url, name):
 def print_all(queue):
     """Run a handler."""
     queue.run(print)
+
+
+def fail(data):
+    """Run as a handler in a process of an executor."""
+    raise ValueError(f"no {data}")
+
+
+def tell(queue, connection=None):
+    """Tell of a progress for as long as the task stays here; say which error that ended with."""
+    task = queue.take()
+    try:
+        while True:
+            task.progress("halfway")
+            time.sleep(0.01)
+    except TaskError as error:
+        connection.send(type(error).__name__)
