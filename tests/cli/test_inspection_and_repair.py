@@ -264,7 +264,7 @@ def test_tasks_are_shown_with_their_last_error_and_go_back_or_go(call, make):
     assert "start a worker" not in call("why", "tasks")
     assert call("why", "tasks").startswith("No task is ready: 4 tasks are buried")
     shown = call("tasks", "tasks", "--state", "buried").splitlines()
-    assert [line.split("\t")[6:] for line in shown[:1]] == [["failed at 0", "{'number': 0}"]]
+    assert [line.split("\t")[7:] for line in shown[:1]] == [["failed at 0", "{'number': 0}"]]
     assert call("requeue", "tasks", "task-1") == "1 put back.\n"
     assert call("requeue", "tasks", "--match", "failed at 2") == "1 put back.\n"
     assert call("drop", "tasks", "task-3", "--yes") == "1 removed.\n"
@@ -274,6 +274,32 @@ def test_tasks_are_shown_with_their_last_error_and_go_back_or_go(call, make):
     assert "is ready" in call("requeue", "tasks", "task-1", status=1)
     assert "never put" in call("requeue", "tasks", "other", status=4)
     assert call("purge", "tasks", "--yes") == "3 dropped.\n"
+
+
+def test_one_task_is_shown_in_full_with_its_traceback_and_its_progress(call, make):
+    queue = make(TaskQueue, "tasks")
+    queue.put("data", id="7\x1b[0m")
+    try:
+        with queue.take(backoff=0):
+            raise ValueError("why\x1b[0m")
+    except ValueError:
+        pass
+    queue.take().progress({"rows": 3})
+    listed = call("tasks", "tasks")
+    assert listed.split("\t")[6:] == ["{'rows': 3}", "ValueError: why\\x1b[0m", "data\n"]
+    shown = call("tasks", "tasks", "7\x1b[0m")
+    assert "\nprogress    {'rows': 3}\n" in shown
+    assert "\nerror       ValueError: why\\x1b[0m\n" in shown
+    assert "\n\nTraceback (most recent call last):\n" in shown
+    assert shown.endswith("\nValueError: why\\x1b[0m\n")
+    told = json.loads(call("tasks", "tasks", "7\x1b[0m", "--json"))
+    assert told["progress"]["shown"] == "{'rows': 3}"
+    assert told["traceback"].startswith("Traceback")
+    queue.put("data", id=8)
+    told = json.loads(call("tasks", "tasks", "8", "--json"))
+    assert (told["id"], told["progress"], told["traceback"]) == (8, None, None)
+    assert "never put" in call("tasks", "tasks", "9", status=4)
+    assert "excludes" in call("tasks", "tasks", "8", "--state", "R", status=2)
 
 
 def test_what_was_set_aside_goes_back_or_goes(call, make):

@@ -101,6 +101,33 @@ def test_the_workers_of_a_queue_are_shown_with_their_tasks(options):
         until(lambda: "No worker is there." in dashboard.text("/queue?name=tasks"))
 
 
+def test_a_task_is_shown_with_its_traceback_and_its_progress(options):
+    tasks = TaskQueue("tasks", **options)
+    tasks.put("secret data", id="a <b>")
+    try:
+        with tasks.take(backoff=0):
+            raise ValueError("no <such> file")
+    except ValueError:
+        pass
+    tasks.take().progress("secret rows")
+    address = f"/task?name=tasks&id={b'a <b>'.hex()}"
+    with serving(**options) as dashboard:
+        assert address.lstrip("/").replace("&", "&amp;") in dashboard.page("/tasks?name=tasks")
+        shown = dashboard.text(address)
+        assert "a <b>" in shown
+        assert "State taken for" in shown
+        assert "Taken 2" in shown
+        assert "ValueError: no <such> file Traceback (most recent call last):" in shown
+        assert "secret" not in shown
+        for strange in ("", "&id=zz", "&id=00", "&id=%00"):
+            dashboard.page(f"/task?name=tasks{strange}", 404)
+    with serving(**options, show_content=True) as dashboard:
+        shown = dashboard.text(address)
+        assert "Progress pickle secret rows" in shown
+        assert "secret data" in shown
+    tasks.delete()
+
+
 def test_the_pipeline_is_shown_in_order_with_the_queue_whose_consumers_hold_it_up(valkey, name):
     options = {"url": valkey.url, "prefix": name}
     first, last = Queue(2, "z-first", **options), Queue(1, "a-last", **options)

@@ -107,6 +107,15 @@ def test_it_runs_the_handlers_of_a_module_until_it_is_told_to_end(module, serve,
     assert queue.qsize() == 0
 
 
+@pytest.mark.parametrize("module", ["threads", "asyncio"])
+def test_a_handler_that_raises_leaves_its_traceback_with_the_task(module, serve, queue):
+    serve(module=module)
+    id = queue.put([])
+    task = until(lambda: queue.peek(id).error and queue.peek(id))
+    assert "handlers.py" in task.traceback
+    assert task.traceback.endswith(task.error)
+
+
 def test_a_task_in_hand_is_finished_within_the_grace(serve, queue, runs, tmp_path):
     process = serve("--grace", 3600)
     id = queue.put(["hold", str(tmp_path / "go on")], result_ttl=60)
