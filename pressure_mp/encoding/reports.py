@@ -36,8 +36,8 @@ def read(report: str) -> Report:
 
 
 def of_error(error: str | BaseException) -> str:
-    """Make the report on a task that failed. The traceback of an exception that was never raised is
-    empty."""
+    """Make the report on a task that failed. An exception that was never raised has no
+    traceback."""
     if not isinstance(error, BaseException):
         return _clean(error)[:LONGEST_ERROR]
     text = _clean(in_words(error))[:LONGEST_ERROR]

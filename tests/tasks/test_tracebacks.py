@@ -89,6 +89,18 @@ def test_an_exception_that_was_never_raised_has_no_traceback(queue):
     assert (task.error, task.traceback) == ("KeyError: 'why'", None)
 
 
+def test_an_exception_whose_text_raises_another_fails_its_task_all_the_same(queue):
+    class Odd(Exception):
+        def __str__(self):
+            raise SystemExit
+
+    queue.put(1)
+    with pytest.raises(Odd), queue.take(0, on_error="bury") as task:
+        raise Odd
+    assert (task.state, task.error) == ("B", "an exception whose text raises another")
+    assert "raise Odd" in task.traceback
+
+
 def test_the_error_of_a_task_whose_ttr_is_over_has_no_traceback(queue):
     id = failed(queue).id
     queue.take(0, ttr=0.001)

@@ -81,9 +81,9 @@ def opening(inbox: BaseInbox) -> Operation[None]:
 class TaskInbox(BaseInbox, Blocking):
     """A mailbox at the broker for news of many tasks; see :meth:`pressure_mp.TaskQueue.inbox`.
 
-    The news (events) are that a task was taken or has ended. One thread may call :meth:`take`;
-    other threads may put tasks with this inbox meanwhile. An inbox belongs to its process:
-    pickling it raises ArgumentTypeError.
+    The news (events) are that a task was taken, that its handler told of its progress, and that it
+    has ended. One thread may call :meth:`take`; other threads may put tasks with this inbox
+    meanwhile. An inbox belongs to its process: pickling it raises ArgumentTypeError.
     """
 
     def __init__(self, queue: Any, lease: float, takes: bool) -> None:
