@@ -95,6 +95,7 @@ def test_the_progress_of_a_task_that_the_caller_has_no_more_is_refused(queue):
 
 
 def test_a_progress_leaves_the_ttr_the_state_and_the_other_tasks_of_its_take(queue):
+    queue.configure(ttr=7200)
     queue.put_many(range(5))
     tasks = queue.take_many(5, ttr=3600)
     before = [(one.id, one.due, one.since) for one in queue.list("taken")]
