@@ -86,14 +86,12 @@ def put(
     batches = _chunks(raw_chunks) if raw_chunks else _lines(b"\0" if null else b"\n")
     if in_json:
         batches = _only_json(batches)
-    if unique is not None:
-        batches = ([line] for batch in batches for line in batch)
     number = 0
     with queue:
         try:
             for batch in batches:
                 if isinstance(queue, TaskQueue) and unique is not None:
-                    queue.put(*batch, unique=unique)
+                    queue.put_many(batch, unique=[unique] * len(batch))
                 else:
                     queue.put_many(batch)
                 number += len(batch)

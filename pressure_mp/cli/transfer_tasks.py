@@ -13,7 +13,7 @@ import click
 from ..encoding.task_values import decode_id, encode_id
 from ..engines.contract.queues import How
 from ..engines.contract.task_records import LOST_DATA, TaskSettings
-from ..engines.contract.tasks import UniqueKey
+from ..engines.contract.tasks import UniqueKeys
 from ..exceptions import TaskExists
 from ..operations.task_queue import TASKS, DecodedTask
 from ..states import BURIED, READY, WAITING
@@ -115,25 +115,19 @@ class Loader:
         self.number = 0
 
     def load_all(self, tasks: Iterable[CarriedTask]) -> None:
-        for _, some in itertools.groupby(tasks, lambda task: task[2:]):
+        for _, some in itertools.groupby(tasks, lambda task: task[2:-1]):
             self.load([*some])
 
     def load(self, tasks: list[CarriedTask]) -> None:
-        """Put tasks that differ only in their id and data."""
+        """Put tasks that differ only in their id, their data and their unique key."""
         operations, first = self._target.tasks, tasks[0]
-        if first.unique and len(tasks) > 1:
-            for task in tasks:
-                self.load([task])
-            return
         data = [self._translate(task) for task in tasks]
         options = (first.delay, first.ttl, first.priority, first.tube, 0, "", first.key)
+        keys = [task.unique for task in tasks]
+        unique = UniqueKeys(keys, "error") if any(keys) else None
+        ids = [task.id for task in tasks]
         try:
-            if first.unique:
-                unique = UniqueKey(first.unique)
-                putting = operations.put_unique(data[0], first.id, options, unique, refuses=True)
-                self._target.run(putting)
-            else:
-                self._target.run(operations.put_many(data, [task.id for task in tasks], options))
+            self._target.run(operations.put_many(data, ids, options, unique))
         except TaskExists as error:
             if error.task_id != first.id and len(tasks) == 1:  # another task has its unique key
                 self.load([first._replace(unique="")])

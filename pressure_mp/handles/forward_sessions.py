@@ -18,16 +18,14 @@ _PUTS = (Put, PutTasks)
 
 
 class Delivery(NamedTuple):
-    """A delivery, and the binding of its queue. With ``skips`` a put that finds its unique key held
-    settles it too."""
+    """A delivery, and the binding of its queue."""
 
     source: Binding
     settling: Settling
-    skips: bool
 
     def forward(self, put: Put | PutTasks, end: float | None) -> Operation[Any]:
         """Return the operation that does a put, and settles the delivery."""
-        return forward(self.source, self.settling, put, self.skips, end)
+        return forward(self.source, self.settling, put, end)
 
 
 class ForwardSession(SessionDefaults):

@@ -13,17 +13,16 @@ class Forwarding:
     """What ``forward()`` gives to the put of the other queue in place of a connection: the put then
     waits as it does without one."""
 
-    def __init__(self, source: Any, settling: Settling, skips: bool = False) -> None:
-        """``source`` is the attachment of the queue from which the delivery is. With ``skips`` a
-        put that finds its unique key held settles too."""
-        self._source, self._settling, self._skips = source, settling, skips
+    def __init__(self, source: Any, settling: Settling) -> None:
+        """``source`` is the attachment of the queue from which the delivery is."""
+        self._source, self._settling = source, settling
 
     def session(self, target: Any) -> SessionIn:
         """Begin to put, in a thread. Raises ArgumentError."""
         from .forward_sessions import Delivery, ForwardSession  # few programs need it
 
         binding = self._checked(target, target.attached())
-        delivery = Delivery(self._source.binding, self._settling, self._skips)
+        delivery = Delivery(self._source.binding, self._settling)
         return ForwardSession(delivery, binding.session())
 
     def asession(self, target: Any, binding: Binding) -> AsyncSessionIn:
@@ -31,7 +30,7 @@ class Forwarding:
         from .forward_sessions import AsyncForwardSession, Delivery
 
         binding = self._checked(target, binding)
-        delivery = Delivery(self._source.binding, self._settling, self._skips)
+        delivery = Delivery(self._source.binding, self._settling)
         return AsyncForwardSession(delivery, binding.asession())
 
     def _checked(self, target: Any, binding: Binding) -> Binding:

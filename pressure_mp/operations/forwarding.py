@@ -13,13 +13,13 @@ from .settling import Settling
 
 
 def forward(
-    source: Binding, settling: Settling, put: Put | PutTasks, skips: bool, end: float | None
+    source: Binding, settling: Settling, put: Put | PutTasks, end: float | None
 ) -> Operation[Any]:
     """Put at the session's queue, and settle a delivery of ``source``; return the reply to the put.
     Raises the error of a delivery that this process has no more: then nothing was put."""
     while True:
         settle = yield On(source, settling.request())
-        reply: ForwardReply = yield until(Forward(source, settle, put, skips), end)
+        reply: ForwardReply = yield until(Forward(source, settle, put), end)
         match reply:
             case Forwarded():
                 settling.done(reply.settled)

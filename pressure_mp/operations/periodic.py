@@ -123,7 +123,7 @@ class ScheduleOperations(TaskOperations):
             done=lambda settled: None,
         )
         try:
-            reply = yield On(there, forward(source, settling, put, False, None))
+            reply = yield On(there, forward(source, settling, put, None))
             target._ids(reply)
         except TaskExists:  # of the id that only the task of this time has: it was put before
             yield giving_back

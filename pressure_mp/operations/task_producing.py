@@ -21,7 +21,7 @@ from ..engines.contract.tasks import (
     PutTasks,
     PutTasksReply,
     TaskThere,
-    UniqueKey,
+    UniqueKeys,
 )
 from ..exceptions import ArgumentError, ArgumentTypeError, PressureError, TaskExists
 from ..exhaustive import assert_never
@@ -42,43 +42,40 @@ class TaskProducing(TaskQueueOperations):
     #: Makes ids, in a queue whose ids a callable makes.
     make_id: Callable[[], int | str] | None = None
 
-    def put(self, data: Any, id: int | str | None, options: PutOptions) -> AnyOperation[int | str]:
+    def put(
+        self,
+        data: Any,
+        id: int | str | None,
+        options: PutOptions,
+        unique: UniqueKeys | None = None,
+    ) -> AnyOperation[int | str]:
         """Put a task; return its id. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
         if events.listeners or not self.is_open:  # the queue is opened before it is asked
-            return self._put_told(data, id, options)
+            return self._put_told(data, id, options, unique)
         task = self._name(id), self.codec.encode_whole(data)
-        return Ask(PutTasks([task], self.settings.id, *options), None, self._only_id)
+        return Ask(PutTasks([task], self.settings.id, *options, unique), None, self._only_id)
 
     def _put_told(
-        self, data: Any, id: int | str | None, options: PutOptions
+        self,
+        data: Any,
+        id: int | str | None,
+        options: PutOptions,
+        unique: UniqueKeys | None = None,
     ) -> Operation[int | str]:
         with events.sending(self.destination, 1) as headers:
             task = self._name(id), self.codec.encode_whole(data, headers)
-            reply: PutTasksReply = yield PutTasks([task], self.settings.id, *options)
+            reply: PutTasksReply = yield PutTasks([task], self.settings.id, *options, unique)
             return self._only_id(reply)
 
     def _only_id(self, reply: PutTasksReply) -> int | str:
         return decode_id(reply[0] if type(reply) is list else self._ids(reply)[0])
 
-    def put_unique(
-        self,
-        data: Any,
-        id: int | str | None,
-        options: PutOptions,
-        unique: UniqueKey,
-        refuses: bool,
-    ) -> Operation[int | str]:
-        """Put a task, unless another one holds the unique key; return the id of the one or the
-        other. With ``refuses`` raise TaskExists instead."""
-        with events.sending(self.destination, 1) as headers:
-            task = self._name(id), self.codec.encode_whole(data, headers)
-            reply: PutTasksReply = yield PutTasks([task], self.settings.id, *options, unique)
-            if isinstance(reply, KeyTaken) and not refuses:
-                return decode_id(reply.id)
-            return self._only_id(reply)
-
     def put_many(
-        self, data: Sequence[Any], ids: Iterable[int | str] | None, options: PutOptions
+        self,
+        data: Sequence[Any],
+        ids: Iterable[int | str] | None,
+        options: PutOptions,
+        unique: UniqueKeys | None = None,
     ) -> Operation[list[int | str]]:
         """Put a task for each of ``data``, in batches; return their ids. An error's ``accepted``
         says how many were put, and its ``rest`` has the data of the others."""
@@ -90,13 +87,41 @@ class TaskProducing(TaskQueueOperations):
                 tasks = list(zip(names, payloads, strict=True))
                 while len(put) < len(tasks):
                     batch = next_batch(tasks, len(put), _size)
-                    reply: PutTasksReply = yield PutTasks(batch, self.settings.id, *options)
-                    put += self._ids(reply)
+                    if unique is None:
+                        reply: PutTasksReply = yield PutTasks(batch, self.settings.id, *options)
+                        put += self._ids(reply)
+                    else:
+                        left = unique._replace(keys=unique.keys[len(put) :])
+                        put += yield from self._put_unique(batch, options, left)
         except PressureError as error:
             error.accepted = len(put)
             error.rest = list(data[len(put) :])
             raise
         return [decode_id(one) for one in put]
+
+    def _put_unique(
+        self, batch: Sequence[NewTask], options: PutOptions, unique: UniqueKeys
+    ) -> Operation[list[bytes]]:
+        """Put the first tasks of a batch, at least one; return their ids. A task whose key an
+        earlier one has meets that one, as if it was put by itself."""
+        new: list[NewTask] = []
+        firsts: dict[str, int] = {}
+        places: list[int] = []
+        keys: list[str] = []
+        for task, key in zip(batch, unique.keys):  # noqa: B905
+            at = firsts.setdefault(key, len(new)) if key else len(new)
+            if at == len(new):
+                new.append(task)
+                keys.append(key)
+            elif unique.on_conflict == "error":
+                break  # the broker refuses the next batch
+            elif unique.on_conflict == "replace":
+                new[at] = new[at][0], task[1]
+            places.append(at)
+        unique = unique._replace(keys=keys)
+        reply: PutTasksReply = yield PutTasks(new, self.settings.id, *options, unique)
+        ids = self._ids(reply)
+        return [ids[at] for at in places]
 
     def put_and_wait(
         self,

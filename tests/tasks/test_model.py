@@ -52,7 +52,7 @@ from pressure_mp.engines.contract.tasks import (
     RequeueTasks,
     TakeTasks,
     TouchTask,
-    UniqueKey,
+    UniqueKeys,
 )
 from pressure_mp.states import FOR_GOOD, sources
 
@@ -64,9 +64,12 @@ KEYS = st.sampled_from(["", "k", "k", "l"])
 #: Times in milliseconds that have passed after a short sleep, and such as never pass.
 SOON, LATE = 1, 3_600_000
 TIMES = st.sampled_from([SOON, LATE])
+ON_CONFLICT = st.sampled_from(["skip", "replace", "error"]), st.sampled_from([0, 0, SOON, LATE])
 UNIQUE = st.builds(
-    UniqueKey, st.sampled_from(["u", "v"]), st.booleans(), st.sampled_from([0, 0, SOON, LATE])
+    UniqueKeys, st.lists(st.sampled_from("uv"), min_size=1, max_size=1), *ON_CONFLICT
 )
+#: The keys of several tasks, of which one may have none.
+UNIQUES = st.builds(UniqueKeys, st.permutations(["u", "v", "", "w"]), *ON_CONFLICT)
 PAUSE = 0.004
 NUMBERS = st.integers(1, 12)
 INBOX = st.sampled_from(INBOXES)
@@ -181,11 +184,14 @@ class Histories(RuleBasedStateMachine):
 
     @precondition(lambda self: self.created)
     @rule(
-        unique=UNIQUE,
+        number=st.integers(1, 4),
+        unique=UNIQUES,
         **PUT,
     )
-    def put_unique(self, id, delay, ttl, priority, tube, asked, key, unique):
-        tasks = [(self.named(id) if id else b"", b"unique")]
+    def put_unique(self, number, id, delay, ttl, priority, tube, asked, key, unique):
+        first = self.named(id) if id else b""
+        tasks = [(first, b"0"), *((b"", b"%d" % other) for other in range(1, number))]
+        unique = unique._replace(keys=unique.keys[:number])
         self.put_both(tasks, delay, ttl, priority, tube, *asked, key, unique)
 
     @precondition(lambda self: self.created)
@@ -316,16 +322,13 @@ class Histories(RuleBasedStateMachine):
         delay=st.sampled_from([0, LATE]),
         tube=TUBES,
         key=KEYS,
-        skips=st.booleans(),
     )
-    def forward_task(
-        self, id, owner, is_right, said, to_items, new, unique, delay, tube, key, skips
-    ):
+    def forward_task(self, id, owner, is_right, said, to_items, new, unique, delay, tube, key):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
         putting = PutTasks([(self.named(new), b"new")], self.kind, delay, None, 0, tube, key=key)
         put = Put((b"item",), waits=False) if to_items else putting._replace(unique=unique)
-        self.pair.forward([AckTask(id, owner, call, result=said)] * 2, put, skips)
+        self.pair.forward([AckTask(id, owner, call, result=said)] * 2, put)
         time.sleep(PAUSE)
 
     @precondition(lambda self: self.created)

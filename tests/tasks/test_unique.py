@@ -203,6 +203,100 @@ def test_options_that_make_no_sense_together_are_refused(options, error, queue):
     assert queue.qsize() == 0
 
 
+def replaced_many(queue, data, unique, **options):
+    return queue.put_many(data, unique=unique, on_conflict="replace", **options)
+
+
+def test_tasks_of_a_batch_are_put_unless_another_has_their_key(queue):
+    there = put(queue, "there", delay=HOURS)
+    ids = queue.put_many("abcde", unique=["key", "a", None, "a", None], delay=HOURS)
+    assert ids[0] == there
+    assert ids[1] == ids[3]
+    assert len({*ids}) == 4
+    assert [task.data for task in queue.list()] == ["there", "b", "c", "e"]
+    assert [queue.peek(id).unique for id in ids] == ["key", "a", None, "a", None]
+    assert queue.put_many("xyz", unique=["a", "key", "new"], delay=HOURS)[:2] == [ids[1], there]
+    assert queue.stats().counts["W"] == 5
+
+
+def test_tasks_of_a_batch_replace_others_and_each_other(queue):
+    running = queue.put("running", unique="a")
+    queue.take(0)
+    waiting = put(queue, "waiting", delay=HOURS)
+    ids = replaced_many(queue, "bcdef", ["b", "key", "a", "b", "a"], tube="t", priority=2)
+    assert ids[1] == waiting
+    assert ids[0] == ids[3]
+    assert ids[2] == ids[4] != running
+    found = {task.id: (task.data, task.tube, task.priority) for task in queue.list("R")}
+    assert found == {waiting: ("c", "t", 2), ids[0]: ("e", "t", 2), ids[2]: ("f", "t", 2)}
+    assert queue.peek(running).data == "running"
+    again = replaced_many(queue, "gh", ["b", "key"], delay=HOURS)
+    assert again == [ids[0], waiting]
+    assert [queue.peek(id).data for id in again] == ["g", "h"]
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_batch_stops_at_the_first_task_whose_key_is_held(is_there, queue):
+    there = put(queue, "there") if is_there else None
+    queue.put_many([b""] * 1000)
+    unique = [*map(str, range(1500)), "key" if is_there else "1200", "last"]
+    with pytest.raises(TaskExists, match="unique key") as caught:
+        queue.put_many(range(1502), unique=unique, on_conflict="error")
+    error = caught.value
+    assert error.accepted == (1000 if is_there else 1500)
+    assert error.rest == [*range(error.accepted, 1502)]
+    there = there or queue.put("another", unique="1200")
+    assert (error.task_id, error.state) == (there, "R")
+    assert queue.qsize() == 1000 + is_there + error.accepted
+
+
+def test_a_batch_that_is_refused_because_of_an_id_replaces_nothing(queue):
+    put(queue, "first", id="a")
+    queue.put("other", id="b")
+    with pytest.raises(TaskExists, match="there is one already"):
+        replaced_many(queue, ["second", "third"], ["key", "new"], ids=["c", "b"])
+    assert [task.data for task in queue.list()] == ["first", "other"]
+    assert queue.put("third", unique="new", id="d") == "d"
+
+
+def test_keys_of_a_batch_stay_for_a_time(queue):
+    ids = queue.put_many("ab", unique=["a", "b"], for_=HOURS)
+    for _ in ids:
+        queue.take(0).ack()
+    assert queue.put_many("cde", unique=["b", "a", "c"])[:2] == ids[::-1]
+    assert [task.data for task in queue.list()] == ["e"]
+
+
+def test_batches_in_asyncio(url, name):
+    async def main():
+        async with aio.TaskQueue(name, url=url) as queue:
+            ids = await queue.put_many("aba", unique=["a", "b", "a"])
+            assert ids[0] == ids[2] != ids[1]
+            with pytest.raises(TaskExists):
+                await queue.put_many("a", unique=["a"], on_conflict="error")
+            assert [task.data for task in await queue.list()] == ["a", "b"]
+            await queue.delete()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"unique": "ab"}, ArgumentTypeError),
+        ({"unique": ["a"]}, ArgumentError),
+        ({"unique": ["a", 1]}, ArgumentTypeError),
+        ({"unique": ["a", "b"], "connection": object()}, ArgumentError),
+        ({"on_conflict": "replace"}, ArgumentError),
+    ],
+)
+def test_unique_texts_that_do_not_fit_a_batch_are_refused(options, error, queue):
+    with pytest.raises(error) as caught:
+        queue.put_many([1, 2], **options)
+    assert caught.value.rest == [1, 2]
+    assert queue.qsize() == 0
+
+
 def put_often(queue, barrier, connection):
     barrier.wait()
     connection.send({queue.put("data", unique="key") for _ in range(PUTS // PUTTERS + 1)})
@@ -247,6 +341,21 @@ def proxy(broker):
     proxy = LossyProxy(broker.port)
     yield proxy
     proxy.stop()
+
+
+@pytest.mark.parametrize("how", ["skip", "replace"])
+def test_a_batch_whose_reply_is_lost_is_put_once(how, broker, proxy, name):
+    lossy = TaskQueue(name, url=broker.url_at(proxy.port), ttr=HOURS)
+    queue = TaskQueue(name, url=broker.url, ttr=HOURS)
+    there = put(queue, "first")
+    queue.take(0)
+    lossy.qsize()
+    proxy.lose(2)
+    ids = lossy.put_many("abc", unique=["key", "b", None], on_conflict=how)
+    assert proxy.lost == 2
+    assert (ids[0] == there) == (how == "skip")
+    assert [task.id for task in queue.list("R")] == (ids[1:] if how == "skip" else ids)
+    queue.delete()
 
 
 @pytest.mark.parametrize("how", ["skip", "error", "replace"])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ...engines.contract.queues import How
 from ...engines.contract.task_records import TaskSettings
+from ...engines.contract.tasks import OnConflict
 from ...handles.base_task import Data
 from ...handles.options import SignatureOf, TaskQueueOptions
 from ...hidden import hide_in
@@ -13,7 +14,7 @@ from ...sync.tasks import task_queue as sync
 from ...sync.tasks.administration import TaskAdministration
 from ...sync.tasks.inbox import BaseInbox
 from ...sync.tasks.periodic import PeriodicTasks
-from ...sync.tasks.producer import OnConflict, TaskProducer
+from ...sync.tasks.producer import TaskProducer
 from ...sync.tasks.results import TaskResults
 from ...sync.tasks.taker import TaskTaker
 from ..awaited import as_in, awaited, awaited_open, signed_as

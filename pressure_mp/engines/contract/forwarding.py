@@ -18,19 +18,18 @@ class Forward(NamedTuple):
     is beside it, and may be the same: both are done, or neither is.
 
     A :class:`~.items.Put` has one item; ``settle`` names an item, or its new data are made of no
-    data. With ``skips`` a put whose unique key is held counts as done. After a reply of ``put``
-    that says so, the session can wait as after that request.
+    data. After a reply of ``put`` that says so, the session can wait as after that
+    request.
     """
 
     source: Any
     settle: Settlement
     put: Put | PutTasks
-    skips: bool = False
 
 
 class Forwarded(NamedTuple):
-    """Both are done. ``put`` has the ids of the tasks that were put, or of the task that holds the
-    key; ``settled`` is the reply to ``settle``."""
+    """Both are done. ``put`` has the ids that a put of tasks replies; ``settled`` is the reply to
+    ``settle``."""
 
     put: list[bytes]
     settled: StoredTask | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from .queues import How, Mismatch
 from .replies import (
@@ -103,13 +103,19 @@ class TaskThere(NamedTuple):
     state: str
 
 
-class UniqueKey(NamedTuple):
-    """A task with this key is not put while another task holds the key: from its put until its end
-    or its burial, and for ``time`` after its put. With ``replaces`` the put changes a holder that
-    is ready or waiting; if the holder is taken, a new task is put, which holds the key then."""
+#: What a put does with a task whose unique key another task holds.
+OnConflict = Literal["skip", "replace", "error"]
 
-    key: str
-    replaces: bool = False
+
+class UniqueKeys(NamedTuple):
+    """A key for each task, empty for none; no two are the same. A task is not put while another
+    task holds its key: from the put of that task until its end or its burial, and for ``time``
+    after its put. With ``"error"`` the whole put is refused then. With ``"replace"`` it changes a
+    holder that is ready or waiting; if the holder is taken, the new task is put, and holds the key
+    then."""
+
+    keys: Sequence[str]
+    on_conflict: OnConflict = "skip"
     time: int = 0
 
 
@@ -137,10 +143,9 @@ class PutTasks(NamedTuple):
     at that priority. A task without a key has its own place in the line. A task that is not in line
     is ready too, but no take gets it.
 
-    With ``unique`` it is one task; KeyTaken: its key is held, and nothing was done. A put that
-    replaces has the id of the holder as its reply; the holder keeps its id, ``key``, result
-    options, inboxes and arrival. A buried or processed task that becomes ready again holds its key
-    again, unless another task does.
+    With ``unique`` the reply has the id of the holder for each task that is not put. A holder that
+    is replaced keeps its id, ``key``, result options, inboxes and arrival. A buried or processed
+    task that becomes ready again holds its key again, unless another task does.
     """
 
     tasks: Sequence[tuple[bytes, bytes]]
@@ -152,7 +157,7 @@ class PutTasks(NamedTuple):
     result_ttl: int = 0
     inbox: str = ""
     key: str = ""
-    unique: UniqueKey | None = None
+    unique: UniqueKeys | None = None
 
 
 class PutAwaited(NamedTuple):

@@ -5,17 +5,15 @@ from __future__ import annotations
 from ..contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
 from ..contract.items import Added
 from ..contract.task_records import StoredTask
-from ..contract.tasks import KeyTaken
-from .ways import Asked, Reply, Settles, does, flags, ways
+from .ways import Asked, Reply, Settles, does, ways
 
 
 def _ask(request: Forward, discipline: str) -> Asked:
-    source, settle, put, skips = request
+    source, settle, put = request
     settling = ways[type(settle)].ask(settle, source.discipline)
     queue = source.prefix, source.kind, source.name, source.discipline
     putting = ways[type(put)].ask(put, discipline)
-    args = putting.args | flags(skips=skips)
-    return putting._replace(args=args, settles=Settles(*queue, settling))
+    return putting._replace(settles=Settles(*queue, settling))
 
 
 def _read(request: Forward, reply: Reply) -> ForwardReply:
@@ -29,7 +27,7 @@ def _read(request: Forward, reply: Reply) -> ForwardReply:
     number = info["number"]
     put = read_put(request.put, Reply(info["put"], info["info"], items[:number]))
     settled = read_settled(request.settle, Reply(info["settled"], info["told"], items[number:]))
-    ids = [] if isinstance(put, Added) else [put.id] if isinstance(put, KeyTaken) else put
+    ids = [] if isinstance(put, Added) else put
     return Forwarded(ids, settled if isinstance(settled, StoredTask) else None)
 
 

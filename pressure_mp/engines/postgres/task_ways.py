@@ -87,11 +87,11 @@ def _ask_put(request: t.PutTasks | t.PutAwaited, discipline: str) -> Asked:
     args["result_ttl"] = put.result_ttl
     args |= given(ttl=put.ttl, inbox=put.inbox or None) | flags(awaited=is_awaited)
     ids, data = zip(*put.tasks, strict=True)
+    parts = [encode(put.tube), encode(put.key)]
     unique = put.unique
     if unique is not None:
-        args["unique_for"] = unique.time
-        args |= flags(replaces=unique.replaces)
-    parts = [encode(put.tube), encode(put.key), encode(unique.key if unique else "")]
+        args |= {"on_conflict": unique.on_conflict, "unique_for": unique.time}
+        parts += map(encode, unique.keys)
     if any(ids):
         args["chosen"] = True
         parts += ids

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from ..contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled, Settlement
 from ..contract.items import Acknowledge, Added, Put
-from ..contract.tasks import KeyTaken, PutTasks
+from ..contract.tasks import PutTasks
 from . import queue, task_queue
 from .deliveries import may_acknowledge
 from .dispatch import Pair, for_pairs
@@ -25,8 +25,6 @@ def forward(pair: Pair, request: Forward, caller: Caller) -> ForwardReply:
     if not _may_settle(source, request.settle):
         return NotSettled(_do(source, request.settle, caller))
     put = _do(target, request.put, caller)
-    if isinstance(put, KeyTaken) and request.skips:
-        put = [put.id]
     if not isinstance(put, (Added, list)):
         return cast(ForwardReply, put)
     settled = _do(source, request.settle, caller)

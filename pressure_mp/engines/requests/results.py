@@ -19,7 +19,7 @@ from ..contract.task_results import (
 )
 from .contents import Contents
 from .kinds import SortedSet
-from .unique_keys import KEY, Holder, UniqueKeys
+from .unique_keys import KEY, Holder, Holders
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Results:
         #: The time at which each inbox ends, each result by the id of its task, and each unique key
         #: that no task holds.
         self._ends = ends
-        self.unique = UniqueKeys(holders, ends)
+        self.unique = Holders(holders, ends)
 
     def sweep(self, now: int) -> None:
         """Remove the results, inboxes and unique keys whose time is over."""

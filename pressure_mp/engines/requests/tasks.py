@@ -83,7 +83,7 @@ from ..contract.tasks import (
     TakeTasks,
     TakeTasksReply,
     TaskThere,
-    UniqueKey,
+    UniqueKeys,
 )
 from . import large, settling
 from .dispatch import for_places, for_tasks
@@ -196,49 +196,66 @@ def _await(life: Life, request: AwaitTask, caller: Caller) -> AwaitTaskReply:
 def _put(life: Life, request: PutTasks, caller: Caller) -> PutTasksReply:
     if life.closed:
         return Outcome.CLOSED
-    if request.unique is not None:
-        held = _put_for_holder(life, request, request.unique)
-        if held is not None:
-            return held
+    unique = request.unique or UniqueKeys([""] * len(request.tasks))
+    holders = _holders(life, unique)
+    if isinstance(holders, KeyTaken):
+        return holders
     state, ends = states.READY, life.lifetime(request.ttl)
     if request.delay:
         state, ends = states.WAITING, life.now + request.delay
     hearing = [request.inbox] if request.inbox else []
     named: dict[bytes, bytes] = {}
-    for id, data in request.tasks:
+    for (id, data), holder in zip(request.tasks, holders, strict=True):
+        if holder is not None:
+            continue
         there = life.tasks.get(id)
         if id and (there or id in named):
             return TaskThere(id, there.record.state if there else state)
         named[id or life.make_id(request.ids, named)] = data
-    for id, data in named.items():
+    ids = iter(named)
+    placed = [next(ids) if holder is None else holder for holder in holders]
+    for id, key, holder in zip(placed, unique.keys, holders, strict=True):
+        if holder is not None:
+            continue
         record = Record(
             *(state, request.priority, life.now, life.now, ends),
             tube=request.tube,
             result_ttl=request.result_ttl,
             key=request.key,
-            unique=request.unique.key if request.unique else "",
+            unique=key,
         )
-        life.add(Living(id, record, data, life.next_seq(), hearing.copy()))
-        if request.unique is not None:
-            life.results.unique.hold(request.unique.key, id, life.now + request.unique.time)
-    return [*named]
+        life.add(Living(id, record, named[id], life.next_seq(), hearing.copy()))
+        if key:
+            life.results.unique.hold(key, id, life.now + unique.time)
+    if unique.on_conflict == "replace":
+        for (_, data), holder in zip(request.tasks, holders, strict=True):
+            _replace(life, request, holder, data)
+    return placed
 
 
-def _put_for_holder(
-    life: Life, request: PutTasks, unique: UniqueKey
-) -> list[bytes] | KeyTaken | None:
-    """Do what a put does instead when a task holds its unique key; None: a task is to be put."""
-    holder = life.results.unique.holder(unique.key, life.now)
-    if holder is None:
-        return None
-    task = life.tasks.get(holder.id)
-    if not unique.replaces or task is None or not holder.is_held:
-        return KeyTaken(holder.id, task.record.state if task else states.VOID)
-    if task.record.state == states.TAKEN:
-        return None
-    ((_, task.data),) = request.tasks
-    life.revive(task, request.delay, request.ttl, request.tube, priority=request.priority)
-    return [task.id]
+def _holders(life: Life, unique: UniqueKeys) -> list[bytes | None] | KeyTaken:
+    """Return for each key the task because of which none is put with it, None if one is."""
+    found: list[bytes | None] = []
+    for key in unique.keys:
+        holder = life.results.unique.holder(key, life.now) if key else None
+        if holder is None:
+            found.append(None)
+            continue
+        task = life.tasks.get(holder.id)
+        state = task.record.state if task else states.VOID
+        if unique.on_conflict == "error":
+            return KeyTaken(holder.id, state)
+        stays_behind = unique.on_conflict == "replace" and state == states.TAKEN
+        found.append(None if stays_behind else holder.id)
+    return found
+
+
+def _replace(life: Life, request: PutTasks, id: bytes | None, data: bytes) -> None:
+    """Give the holder of a key, if it has not ended, what a put has for it."""
+    task = life.tasks.get(id) if id else None
+    if task is not None and task.record.state in (states.READY, states.WAITING):
+        task.data = data
+        life.revive(task, request.delay, request.ttl, request.tube, priority=request.priority)
 
 
 @for_tasks.does(PutAwaited)

@@ -20,7 +20,7 @@ class Holder(NamedTuple):
     is_held: bool = True
 
 
-class UniqueKeys:
+class Holders:
     """A key is here as long as no other task can be put with it."""
 
     def __init__(

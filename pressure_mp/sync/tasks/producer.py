@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, get_args, overload
+from typing import get_args, overload
 
 from ...encoding.task_values import (
     check_key,
@@ -15,7 +15,7 @@ from ...encoding.task_values import (
     milliseconds,
 )
 from ...engines.contract.task_results import WITH_INBOX
-from ...engines.contract.tasks import UniqueKey
+from ...engines.contract.tasks import OnConflict, UniqueKeys
 from ...exceptions import ArgumentError, ArgumentTypeError, PressureError
 from ...handles.base_task import Data
 from ...handles.forwarding import Forwarding
@@ -24,9 +24,6 @@ from ...handles.transactions import check_waits_for_nothing
 from ...operations.task_producing import PutOptions
 from .handle import TaskHandle
 from .inbox import BaseInbox
-
-#: What a put does while another task has its unique key.
-OnConflict = Literal["skip", "replace", "error"]
 
 
 class TaskProducer(TaskHandle[Data, AnyTask]):
@@ -129,18 +126,16 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         """
         self._at.check_open()
         options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
+        keys = None
         if unique is not None or for_ is not None or on_conflict != "skip":
-            forwards = isinstance(connection, Forwarding)
-            if wait is not None or not (connection is None or forwards):
-                raise ArgumentError("unique= cannot go with wait= or connection=")
-            one, refuses = unique_key(unique, on_conflict, for_), on_conflict == "error"
-            put = self._at.operations.put_unique(data, id, options, one, refuses)
-            return self._run_in(connection, put) if forwards else self._run(put)
+            if wait is not None:
+                raise ArgumentError("unique= cannot go with wait=")
+            keys = unique_keys(None if unique is None else [unique], on_conflict, for_, connection)
         if connection is not None:
             check_waits_for_nothing("wait", wait)
-            return self._run_in(connection, self._at.operations.put(data, id, options))
+            return self._run_in(connection, self._at.operations.put(data, id, options, keys))
         if wait is None:
-            return self._run(self._at.operations.put(data, id, options))
+            return self._run(self._at.operations.put(data, id, options, keys))
         limit = self._at.seconds(wait)
         putting = self._at.operations.put_and_wait(data, id, options, limit, self._at.here)
         return self._then(self._run(putting), self._processed)
@@ -157,22 +152,36 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         ids: Iterable[int | str] | None = None,
         result_ttl: float | None = None,
         inbox: BaseInbox | None = None,
+        unique: Iterable[str | None] | None = None,
+        on_conflict: OnConflict = "skip",
+        for_: float | None = None,
         connection: object | None = None,
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order, up to 1,000 or 1 MB in each round trip.
 
         Returns their ids. The options are those of :meth:`put`, for each task; ``ids``, if stated,
-        has an id for each. Never waits. Raises what :meth:`put` raises; the error's ``accepted``
-        then says how many tasks were put, and ``rest`` has the data of the others.
+        has an id for each, and ``unique`` a text or None for each. Of two tasks with the same
+        unique text the second meets the first, and the id that is returned for it is the first
+        one's, unless that has ended or, with ``on_conflict="replace"``, was taken meanwhile.
+
+        Never waits. Raises what :meth:`put` raises; the error's ``accepted`` then says how many of
+        the tasks were put, or met another one, and ``rest`` has the data of the others.
         """
         self._at.check_open()
         given = list(data)
+        keys = None
         try:
             options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
+            if unique is not None or for_ is not None or on_conflict != "skip":
+                keys = unique_keys(unique, on_conflict, for_, connection)
+                if len(keys.keys) != len(given):
+                    raise ArgumentError(
+                        f"there are {len(keys.keys)} unique texts for {len(given)} tasks"
+                    )
         except PressureError as error:
             error.rest = given
             raise
-        putting = self._at.operations.put_many(given, ids, options)
+        putting = self._at.operations.put_many(given, ids, options, keys)
         return self._run(putting) if connection is None else self._run_in(connection, putting)
 
     def qsize(self, tube: str | None = None) -> int:
@@ -219,13 +228,25 @@ def put_options(
     return *order, kept, name, check_key(key)
 
 
-def unique_key(unique: str | None, on_conflict: OnConflict, for_: float | None) -> UniqueKey:
-    """Return the unique key of a put. Raises ArgumentError, ArgumentTypeError."""
+def unique_keys(
+    texts: Iterable[str | None] | None,
+    on_conflict: OnConflict,
+    for_: float | None,
+    connection: object | None,
+) -> UniqueKeys:
+    """Return the unique keys of the tasks of a put. Raises ArgumentError, ArgumentTypeError."""
     if on_conflict not in get_args(OnConflict):
         raise ArgumentError(f"on_conflict is 'skip', 'replace' or 'error', not {on_conflict!r}")
-    replaces = on_conflict == "replace"
-    if unique is None:
+    if texts is None:
         raise ArgumentError("on_conflict= and for_= are for a put with unique=")
-    if replaces and for_ is not None:
-        raise ArgumentError("for_= cannot go with on_conflict='replace'")
-    return UniqueKey(check_unique(unique), replaces, milliseconds("for_", for_, least=0.001))
+    if isinstance(texts, str):
+        raise ArgumentTypeError("unique= of put_many has a text or None for each task")
+    if not (connection is None or isinstance(connection, Forwarding)):
+        raise ArgumentError("unique= cannot go with connection=")
+    if on_conflict == "replace" and for_ is not None:
+        raise ArgumentError(
+            "for_= cannot go with on_conflict='replace': leave it out, and state delay=, which "
+            "each put begins again"
+        )
+    keys = [check_unique(text) for text in texts]
+    return UniqueKeys(keys, on_conflict, milliseconds("for_", for_, least=0.001))

@@ -205,8 +205,7 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
             result = task.result if isinstance(task, BaseTask) else None
         become = task.become_record if isinstance(task, BaseTask) else _forget
         settling = at.operations.forwarding(at.subject(task), at.here, result, become)
-        forwarding = Forwarding(at, settling, options.get("on_conflict") != "error")
-        return queue.put(data, connection=forwarding, **options)
+        return queue.put(data, connection=Forwarding(at, settling), **options)
 
     def release(
         self,

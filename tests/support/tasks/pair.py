@@ -87,15 +87,15 @@ class Pair:
         assert taken[0].items == taken[1].items
         return [one.numbers[0] for one in taken]
 
-    def forward(self, settles, put, skips=False):
+    def forward(self, settles, put):
         """Forward in both. Ids that the broker made are those of the specification too."""
         sources = self.bindings if isinstance(settles[0], AckTask) else self.items
         targets = self.items if isinstance(put, Put) else self.bindings
-        theirs = ask(targets[0], Forward(sources[0], settles[0], put, skips))
+        theirs = ask(targets[0], Forward(sources[0], settles[0], put))
         made = isinstance(put, PutTasks) and put.ids == "time64" and not put.tasks[0][0]
         if made and isinstance(theirs, Forwarded):
             put = put._replace(tasks=[(theirs.put[0], put.tasks[0][1])])
-        ours = ask(targets[1], Forward(sources[1], settles[1], put, skips))
+        ours = ask(targets[1], Forward(sources[1], settles[1], put))
         assert plain(theirs) == plain(ours)
         return theirs
 

@@ -42,27 +42,64 @@ BEGIN
     END IF;
 END $$;
 
--- Do what a put does instead when a task holds its key; NULL: a task is to be put.
-CREATE OR REPLACE FUNCTION pressure_mp.put_for_holder(q pressure_mp.queues, moment bigint, args jsonb,
-    a_key bytea, a_tube bytea, a_data bytea) RETURNS pressure_mp.reply
+-- Put tasks with unique keys. "parts" are the tube, the key, the unique key of each task, the ids if some
+-- are "chosen", and the data of each.
+CREATE OR REPLACE FUNCTION pressure_mp.put_unique(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint, args jsonb, parts bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    h pressure_mp.holders := pressure_mp.holder_of(q.id, a_key, moment);
+    how text := args->>'on_conflict';
+    are_chosen boolean := args ? 'chosen';
+    n integer := (cardinality(parts) - 2) / (2 + are_chosen::integer);
+    keys bytea[] := parts[3:n + 2];
+    data bytea[] := parts[cardinality(parts) - n + 1:];
+    h pressure_mp.holders;
     t pressure_mp.tasks;
+    r pressure_mp.reply;
+    ids bytea[] := array_fill(NULL::bytea, ARRAY[n]);
+    -- The places of the tasks that are put, and of those in place of which a holder changes.
+    new integer[] := '{}';
+    changed integer[] := '{}';
 BEGIN
-    IF h.id IS NULL THEN
-        RETURN NULL;
+    FOR i IN 1 .. n LOOP
+        h := NULL;
+        IF keys[i] <> '' THEN
+            h := pressure_mp.holder_of(q.id, keys[i], moment);
+        END IF;
+        t := pressure_mp.get_task(q.id, h.id);
+        IF h.id IS NOT NULL AND how = 'error' THEN
+            RETURN pressure_mp.told('held', to_jsonb(coalesce(t.state, 'X')), ARRAY[h.id], NULL);
+        ELSIF h.id IS NULL OR how = 'replace' AND t.state IS NOT DISTINCT FROM 'T' THEN
+            new := new || i;
+        ELSE
+            ids[i] := h.id;
+            IF how = 'replace' AND t.state IN ('R', 'W') THEN
+                changed := changed || i;
+            END IF;
+        END IF;
+    END LOOP;
+    IF cardinality(new) > 0 THEN
+        r := pressure_mp.put_tasks(q, c, moment, args - 'on_conflict',
+            parts[:2] || CASE WHEN are_chosen THEN ARRAY(SELECT parts[n + 2 + i] FROM unnest(new) i) END
+                || ARRAY(SELECT data[i] FROM unnest(new) i),
+            ARRAY(SELECT keys[i] FROM unnest(new) i));
+        IF r.status <> 'ids' THEN
+            RETURN r;
+        END IF;
     END IF;
-    t := pressure_mp.get_task(q.id, h.id);
-    IF NOT args ? 'replaces' OR t.id IS NULL OR NOT h.held THEN
-        RETURN pressure_mp.told('held', to_jsonb(coalesce(t.state, 'X')), ARRAY[h.id], NULL);
-    END IF;
-    IF t.state = 'T' THEN
-        RETURN NULL;
-    END IF;
-    t.data := a_data;
-    t.priority := (args->>'priority')::double precision;
-    PERFORM pressure_mp.revive(q, q.slot, moment, t, (args->>'delay')::bigint,
-        (args->>'ttl')::bigint, a_tube);
-    RETURN pressure_mp.told('ids', NULL, ARRAY[h.id], NULL);
+    FOR o IN 1 .. cardinality(new) LOOP
+        ids[new[o]] := r.items[o];
+        IF keys[new[o]] <> '' THEN
+            PERFORM pressure_mp.hold(q.id, keys[new[o]], r.items[o],
+                moment + (args->>'unique_for')::bigint);
+        END IF;
+    END LOOP;
+    FOR o IN 1 .. cardinality(changed) LOOP
+        t := pressure_mp.get_task(q.id, ids[changed[o]]);
+        t.data := data[changed[o]];
+        t.priority := (args->>'priority')::double precision;
+        PERFORM pressure_mp.revive(q, q.slot, moment, t, (args->>'delay')::bigint,
+            (args->>'ttl')::bigint, parts[1]);
+    END LOOP;
+    RETURN pressure_mp.told('ids', NULL, ids, NULL);
 END $$;

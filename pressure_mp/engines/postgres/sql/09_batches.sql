@@ -29,11 +29,13 @@ BEGIN
         FROM unnest(ids) u (id));
 END $$;
 
--- "parts" are the tube, the key, the unique key, the ids if some are "chosen", where '' is for an id to be made, and
--- the data of each task.
+-- "parts" are the tube, the key, the ids if some are "chosen", where '' is for an id to be made, and the
+-- data of each task. "uniques" are their unique keys, NULL if they have none; with "on_conflict" they are
+-- among the parts, see put_unique.
 CREATE OR REPLACE FUNCTION pressure_mp.put_tasks(q pressure_mp.queues, c pressure_mp.caller,
     moment bigint,
-    args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+    args jsonb, parts bytea[], uniques bytea[] DEFAULT NULL) RETURNS pressure_mp.reply
+LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     delay bigint := (args->>'delay')::bigint;
     a_state text := CASE WHEN delay > 0 THEN 'W' ELSE 'R' END;
@@ -44,9 +46,7 @@ DECLARE
     a_key bytea := parts[2];
     a_result_ttl bigint := (args->>'result_ttl')::bigint;
     inboxes text[] := CASE WHEN args ? 'inbox' THEN ARRAY[args->>'inbox'] ELSE '{}' END;
-    a_unique bytea := parts[3];
-    n bigint := cardinality(parts) - 3;
-    r pressure_mp.reply;
+    n bigint := cardinality(parts) - 2;
     -- The number of the arrival of the first.
     first bigint := greatest(q.arrival + 1, moment * 1000);
     ids bytea[];
@@ -55,16 +55,12 @@ BEGIN
     IF q.closed THEN
         RETURN pressure_mp.said('closed');
     END IF;
-    IF a_unique <> '' THEN
-        r := pressure_mp.put_for_holder(q, moment, args, a_unique, a_tube,
-            parts[cardinality(parts)]);
-        IF r.status IS NOT NULL THEN
-            RETURN r;
-        END IF;
+    IF args ? 'on_conflict' THEN
+        RETURN pressure_mp.put_unique(q, c, moment, args, parts);
     END IF;
     IF args ? 'chosen' THEN
         n := n / 2;
-        ids := parts[4:n + 3];
+        ids := parts[3:n + 2];
         IF NOT pressure_mp.are_free(q.id, ids) THEN
             SELECT * INTO ids, q.counter, there
                 FROM pressure_mp.make_some_ids(q, first, args, ids, a_state);
@@ -75,32 +71,29 @@ BEGIN
                 RETURN pressure_mp.told('there', to_jsonb(there), ids, NULL);
             END IF;
         END IF;
-        parts := parts[n + 4:];
+        parts := parts[n + 3:];
     ELSIF args->>'ids' = 'auto_increment' THEN
         ids := pressure_mp.free_ids(q.id, q.counter + 1, n);
         q.counter := convert_from(ids[n], 'UTF8')::bigint;
-        parts := parts[4:];
+        parts := parts[3:];
     ELSE
         ids := pressure_mp.free_ids(q.id, first, n);
-        parts := parts[4:];
+        parts := parts[3:];
     END IF;
     IF n = 1 THEN
         INSERT INTO pressure_mp.tasks VALUES (q.id, ids[1], a_state, a_priority, moment, moment, ends,
             0, 0, a_tube, '', '', parts[1], first, a_result_ttl, inboxes, a_key,
-            CASE a_key WHEN '' THEN first ELSE 0 END, a_unique);
+            CASE a_key WHEN '' THEN first ELSE 0 END, coalesce(uniques[1], ''));
         PERFORM pressure_mp.forget_result(q.id, v.id) FROM pressure_mp.results v
             WHERE v.queue = q.id AND v.id = ids[1];
     ELSE
         INSERT INTO pressure_mp.tasks SELECT q.id, u.id, a_state, a_priority, moment, moment, ends,
                 0, 0, a_tube, '', '', u.data, first - 1 + u.o, a_result_ttl, inboxes, a_key,
-                CASE a_key WHEN '' THEN first - 1 + u.o ELSE 0 END, a_unique
+                CASE a_key WHEN '' THEN first - 1 + u.o ELSE 0 END, coalesce(uniques[u.o], '')
             FROM unnest(ids, parts) WITH ORDINALITY u (id, data, o);
         PERFORM pressure_mp.forget_result(q.id, u.id) FROM unnest(ids) u (id)  -- of earlier tasks
             WHERE (SELECT v.outcome FROM pressure_mp.results v
                 WHERE v.queue = q.id AND v.id = u.id) IS NOT NULL;
-    END IF;
-    IF a_unique <> '' THEN
-        PERFORM pressure_mp.hold(q.id, a_unique, ids[1], moment + (args->>'unique_for')::bigint);
     END IF;
     PERFORM pressure_mp.count_way(q.id, 'X', a_state, a_tube, n);
     IF a_state = 'R' AND a_key = '' THEN

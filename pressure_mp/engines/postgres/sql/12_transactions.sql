@@ -113,7 +113,7 @@ DECLARE
 BEGIN
     CASE a_op
     WHEN 'put' THEN
-        ids := parts[4:3 + (cardinality(parts) - 3) / 2];
+        ids := parts[3:2 + (cardinality(parts) - 2) / 2];
         SELECT u.id, f.state INTO t.id, t.state
             FROM unnest(ids) WITH ORDINALITY u (id, o), LATERAL (SELECT v.state
                 FROM pressure_mp.tasks v WHERE v.queue = q.id AND v.id = u.id OFFSET 0) f

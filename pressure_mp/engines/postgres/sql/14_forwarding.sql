@@ -1,9 +1,8 @@
 -- A put on one queue that settles a delivery of another one, or of the same: both are done, or neither.
 
 -- "s_…": the queue of the delivery, and the call that settles it. The rest is as for call_items and
--- call_tasks, for the queue of the put; with "skips" in "args" a put counts as done that finds its
--- unique key held. The status "forwarded" has the replies of both, "refused" the reply to the call
--- that settles; any other is the reply to the put, and nothing is settled.
+-- call_tasks, for the queue of the put. The status "forwarded" has the replies of both, "refused" the
+-- reply to the call that settles; any other is the reply to the put, and nothing is settled.
 CREATE OR REPLACE FUNCTION pressure_mp.forward(s_prefix text, s_kind text, s_name text,
     s_discipline text, s_op text, s_args jsonb, s_items bytea[],
     a_kind text, a_prefix text, a_name text, a_discipline text,
@@ -46,7 +45,7 @@ BEGIN
     BEGIN
         p := pressure_mp.call_one(a_kind, a_prefix, a_name, a_discipline, a_client, a_lease,
             a_session, a_placed, a_listener, a_op, args, a_items, a_keys);
-        IF p.status NOT IN ('added', 'ids') AND NOT (p.status = 'held' AND args ? 'skips') THEN
+        IF p.status NOT IN ('added', 'ids') THEN
             status := p.status; info := p.info; items := p.items; woken := p.woken;
             RETURN;
         END IF;

@@ -9,7 +9,7 @@ from ....exceptions import PressureError
 from ...contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
 from ...contract.items import Acknowledge, Added, Put
 from ...contract.task_records import StoredTask
-from ...contract.tasks import AckTask, KeyTaken
+from ...contract.tasks import AckTask
 from ..binding import RedisBinding
 from ..caller import Caller
 from ..implementations import does
@@ -56,7 +56,7 @@ async def _call(
     else:
         op, settling = "forward_release", tasks.release_args(source, request.settle)
     keys = (source.key(part) for part in source.scripts[FORWARDS[op][1]].keys)
-    reply = await caller.script(op, (*keys, int(request.skips), *settling, *args), end)
+    reply = await caller.script(op, (*keys, *settling, *args), end)
     status, checked, *rest = reply
     settled: Reply = rest[1] if status == DONE else []
     if op != "forward_item":
@@ -100,8 +100,6 @@ async def _forward(
     if bells := bells_in(said):
         await caller.script("ring", bells)
     put = tasks.read_put(request.put, said)
-    if isinstance(put, KeyTaken) and settled:
-        put = [put.id]
     return Forwarded(put, _settled(request, settled)) if isinstance(put, list) else put
 
 

@@ -89,11 +89,10 @@ def put_args(binding: RedisBinding, request: t.PutTasks, waiter: bytes = b"") ->
     tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key, unique = request
     flat = tasks[0] if len(tasks) == 1 else [part for task in tasks for part in task]
     options = ids.encode(), delay, or_none(ttl), encode_priority(priority), tube.encode()
-    return (*options, waiter, result_ttl, inbox, key, _unique(unique), len(tasks), *flat)
-
-
-def _unique(unique: t.UniqueKey | None) -> str:
-    return f"{unique.time} {int(unique.replaces)} {unique.key}" if unique else ""
+    if unique is not None:
+        flat = *flat, *unique.keys
+    held = f"{unique.on_conflict} {unique.time}" if unique else ""
+    return (*options, waiter, result_ttl, inbox, key, held, len(tasks), *flat)
 
 
 def read_put(request: t.PutTasks, reply: Reply) -> t.PutTasksReply:

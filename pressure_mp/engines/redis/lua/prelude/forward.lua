@@ -4,21 +4,21 @@
 -- between. `settle` is called twice: if it `only_checks`, it returns what refuses it, or `may`, and has acknowledged
 -- nothing. In its file are lines, behind the mark "forward:", that are code here and comments otherwise.
 --
--- Keys: the keys of `settle`, the keys of `put`, the key of the lane. Arguments: 1 if a put that finds its unique key held
--- counts as done; the arguments of `settle`; the arguments of `put`; the number of the call. A reply contains the replies
--- of the functions: {refused, settle} | {declined, check, put} | {done, check, put, settle}.
+-- Keys: the keys of `settle`, the keys of `put`, the key of the lane. Arguments: those of `settle`, those of `put`, the
+-- number of the call. A reply contains the replies of the functions: {refused, settle} | {declined, check, put} |
+-- {done, check, put, settle}.
 local function part(all, first, last)
   local some = {}
   for i = first, last do some[#some + 1] = all[i] end
   return some
 end
 
-local its_keys, its_args = part(KEYS, 1, SETTLE_KEYS), part(ARGV, 2, SETTLE_ARGS + 1)
+local its_keys, its_args = part(KEYS, 1, SETTLE_KEYS), part(ARGV, 1, SETTLE_ARGS)
 local checked = settle(its_keys, its_args, true)
 if checked.err and string.sub(checked.err, 1, 5) == 'ADOPT' then return {'refused', {'late'}} end
 if checked.err then return checked end
 if checked[1] ~= 'may' then return {'refused', checked} end
-local said = put(part(KEYS, SETTLE_KEYS + 1, #KEYS - 1), part(ARGV, SETTLE_ARGS + 2, #ARGV - 1))
+local said = put(part(KEYS, SETTLE_KEYS + 1, #KEYS - 1), part(ARGV, SETTLE_ARGS + 1, #ARGV - 1))
 if said.err then return said end
-if said[1] ~= 'done' and not (said[1] == 'held' and ARGV[1] == '1') then return {'declined', checked, said} end
+if said[1] ~= 'done' then return {'declined', checked, said} end
 return {'done', checked, said, settle(its_keys, its_args, false)}

@@ -8,9 +8,9 @@
 --   result_ttl  milliseconds for which its result is kept; -1: with the inbox, 0: not at all
 --   inbox     is told of it; '' for none
 --   key       '' for none
---   unique    '' for none; else for how many milliseconds it is kept from others, 1 if the put replaces a task that
---             holds it, else 0, and the key, with spaces between
---   task      id and data of each; an id can be ''
+--   unique    '' if the tasks have no unique keys; else what to do with a task whose key is held: skip | replace | error;
+--             a space; and for how many milliseconds a key is kept from others
+--   task      id and data of each; an id can be ''. After all of them, the unique key of each, '' for none
 -- replies: done bells id... | exists bells id state | held bells id state | closed bells | missing
 -- uses: storage notices changes groups transitions find
 -- once: yes
@@ -18,26 +18,53 @@
 if not settings then return {'missing'} end
 make_due_transitions()
 if settings.closed then return finish('closed') end
-local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, key, unique_key, number = unpack(ARGV, 1, 11)
+local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, key, unique, number = unpack(ARGV, 1, 11)
 number = tonumber(number)
 local seq, counter = next_seq(), settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
 if delay ~= '0' then state, ends = 'W', now + tonumber(delay) end
 
-local kept_for, replaces
-if unique_key ~= '' then
-  kept_for, replaces, unique_key = string.match(unique_key, '^(%d+) (%d) (.*)$')
-  local holder = who_holds(unique_key)
-  local task = holder and find(holder.id)
-  holder = who_holds(unique_key) -- the task may have ended just now
-  if holder and not (replaces == '1' and task and holder.held == 1) then
-    return finish('held', holder.id, task and task.state or 'X')
-  elseif holder and task.state ~= 'T' then
-    note(set, payloads, task.id, ARGV[11 + 2 * number])
-    make_ready(task, tonumber(delay), ttl ~= '' and tonumber(ttl) or nil, tube, priority)
-    return finish('done', task.id)
+-- The unique keys of the tasks that are put; the ids of the tasks that hold the keys of the others, by the places of
+-- these; and the holders that change, with their new data.
+local keys, instead, changed = {}, {}, {}
+local total, kept_for = number, nil
+if unique ~= '' then
+  local on_conflict
+  on_conflict, kept_for = string.match(unique, '^(%a+) (%d+)$')
+  number = 0
+  for i = 1, total do
+    local id, data, its = ARGV[10 + 2 * i], ARGV[11 + 2 * i], ARGV[11 + 2 * total + i]
+    local holder = its ~= '' and who_holds(its)
+    local task = holder and find(holder.id)
+    holder = its ~= '' and who_holds(its) -- the task may have ended just now
+    local there = task and task.state or 'X'
+    if holder and on_conflict == 'error' then return finish('held', holder.id, there) end
+    if holder and not (on_conflict == 'replace' and there == 'T') then
+      instead[i] = holder.id
+      if on_conflict == 'replace' and (there == 'R' or there == 'W') then changed[#changed + 1] = {task, data} end
+    else
+      number = number + 1
+      ARGV[10 + 2 * number], ARGV[11 + 2 * number], keys[number] = id, data, its
+    end
   end
 end
+
+-- Change holders, and reply with the ids of all tasks, from those of the tasks that are put.
+local function finish_put(ids)
+  for _, one in ipairs(changed) do
+    local task, data = unpack(one)
+    note(set, payloads, task.id, data)
+    make_ready(task, tonumber(delay), ttl ~= '' and tonumber(ttl) or nil, tube, priority)
+  end
+  local reply, new = finish('done'), 0
+  for i = 1, total do
+    if not instead[i] then new = new + 1 end
+    reply[2 + i] = instead[i] or ids[new]
+  end
+  return reply
+end
+
+if number == 0 then return finish_put({}) end
 
 -- Make ids, and numbers of the arrival, in sequence for tasks without ids. Returns nil when this does not suffice for
 -- all of them.
@@ -84,7 +111,7 @@ local function chosen()
 end
 
 local ids, arrivals = made()
-local is_usual = ids and kind ~= 'auto_increment' and state == 'R' and ends == 0 and tube == '' and key == '' and unique_key == ''
+local is_usual = ids and kind ~= 'auto_increment' and state == 'R' and ends == 0 and tube == '' and key == '' and unique == ''
   and priority == USUAL and is_on_time(seq) and result_ttl == '0' and inbox == ''
 if not ids then
   local there
@@ -111,10 +138,10 @@ if not is_usual then
   -- The records differ in the number of the arrival only.
   local head = state .. priority
   local tail = struct.pack('>I8I8I8I4I4I8i8', now, now, ends, 0, 0, 0, tonumber(result_ttl)) .. tube
-    .. '\0' .. key .. '\0\0' .. inbox .. '\0' .. unique_key .. '\0'
+    .. '\0' .. key .. '\0\0' .. inbox .. '\0'
   local told = noted(set, records)
   for i, id in ipairs(ids) do
-    told[2 * i - 1], told[2 * i] = id, head .. struct.pack('>I8', arrivals[i]) .. tail
+    told[2 * i - 1], told[2 * i] = id, head .. struct.pack('>I8', arrivals[i]) .. tail .. (keys[i] or '') .. '\0'
   end
 end
 if state == 'R' and key ~= '' then
@@ -134,11 +161,11 @@ if ends > 0 then
   for i, id in ipairs(ids) do timed[2 * i - 1], timed[2 * i] = moment, id end
 end
 if (state == 'R' and key == '') or (state == 'W' and ends < now + TICK) then wake_waiter(tube, number) end
-if unique_key ~= '' then set_holder(unique_key, {id = ids[1], ends = now + tonumber(kept_for), held = 1}) end
+for i, its in ipairs(keys) do
+  if its ~= '' then set_holder(its, {id = ids[i], ends = now + tonumber(kept_for), held = 1}) end
+end
 count('X', state, tube, number)
 note(set, meta, 'seq', string.format('%d', arrivals[number]))
 if counter ~= settings.id then note(set, meta, 'id', string.format('%d', counter)) end
 if ticket ~= '' then note(set, awaited, ids[1], ticket) end
-local reply = finish('done')
-for i = 1, number do reply[2 + i] = ids[i] end
-return reply
+return finish_put(ids)
