@@ -39,6 +39,7 @@ SECTIONS = {
         "pause": "pausing:pause",
         "resume": "pausing:resume",
         "limit": "limiting:limit",
+        "schedule": "scheduling:schedule",
         "unlock": "repair:unlock",
         "requeue": "repair:requeue",
         "drop": "repair:drop",

@@ -41,7 +41,7 @@ STATUSES = {
     "doctor": 5,
 }
 #: What these write has columns.
-TABLES = {"ls", "workers", "tasks"}
+TABLES = {"ls", "workers", "tasks", "schedule"}
 #: Nothing is written by these, unless it is asked for.
 SILENT = {"put", "shutdown", "delete", "export", "drain", "pause", "resume", "limit"}
 
@@ -96,7 +96,7 @@ def run(runs, valkey, name, environ, tmp_path):
                 arguments.append(value_of(param, exported))
             elif param.name == "yes" or param.name == "confirm":
                 arguments.append("--yes")
-        if whole in ("tasks", "pause", "resume", "limit"):
+        if whole in ("tasks", "pause", "resume", "limit", "schedule"):
             arguments[arguments.index("jobs")] = "tasks"
         if whole == "import":
             runs.run("nowhere", environ, "export", "jobs", exported)
@@ -132,6 +132,7 @@ def fill(url, prefix):
     with TaskQueue("tasks", **options) as tasks:
         tasks.put_many(["a task that is longer than a narrow terminal", "buried"])
         tasks.take().bury(error="an error that is longer than a narrow terminal")
+        tasks.every(3600, "more", name="a schedule whose name is longer than a narrow terminal")
 
 
 @pytest.mark.parametrize("whole", EVERY)

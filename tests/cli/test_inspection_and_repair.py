@@ -109,6 +109,39 @@ def test_a_queue_of_tasks_is_paused_and_resumed_or_one_tube_of_it(call, make):
     assert "only queues of tasks" in call("pause", "jobs", status=2)
 
 
+def test_schedules_of_a_queue_of_tasks_are_added_shown_and_removed(call, make):
+    queue = make(TaskQueue, "tasks", serializer="text")
+    assert call("schedule", "tasks") == ""
+    name, when, zone, left = call("schedule", "tasks", "3600", "count").rstrip().split("\t")
+    assert (when, zone) == ("3600 s", "UTC")
+    assert left in ("in 60 min", "in 1 h")
+    cron = ("0 6 * * 1-5", "mail", "--name", "mail", "--timezone", "Europe/Paris", "--tube", "a")
+    call("schedule", "tasks", *cron, "--missed", "all")
+    assert {one.name: (one.when, one.timezone) for one in queue.schedules()} == {
+        name: (3600.0, "UTC"),
+        "mail": ("0 6 * * 1-5", "Europe/Paris"),
+    }
+    found = [json.loads(line) for line in call("schedule", "tasks", "--json").splitlines()]
+    assert found == [one._asdict() for one in queue.schedules()]
+    assert call("schedule", "tasks", "--remove", name).split("\t")[0] == "mail"
+    assert "has no schedule" in call("schedule", "tasks", "--remove", name, status=4)
+    call("schedule", "tasks", "0.01", "soon", "--name", "mail")
+    stop = threading.Event()
+    queue.run(lambda task: stop.set(), stop=stop)
+    assert {task.data for task in queue.list()} <= {"soon"}
+    assert queue.stats().transitions["R-T"] >= 1
+
+
+def test_a_schedule_that_cannot_be_is_refused(call, make):
+    queue = make(TaskQueue, "tasks")
+    assert "no cron line" in call("schedule", "tasks", "hourly", "data", status=1)
+    assert "give both" in call("schedule", "tasks", "60", status=2)
+    assert "give WHEN and DATA" in call("schedule", "tasks", "--name", "mail", status=2)
+    assert queue.schedules() == []
+    make(Queue, 3, "jobs")
+    assert "only queues of tasks" in call("schedule", "jobs", status=2)
+
+
 def test_the_rate_of_a_queue_of_tasks_is_limited_or_of_one_tube_of_it(call, make):
     queue = make(TaskQueue, "tasks")
     queue.put_many([1, 2, 3], tube="a")
