@@ -9,7 +9,7 @@ import time
 import inside
 import pytest
 from brokers.lossy import LossyProxy
-from waiting import HOURS, LIMIT, Background, parks, until
+from waiting import HOURS, LIMIT, Background, blocked, parks, until
 
 from pressure_mp import (
     ArgumentError,
@@ -180,6 +180,87 @@ def test_who_waits_is_woken(url, tasks, items, no_ticks, other):
     items.forward(queue, "item")
     joining.result()
     assert getting.result() == "item"
+
+
+TARGETS = [Queue, LifoQueue, PriorityQueue, TaskQueue]
+SOURCES = [TaskQueue, JoinableQueue]
+
+
+def deliveries(url, name, source, number):
+    """Functions that forward a delivery each, of a queue of that kind."""
+    queue = source(name=f"{name}-source", url=url, lease=HOURS)
+    for place in range(number):
+        queue.put(place)
+    if source is TaskQueue:
+        return [task.forward for task in queue.take_many(number)]
+    for _ in range(number):
+        queue.get()
+    return [queue.forward] * number
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_each_forward_wakes_one_of_the_threads_that_wait_at_its_target(
+    url, name, kind, source, no_ticks, other
+):
+    target = other(kind, lease=HOURS)
+    forwards = deliveries(url, name, source, 3)
+    waiting = [Background(target.take if kind is TaskQueue else target.get) for _ in forwards]
+    until(lambda: all(map(parks, waiting)))
+    for number, forward in enumerate(forwards, 1):
+        forward(target, number)
+        until(lambda number=number: [one.is_alive() for one in waiting].count(False) == number)
+    found = [one.result() for one in waiting]
+    assert sorted(one.data if kind is TaskQueue else one for one in found) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_each_forward_wakes_one_of_the_asyncio_tasks_that_wait_at_its_target(
+    valkey, name, kind, source, no_ticks
+):
+    forwards = deliveries(valkey.url, name, source, 2)
+    target = kind(name=name, url=valkey.url, lease=HOURS)
+    target.qsize()
+
+    async def wait():
+        async with getattr(aio, kind.__name__)(name=name, url=valkey.url, lease=HOURS) as queue:
+            if kind is TaskQueue:
+                return (await queue.take()).data
+            return await queue.get()
+
+    with valkey.client() as client:
+        before = blocked(client)
+        waiting = [Background(asyncio.run, wait()) for _ in forwards]
+        until(lambda: blocked(client) == before + len(waiting))
+    for number, forward in enumerate(forwards, 1):
+        forward(target, number)
+        until(lambda number=number: [one.is_alive() for one in waiting].count(False) == number)
+    assert sorted(one.result() for one in waiting) == [1, 2]
+
+
+def test_a_stage_wakes_the_putters_of_a_full_source_and_getters_of_a_full_target_wake_it(
+    url, name, no_ticks, other
+):
+    source = JoinableQueue(1, name=f"{name}-source", url=url, lease=HOURS)
+    target = other(Queue, 1, lease=HOURS)
+    source.put(0)
+    target.put("full")
+    putting = [Background(source.put, number) for number in (1, 2)]
+    until(lambda: all(map(parks, putting)))
+
+    def carry():
+        for _ in range(3):
+            source.forward(target, source.get())
+
+    carrying = Background(carry)
+    until(lambda: [one.is_alive() for one in putting].count(False) == 1)
+    until(lambda: parks(carrying))
+    assert target.get() == "full"
+    assert sorted(target.get() for _ in range(3)) == [0, 1, 2]
+    for one in (*putting, carrying):
+        one.result()
+    source.join()
 
 
 def test_a_task_that_was_given_back_is_not_forwarded(tasks, other):
