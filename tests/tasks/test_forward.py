@@ -201,7 +201,7 @@ def deliveries(url, name, source, number):
 @pytest.mark.parametrize("kind", TARGETS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_each_forward_wakes_one_of_the_threads_that_wait_at_its_target(
-    url, name, kind, source, no_ticks, other
+    url, name, kind, source, no_ticks, no_looks, other
 ):
     target = other(kind, lease=HOURS)
     forwards = deliveries(url, name, source, 3)
@@ -217,7 +217,7 @@ def test_each_forward_wakes_one_of_the_threads_that_wait_at_its_target(
 @pytest.mark.parametrize("kind", TARGETS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_each_forward_wakes_one_of_the_asyncio_tasks_that_wait_at_its_target(
-    valkey, name, kind, source, no_ticks
+    valkey, name, kind, source, no_ticks, no_looks
 ):
     forwards = deliveries(valkey.url, name, source, 2)
     target = kind(name=name, url=valkey.url, lease=HOURS)
@@ -240,7 +240,7 @@ def test_each_forward_wakes_one_of_the_asyncio_tasks_that_wait_at_its_target(
 
 
 def test_a_stage_wakes_the_putters_of_a_full_source_and_getters_of_a_full_target_wake_it(
-    url, name, no_ticks, other
+    url, name, no_ticks, no_looks, other
 ):
     source = JoinableQueue(1, name=f"{name}-source", url=url, lease=HOURS)
     target = other(Queue, 1, lease=HOURS)

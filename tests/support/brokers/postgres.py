@@ -86,7 +86,10 @@ class Postgres(Broker):
 
     scheme = "postgresql"
     durable = ("fsync=on", "full_page_writes=on")
-    looks = ("pressure_mp.engines.postgres.session.TICK",)
+    looks = (
+        "pressure_mp.engines.postgres.session.TICK",
+        "pressure_mp.engines.postgres.wire.SILENCE",
+    )
     trusts = ("pressure_mp.engines.postgres.quick._FRESH",)
     #: Each operation is a transaction.
     pace = 0.1

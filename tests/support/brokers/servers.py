@@ -41,6 +41,8 @@ class Server(Broker):
         "pressure_mp.engines.redis.session.TICK",
         "pressure_mp.engines.redis.turns.TICK",
         "pressure_mp.engines.redis.turns.FIRST_WAIT",
+        "pressure_mp.engines.redis.blocking_wire.SILENCE",
+        "pressure_mp.engines.redis.loop_wire.SILENCE",
     )
 
     kind: str
