@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import engines
 import pytest
+from engines import Can
 
 from pressure_mp import TaskQueue
 
@@ -14,3 +16,10 @@ def queue(url, name):
     yield queue
     if queue.exists():
         queue.delete()
+
+
+@pytest.fixture(params=engines.one_of_each(Can.SERVER), ids=str)
+def durable(request):
+    """A server of its own that may be killed."""
+    with request.param.make(durable=True).serving() as made:
+        yield made

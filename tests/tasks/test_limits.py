@@ -8,7 +8,6 @@ import random
 import threading
 import time
 
-import engines
 import inside
 import pytest
 from engines import Can
@@ -463,22 +462,15 @@ def test_why_blocked_says_which_limit_is_used_up(queue):
     assert "a limit is used up" not in queue.why_blocked().sentence
 
 
-@pytest.fixture(params=engines.one_of_each(Can.SERVER), ids=str)
-def own_server(request):
-    """A server of its own that may be killed."""
-    with request.param.make(durable=True).serving() as made:
-        yield made
-
-
-def test_a_limit_is_kept_while_the_broker_is_away(own_server, name):
-    queue = TaskQueue(name, url=own_server.url, reconnect=30)
+def test_a_limit_is_kept_while_the_broker_is_away(durable, name):
+    queue = TaskQueue(name, url=durable.url, reconnect=30)
     queue.limit(2, per=LONG)
     queue.limit(1, per=LONG, tube="a")
     queue.put_many([1, 2], tube="a")
     queue.put_many([3, 4])
     assert taken(queue, 1) == [1]
-    own_server.kill()
-    own_server.start()
+    durable.kill()
+    durable.start()
     until(lambda: answers(queue))
     assert taken(queue, 9) == [3]
     assert [(limit.tube, limit.used) for limit in queue.stats().limits] == [(None, 2), ("a", 1)]

@@ -7,9 +7,7 @@ import multiprocessing
 import random
 import threading
 
-import engines
 import pytest
-from engines import Can
 from programs import tasks as programs
 from tasks.life import check_stats
 from tasks.takers import is_empty, parked, taken
@@ -233,16 +231,16 @@ def test_tasks_of_a_worker_that_is_killed_wait_for_the_resumption(server, name):
     queue.delete()
 
 
-def test_a_pause_is_kept_while_the_broker_is_away(own_server, name):
-    queue = TaskQueue(name, url=own_server.url, reconnect=30)
+def test_a_pause_is_kept_while_the_broker_is_away(durable, name):
+    queue = TaskQueue(name, url=durable.url, reconnect=30)
     queue.put(1)
     queue.put(2, tube="a")
     queue.pause()
     queue.pause("a")
     taker = Background(queue.take, LIMIT)
     until(lambda: parks(taker))
-    own_server.kill()
-    own_server.start()
+    durable.kill()
+    durable.start()
     until(lambda: answers(queue))
     assert queue.stats().paused_tubes == ("a",)
     assert taker.is_alive()
@@ -250,13 +248,6 @@ def test_a_pause_is_kept_while_the_broker_is_away(own_server, name):
     assert taker.result().data == 1
     assert is_empty(queue)
     queue.delete()
-
-
-@pytest.fixture(params=engines.one_of_each(Can.SERVER), ids=str)
-def own_server(request):
-    """A server of its own that may be killed."""
-    with request.param.make(durable=True).serving() as made:
-        yield made
 
 
 def answers(queue):

@@ -204,9 +204,80 @@ def test_a_queue_that_is_deleted_has_no_schedules_any_more(url, name):
 
 def run_in_process(url, name, taken):
     def handler(task):
-        os.write(taken, b"a task\n.")
+        os.write(taken, f"{task.id}\n".encode())
 
     TaskQueue(name, url=url).run(handler, concurrency=2)
+
+
+class Runs:
+    """Processes that run a queue, and note the ids of the tasks that they begin."""
+
+    def __init__(self, *place):
+        self._place = place
+        self._taken, self._write = os.pipe()  # it has room for all ids
+        self._context = multiprocessing.get_context("fork")
+        self._there = []
+
+    def start(self, number):
+        for _ in range(number):
+            run = self._context.Process(target=run_in_process, args=(*self._place, self._write))
+            run.start()
+            self._there.append(run)
+
+    def kill(self, number):
+        for _ in range(number):
+            run = self._there.pop(0)
+            run.kill()
+            run.join()
+
+    def end(self):
+        """Kill all; the ids."""
+        self.kill(len(self._there))
+        os.close(self._write)
+        with open(self._taken) as lines:
+            return [line.strip() for line in lines]
+
+
+def next_times(queue):
+    """Of each schedule."""
+    return {one.name: one.next for one in queue.schedules()}
+
+
+@pytest.mark.parametrize("killed", [0, 1, 2])
+def test_schedules_go_on_over_a_restart_of_the_broker(killed, durable, name, monkeypatch):
+    every, late = 0.05, 0.3
+    monkeypatch.setattr(schedules, "LATE", late)
+    queue = TaskQueue(name, url=durable.url, id="required", reconnect=LIMIT)
+    for missed in ("once", "all", "skip"):
+        queue.every(every, "data", name=missed, missed=missed, tube=missed)
+    begun = next_times(queue)
+    runs = Runs(durable.url, name)
+    runs.start(2)
+    until(lambda: min(next_times(queue).values()) > max(begun.values()) + 5 * every)
+    durable.kill()
+    gone = time.time()
+    runs.kill(killed)
+    time.sleep(2 * late)
+    back = time.time()
+    durable.start()
+    runs.start(killed)
+    until(lambda: min(next_times(queue).values()) > time.time() - every)
+    later = time.time() + 5 * every
+    until(lambda: min(next_times(queue).values()) > later)
+    ids = {*runs.end(), *(task.id for task in queue.list(limit=1000))}
+
+    due = {missed: [] for missed in begun}
+    for missed, at in map(str.split, ids):
+        due[missed].append(int(at) / 1000)
+    stats, now = queue.stats(), next_times(queue)
+    for missed, times in due.items():
+        put = stats.tubes[missed].transitions
+        assert sum(number for way, number in put.items() if way[:2] == "X-") == len(times)
+        assert max(times) > back
+    assert len(due["all"]) == round((now["all"] - begun["all"]) / every)
+    assert sum(gone < at < back for at in due["all"]) >= 2 * late / every - 1
+    assert sum(gone < at < back for at in due["once"]) <= 1
+    assert not any(gone < at < back - late for at in due["skip"])
 
 
 @SERVERS
@@ -223,7 +294,7 @@ def test_each_time_has_its_task_once_while_runs_are_killed(queue, url, name):
         for run in runs[-2:]:
             run.start()
         for _ in range(5):
-            os.read(read, 8)
+            os.read(read, 17)
         for run in runs[-2:]:
             os.kill(run.pid, signal.SIGKILL)
             run.join()

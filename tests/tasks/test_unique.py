@@ -10,7 +10,7 @@ import pytest
 from brokers.lossy import LossyProxy
 from engines import Can
 from programs import tasks as programs
-from waiting import HOURS, until
+from waiting import HOURS, LIMIT, until
 
 from pressure_mp import ArgumentError, ArgumentTypeError, Empty, TaskExists, TaskQueue, aio
 
@@ -334,6 +334,29 @@ def test_a_task_of_a_killed_worker_keeps_its_key_until_it_is_processed(any_serve
         task.ack()
         assert is_free(queue)
         queue.delete()
+
+
+def test_keys_are_held_while_the_broker_is_away(durable, name):
+    queue = TaskQueue(name, url=durable.url, ttr=HOURS, reconnect=LIMIT)
+    unique = ["ended", "kept", "taken", "ready", "waiting"]
+    queue.put_many(unique[:1], unique=unique[:1])
+    queue.put_many(unique[1:2], unique=unique[1:2], for_=HOURS)
+    queue.put_many(unique[2:4], unique=unique[2:4])
+    there = queue.put_many(unique[4:], unique=unique[4:], delay=HOURS)
+    ended, kept, taken = queue.take_many(3)
+    queue.ack_many([ended, kept])
+    (ready,) = queue.list("R")
+    durable.kill()
+    durable.start()
+    holders = [kept.id, taken.id, ready.id, *there]
+    made, *ids = queue.put_many(range(5), unique=unique)
+    assert ids == holders
+    assert made != ended.id
+    taken.ack()
+    queue.kill(ready.id)
+    assert queue.put_many("ab", unique=["taken", "ready"]) != holders[1:3]
+    assert [task.data for task in queue.list()] == [0, "a", "b", "waiting"]
+    queue.delete()
 
 
 @pytest.fixture
