@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple
 from typing import Any
 
 from ..contract.brokers import QueueSummary
@@ -152,12 +151,16 @@ class StoredTaskPlace:
         if self.life is not None:
             values = [getattr(self.life, name) for name in _HEAD]
             ready = self.life.ready
-            limits = {tube: astuple(limit) for tube, limit in ready.limits.items()}
-            raw = dump(
-                [astuple(self.life.settings), ready.pauses, limits, ready.key_limits, *values]
-            )
+            limits = {tube: _fields(limit) for tube, limit in ready.limits.items()}
+            settings = _fields(self.life.settings)
+            raw = dump([settings, ready.pauses, limits, ready.key_limits, *values])
             if raw != self._raw:
                 self.unit.txn.set(self._prefix + b"h", raw)
+
+
+def _fields(record: Limit | TaskSettings) -> list[object]:
+    """Return the values of a dataclass: ``astuple`` copies each entry of a log."""
+    return list(vars(record).values())
 
 
 class StoredTasks(NamedQueue):
