@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import states
+from ..encoding.reports import read
 from ..encoding.task_values import decode_id
 from ..engines.contract.brokers import split_pauses
 from ..engines.contract.task_administration import TakerTexts, TaskCounts
@@ -266,7 +267,7 @@ def _late_tasks(workers: Sequence[TaskWorker], seen: Sequence[StoredTask]) -> tu
     """Return the tasks that workers say are late; and those of the tasks that were seen whose ttr
     was over when they were taken last."""
     said = {id: LateTask(id, worker.process) for worker in workers for id in worker.late}
-    over = [decode_id(task.id) for task in seen if task.record.report == NOT_IN_TIME]
+    over = [decode_id(task.id) for task in seen if read(task.record.report).error == NOT_IN_TIME]
     return tuple({**{id: LateTask(id, None) for id in over}, **said}.values())
 
 
