@@ -395,7 +395,7 @@ def test_a_processed_task_is_kept_as_done_or_for_some_time_as_a_zombie(url, name
     assert [task.id for task in zombies.list("zombie")] == [second.id]
     assert zombies.peek(second.id).due == pytest.approx(zombies.peek(second.id).since + 60, abs=1)
     done.put(2)
-    assert done.take(0).ack(delay=0.001).due is None
+    assert done.ack(done.take(0), delay=0.001).due is None
     assert done.stats().counts["D"] == 2
     done.delete()
     zombies.delete()
