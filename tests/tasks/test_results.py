@@ -385,7 +385,7 @@ def test_who_waits_hears_once_what_came_of_a_task_whose_taker_takes_the_next(que
             task.result = bytes(size)
             task = queue.take(0, ack=task)
             assert waiting.result() == [
-                (id, "processed", 1, TaskResult(id, "processed", bytes(size)))
+                (id, "processed", 1, TaskResult(id, "processed", bytes(size)), None)
             ]
         assert inbox.take(0) == []
         with pytest.raises(TaskNotFound):  # the inbox said that it saw it
