@@ -52,7 +52,9 @@ def _number(option: str, help: str) -> Callable[[Command], Command]:
 @click.option(
     "--id",
     type=click.Choice(settings.IDS),
-    help="How programs that open the queue from now on make the ids of tasks.",
+    metavar="KIND",
+    help="How programs that open the queue from now on make the ids of tasks: "
+    f"{', '.join(settings.IDS)}.",
 )
 @click.option(
     "--maxsize", type=int, help="The bound of a queue of items, which has no other options; 0: none"
