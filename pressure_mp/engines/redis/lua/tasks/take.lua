@@ -238,6 +238,8 @@ if #chosen.ids > 0 then
   if there_until < now + lease / 2 then
     redis.call('HSET', presence, owner, string.format('%d', now + lease))
   end
+  -- Of a closed queue only takes wait whose tasks are paused or not admitted: these may have been the last of them.
+  if settings.closed then wakes_all = true end
   -- A caller that was woken, or watched the time, wakes the next.
   if turn == 'again' then
     local soon = limits.next_due()
