@@ -44,6 +44,9 @@ VOID = TaskState.VOID
 #: The states that a task in a queue can be in: each one's word.
 NAMES = {state: state.word for state in TaskState if state is not VOID}
 
+#: The states of the tasks that a bound counts.
+QUEUED = (READY, WAITING)
+
 #: Stands in transitions, but is no state: the way from one tube to another.
 SHIFT = "S"
 
@@ -130,6 +133,15 @@ _SHIFTS = [
 
 #: Every way there is. No other transition ever happens.
 TRANSITIONS = (*_TRANSITIONS, *_SHIFTS)
+
+
+#: The transitions by which a task comes to be queued, and by which it is queued no longer, with the
+#: change of the number of queued tasks.
+QUEUED_WAYS = {
+    row.name: 1 if row.after in QUEUED else -1
+    for row in _TRANSITIONS
+    if (row.before in QUEUED) != (row.after in QUEUED)
+}
 
 
 def named(state: str) -> TaskState:

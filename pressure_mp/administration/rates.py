@@ -56,7 +56,7 @@ class QueueRates:
     @property
     def is_full(self) -> bool:
         """Whether a client waits for space."""
-        return bool(self.queue.putting) and 0 < self.queue.maxsize <= self.queue.length
+        return bool(self.queue.putting) and self.queue.is_full
 
     @property
     def line(self) -> str:

@@ -57,7 +57,10 @@ def _number(option: str, help: str) -> Callable[[Command], Command]:
     f"{', '.join(settings.IDS)}.",
 )
 @click.option(
-    "--maxsize", type=int, help="The bound of a queue of items, which has no other options; 0: none"
+    "--maxsize",
+    type=int,
+    help="The bound, 0 for none: how many items are queued, or tasks are ready or waiting, before "
+    "a put waits. A queue of items has no other options.",
 )
 @as_json
 @with_queue
@@ -70,7 +73,7 @@ def configure(queue: Named, in_json: bool, maxsize: int | None, **given: Any) ->
     stated = {name: _WORDS.get(one, one) for name, one in given.items() if one is not None}
     if queue.has_tasks:
         if maxsize is not None:
-            raise click.UsageError("--maxsize is for a queue of items: this one has tasks")
+            stated["maxsize"] = maxsize
         _show(_configure(queue, stated).stated(), in_json)
         return
     if stated:

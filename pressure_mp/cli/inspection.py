@@ -169,6 +169,8 @@ def _info_of_tasks(queue: Named) -> dict[str, Any]:
         "paused": stats.paused,
         "paused_tubes": stats.paused_tubes,
         "limits": [asdict(limit) for limit in stats.limits],
+        "maxsize": stats.maxsize,
+        "putting": stats.putting,
         **stats.words,
         "deliveries": stats.deliveries,
         "oldest_ready_age": stats.oldest_ready_age,

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -113,11 +114,8 @@ def _open_to_put(broker: Broker, name: str, maxsize: int | None) -> Queue[bytes]
         return Queue(maxsize or 0, name, buffering=0, **options)
     discipline = broker.find(name).discipline
     if discipline == TASKS:
-        if maxsize:
-            raise click.ClickException(
-                f"{name!r} is a queue of tasks, which has no bound: leave out --maxsize"
-            )
-        return TaskQueue.attach(name, **options)
+        stated: dict[str, Any] = {"maxsize": maxsize, "strict": True} if maxsize else {}
+        return TaskQueue.attach(name, **stated, **options)
     kind = _KINDS.get(discipline)
     if kind is None:
         raise click.ClickException(

@@ -20,8 +20,8 @@ from ..states import BURIED, READY, WAITING
 from .broker import Broker, Named
 from .transfer import Carried, Translator, to_bytes, to_text
 
-#: The states in which a task is carried.
-_CARRIED = READY, WAITING, BURIED
+#: The states in which a task is carried: first those that need space for a moment only.
+_CARRIED = BURIED, READY, WAITING
 #: Milliseconds for which no worker can take a task that is to be buried.
 _HELD = 3_600_000
 
@@ -78,8 +78,8 @@ class CarriedTask(NamedTuple):
 
 
 def carry_all(queue: Named) -> Iterator[CarriedTask]:
-    """Iterate over the tasks that are ready, wait or are buried, in the order in which they are
-    next; they stay."""
+    """Iterate over the tasks that are buried, ready or waiting, those of each state in the order in
+    which they are next; they stay."""
     stats = queue.run(queue.tasks.stats())
     for state in _CARRIED:
         for task in queue.run(queue.tasks.list(state, "", stats.counts[state] or 1)):
@@ -119,8 +119,13 @@ class Loader:
             self.load([*some])
 
     def load(self, tasks: list[CarriedTask]) -> None:
-        """Put tasks that differ only in their id, their data and their unique key."""
+        """Put tasks that differ only in their id, their data and their unique key. Waits for
+        space."""
         operations, first = self._target.tasks, tasks[0]
+        if len(tasks) > 1 and first.state == BURIED:
+            for task in tasks:
+                self.load([task])
+            return
         data = [self._translate(task) for task in tasks]
         options = (first.delay, first.ttl, first.priority, first.tube, 0, "", first.key)
         keys = [task.unique for task in tasks]
@@ -138,8 +143,7 @@ class Loader:
                 return
             self._check_same(error, first, data[0])
         if first.state == BURIED:
-            for task in tasks:
-                self._bury(task)
+            self._bury(first)
         self.number += len(tasks)
 
     def _translate(self, task: CarriedTask) -> bytes:

@@ -17,7 +17,7 @@ from .contract.items import Put, Take
 from .contract.queues import Join
 from .contract.replies import InUse, Later, NoTask, Unfinished
 from .contract.requests import Request
-from .contract.tasks import TakeTasks
+from .contract.tasks import PutTasks, TakeTasks
 from .shortcut import Shortcut
 
 #: Bytes of arguments from which on a call is not made together with others, nor over a shared
@@ -193,7 +193,7 @@ def _set(called: asyncio.Future[bool], is_called: bool) -> None:
 
 
 #: Requests with ``waits``. Without it they give up their place.
-MAY_WAIT = frozenset((Put, Take, TakeTasks, Forward))
+MAY_WAIT = frozenset((Put, Take, PutTasks, TakeTasks, Forward))
 
 
 def line_of(request: Request) -> tuple[Hashable, Later] | None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from .. import lifecycle
 from ..background import at_exit, lifetimes
+from ..deadlines import deadline
 from ..drivers import Guard, drive, drive_on
 from ..effects import AnyOperation, On, Operation, T
 from ..encoding.signing import is_spawning
@@ -51,7 +52,7 @@ from .arguments import (
 )
 from .forwarding import Forwarding
 from .options import ConnectionOptions
-from .transactions import transactional
+from .transactions import check_waits_for_nothing, transactional
 
 
 class Traits(NamedTuple):
@@ -324,6 +325,19 @@ class Attachment:
             raise
         finally:
             session.end()
+
+    def limit_put(
+        self, block: bool, timeout: float | None, connection: object | None
+    ) -> tuple[bool, float | None]:
+        """Return whether a put may wait, and until when on the monotonic clock. Raises
+        HandleClosedError, ArgumentError, ArgumentTypeError."""
+        self.check_open()
+        if connection is not None and not isinstance(connection, Forwarding):
+            check_waits_for_nothing("a timeout", timeout)
+            return False, None
+        if timeout is None or not block:
+            return bool(block), None
+        return True, deadline(True, self.seconds(timeout))
 
     def seconds(self, timeout: float | None) -> float | None:
         """Return the seconds to wait for a ``timeout``, None for no limit. Raises ArgumentError,

@@ -33,7 +33,6 @@ from .attachment import Traits, inheritable
 from .forwarding import Forwarding
 from .items import ItemAttachment
 from .orders import Order
-from .transactions import check_waits_for_nothing
 
 #: A get calls it before it returns; it looks at the descriptor of the handle.
 Look = Callable[[], None]
@@ -99,19 +98,6 @@ class ObjectAttachment(ItemAttachment):
         return binding
 
     # Putting
-
-    def limit_put(
-        self, block: bool, timeout: float | None, connection: object | None
-    ) -> tuple[bool, float | None]:
-        """Return whether a put may wait, and until when on the monotonic clock. Raises
-        HandleClosedError, ArgumentError, ArgumentTypeError."""
-        self.check_open()
-        if connection is not None and not isinstance(connection, Forwarding):
-            check_waits_for_nothing("a timeout", timeout)
-            return False, None
-        if timeout is None or not block:
-            return bool(block), None
-        return True, deadline(True, self.seconds(timeout))
 
     def putting(self, item: Any, block: bool, end: float | None) -> AnyOperation[None]:
         """Put an object at the broker."""

@@ -68,6 +68,7 @@ class RecordedOptions(TypedDict, total=False):
     max_deliveries: Annotated[int | None, 20]
     id: Annotated[IdKind, "time64"]
     per_key: Annotated[int | None, None]
+    maxsize: Annotated[int, 0]
 
 
 class TaskQueueOptions(RecordedOptions, ObjectOptions, total=False):
@@ -77,8 +78,8 @@ class TaskQueueOptions(RecordedOptions, ObjectOptions, total=False):
 
 
 class ForwardOptions(TypedDict, total=False):
-    """The options of the put of a ``forward()``: on a queue of items the first two, on a queue of
-    tasks the others."""
+    """The options of the put of a ``forward()``: the first two, and on a queue of tasks the
+    others."""
 
     block: bool
     timeout: float | None

@@ -37,6 +37,7 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
 
     # As the handles of each world have them.
     _run: Callable[..., Any]
+    _run_in: Callable[..., Any]
     _acknowledge: Callable[..., Any]
     _then: Callable[..., Any]
     #: Runs an operation that takes tasks, which go back if the call is interrupted.
@@ -61,6 +62,14 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
     def _processed(self, found: tuple[DecodedTask, bool]) -> tuple[AnyTask, bool]:
         task, processed = found
         return self._task(*task), processed
+
+    def _run_put(self, putting: AnyOperation[T], connection: object | None) -> T:
+        """Run an operation that puts; with a ``connection``, in its transaction."""
+        if connection is not None:
+            forwarded: T = self._run_in(connection, putting)
+            return forwarded
+        put: T = self._run(putting, self._at.while_open)
+        return put
 
     def _take(
         self,

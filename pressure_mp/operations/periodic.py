@@ -7,14 +7,15 @@ in one step, so that each time has its task once.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..effects import On, Operation
+from ..effects import On, Operation, Wait
 from ..encoding import schedules
 from ..encoding.as_queued import AsQueued
 from ..encoding.schedules import Schedule
 from ..encoding.task_values import decode_id, encode_id
 from ..engines.contract.queues import How
+from ..engines.contract.replies import NoSpace
 from ..engines.contract.session import Binding
 from ..engines.contract.task_records import Edit, TaskSettings
 from ..engines.contract.tasks import PutTasks, ReleaseTask
@@ -68,7 +69,7 @@ class ScheduleOperations(TaskOperations):
         waiting = _wait(now, begun), 0, 0.0, "", 0, "", ""
         while True:
             try:
-                yield from self._put_told(begun.encode(), name, waiting)
+                yield from self.put(begun.encode(), name, waiting)
                 return
             except TaskExists:
                 pass
@@ -103,7 +104,8 @@ class ScheduleOperations(TaskOperations):
         self, target: TaskOperations, at: tuple[Binding, Binding], taken: DecodedTask
     ) -> Operation[None]:
         """Put the task of a schedule that this process has taken, if it has not missed its time,
-        and give the schedule back. ``at`` are the bindings of the schedules and of the target."""
+        and give the schedule back. Waits for space. ``at`` are the bindings of the schedules and of
+        the target."""
         source, there = at
         now = taken.record.since / 1000  # by the broker's clock
         schedule = self._schedule(taken)
@@ -123,7 +125,7 @@ class ScheduleOperations(TaskOperations):
             done=lambda settled: None,
         )
         try:
-            reply = yield On(there, forward(source, settling, put, None))
+            reply = yield On(there, _forward_in_time(source, settling, put))
             target._ids(reply)
         except TaskExists:  # of the id that only the task of this time has: it was put before
             yield giving_back
@@ -132,6 +134,15 @@ class ScheduleOperations(TaskOperations):
 
     def _schedule(self, task: DecodedTask) -> Schedule:
         return schedules.decode(task.data, str(decode_id(task.id)), self._owner)
+
+
+def _forward_in_time(source: Binding, settling: Settling, put: PutTasks) -> Operation[Any]:
+    """Forward as soon as there is space for the put."""
+    while True:
+        reply = yield from forward(source, settling, put, None)
+        if not isinstance(reply, NoSpace):
+            return reply
+        yield Wait(reply, None)
 
 
 def _wait(now: float, schedule: Schedule) -> int:

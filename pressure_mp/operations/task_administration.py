@@ -47,7 +47,7 @@ class TaskAdministration(TaskSettling):
     def stats(self) -> Operation[TaskStats]:
         """Return all counts, at one moment; without rates."""
         counts = yield from self._counts()
-        now, created, oldest, closed, total, tubes, pauses, _ = counts
+        now, created, oldest, closed, total, tubes, pauses, _, maxsize, putting = counts
         paused, paused_tubes = split_pauses(pauses)
         return TaskStats(
             counts=count(total),
@@ -60,6 +60,8 @@ class TaskAdministration(TaskSettling):
             paused=paused,
             paused_tubes=paused_tubes,
             limits=rate_limits(counts),
+            maxsize=maxsize,
+            putting=putting,
         )
 
     def _counts(self) -> Operation[TaskCounts]:

@@ -66,7 +66,8 @@ class TaskDiagnosis(NamedTuple):
     workers name; ``too_slow`` says it in words. ``paused`` says whether the queue is paused, and
     ``paused_tubes`` has the tubes that are paused by themselves, with the number of ready tasks in
     each. ``limits`` are the rate limits, and ``used_up`` the tubes that may have no delivery now
-    because of theirs, in the same way. ``incomplete`` is True when fewer tasks are there than are
+    because of theirs, in the same way. ``maxsize`` is the bound, and ``putting`` how many clients
+    are known to wait for space. ``incomplete`` is True when fewer tasks are there than are
     counted: the server, or another program, removed keys of the queue.
     """
 
@@ -85,11 +86,14 @@ class TaskDiagnosis(NamedTuple):
     paused_tubes: dict[str, int]
     limits: tuple[RateLimit, ...]
     used_up: dict[str, int]
+    maxsize: int
+    putting: int
     incomplete: bool = False
 
     def __str__(self) -> str:
         counted = ", ".join(f"{number} {state.word}" for state, number in self.counts.items())
         lines = [self.sentence, f"queue {self.queue!r}: {counted}"]
+        lines += self._fullness()
         for taker in self.takers:
             lease = "no lease" if taker.left is None else f"its lease ends in {taker.left:.1f} s"
             lines.append(f"{taker.peer} has {some(taker.tasks, 'task')}; {lease}")
@@ -100,6 +104,16 @@ class TaskDiagnosis(NamedTuple):
         if self.late:
             lines.append(self.too_slow)
         return "\n".join(lines)
+
+    def _fullness(self) -> list[str]:
+        queued = sum(self.counts[state] for state in states.QUEUED)
+        if not 0 < self.maxsize <= queued:
+            return []
+        waits = f", and {some(self.putting, 'put')} wait{'s' * (self.putting == 1)}"
+        return [
+            f"it is full: {queued} of {self.maxsize} tasks are ready or waiting"
+            + waits * bool(self.putting)
+        ]
 
     @property
     def sentence(self) -> str:
@@ -256,6 +270,8 @@ def diagnose_tasks(
         paused_tubes=_ready_in(paused_tubes, counts),
         limits=limits,
         used_up=_ready_in(used_up, counts),
+        maxsize=counts.maxsize,
+        putting=counts.putting,
     )
 
 

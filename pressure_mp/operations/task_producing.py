@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import takewhile
 from typing import Any
 
 from .. import events, states
-from ..deadlines import deadline, seconds_left
-from ..effects import AnyOperation, Ask, Operation, Until, Wait
+from ..deadlines import deadline, seconds_left, shown
+from ..effects import MORE, AnyOperation, Ask, Operation, Until, Wait
 from ..encoding.task_values import decode_id, encode_id, local_milliseconds, make_uuid
-from ..engines.contract.replies import Outcome, Unprocessed
+from ..engines.contract.replies import NoSpace, Outcome, Unprocessed
 from ..engines.contract.task_records import Record, StoredTask
 from ..engines.contract.tasks import (
     AwaitTask,
     AwaitTaskReply,
     FinishedTask,
     KeyTaken,
-    PutAwaited,
     PutTasks,
     PutTasksReply,
     TaskThere,
     UniqueKeys,
 )
-from ..exceptions import ArgumentError, ArgumentTypeError, PressureError, TaskExists
+from ..exceptions import ArgumentError, ArgumentTypeError, Full, PressureError, TaskExists
 from ..exhaustive import assert_never
 from .batches import next_batch
+from .phrases import are
 from .task_queue import DecodedTask, TaskQueueOperations
+from .waiting import served, served_after
 
 NewTask = tuple[bytes, bytes]
 
@@ -48,12 +50,24 @@ class TaskProducing(TaskQueueOperations):
         id: int | str | None,
         options: PutOptions,
         unique: UniqueKeys | None = None,
+        block: bool = True,
+        timeout: float | None = None,
     ) -> AnyOperation[int | str]:
-        """Put a task; return its id. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
+        """Put a task; return its id. With ``block`` wait for space, without limit or for
+        ``timeout`` seconds. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
         if events.listeners or not self.is_open:  # the queue is opened before it is asked
-            return self._put_told(data, id, options, unique)
+            return self._put_told(data, id, options, unique, block, timeout)
         task = self._name(id), self.codec.encode_whole(data)
-        return Ask(PutTasks([task], self.settings.id, *options, unique), None, self._only_id)
+        request = PutTasks([task], self.settings.id, *options, unique)
+        waits = block and (timeout is None or timeout > 0)
+        if not waits:
+            request = request._replace(waits=False)
+        end = deadline(waits, timeout)
+        return Ask(request, end, _only_id, self._put_on, (data, block, timeout))
+
+    def _put_on(self, ask: Ask[int | str], reply: PutTasksReply) -> Operation[int | str]:
+        reply = yield from served_after(reply, ask.request, ask.end)
+        return decode_id(self._made(reply, *ask.how))
 
     def _put_told(
         self,
@@ -61,14 +75,36 @@ class TaskProducing(TaskQueueOperations):
         id: int | str | None,
         options: PutOptions,
         unique: UniqueKeys | None = None,
+        block: bool = True,
+        timeout: float | None = None,
     ) -> Operation[int | str]:
+        made, _ = yield from self._put_one(data, id, options, unique, block, timeout)
+        return decode_id(made)
+
+    def _put_one(
+        self,
+        data: Any,
+        id: int | str | None,
+        options: PutOptions,
+        unique: UniqueKeys | None,
+        block: bool,
+        timeout: float | None,
+        awaited: bool = False,
+    ) -> Operation[tuple[bytes, bytes]]:
+        """Put a task, and tell listeners; return its id, and its data as they are queued."""
         with events.sending(self.destination, 1) as headers:
             task = self._name(id), self.codec.encode_whole(data, headers)
-            reply: PutTasksReply = yield PutTasks([task], self.settings.id, *options, unique)
-            return self._only_id(reply)
+            request = PutTasks([task], self.settings.id, *options, unique, True, awaited)
+            reply: PutTasksReply = yield from served(request, block, timeout)
+            return self._made(reply, data, block, timeout), task[1]
 
-    def _only_id(self, reply: PutTasksReply) -> int | str:
-        return decode_id(reply[0] if type(reply) is list else self._ids(reply)[0])
+    def _made(self, reply: PutTasksReply, data: Any, block: bool, timeout: float | None) -> bytes:
+        """Return the id of the task that was put."""
+        try:
+            return self._ids(reply, timeout if block else None)[0]
+        except Full as error:
+            error.item = data
+            raise
 
     def put_many(
         self,
@@ -76,10 +112,13 @@ class TaskProducing(TaskQueueOperations):
         ids: Iterable[int | str] | None,
         options: PutOptions,
         unique: UniqueKeys | None = None,
+        block: bool = True,
+        timeout: float | None = None,
     ) -> Operation[list[int | str]]:
-        """Put a task for each of ``data``, in batches; return their ids. An error's ``accepted``
-        says how many were put, and its ``rest`` has the data of the others."""
+        """Put a task for each of ``data``, in batches, as there is space; return their ids. An
+        error's ``accepted`` says how many were put, and its ``rest`` has the data of the others."""
         put: list[bytes] = []
+        end = deadline(block, timeout)
         try:
             with events.sending(self.destination, len(data)) as headers:
                 names = self._names(len(data), ids)
@@ -87,12 +126,14 @@ class TaskProducing(TaskQueueOperations):
                 tasks = list(zip(names, payloads, strict=True))
                 while len(put) < len(tasks):
                     batch = next_batch(tasks, len(put), _size)
+                    limit = seconds_left(end)
                     if unique is None:
-                        reply: PutTasksReply = yield PutTasks(batch, self.settings.id, *options)
-                        put += self._ids(reply)
+                        request = PutTasks(batch, self.settings.id, *options)
+                        reply: PutTasksReply = yield from served(request, block, limit)
+                        put += self._ids(reply, timeout if block else None)
                     else:
                         left = unique._replace(keys=unique.keys[len(put) :])
-                        put += yield from self._put_unique(batch, options, left)
+                        put += yield from self._put_unique(batch, options, left, block, limit)
         except PressureError as error:
             error.accepted = len(put)
             error.rest = list(data[len(put) :])
@@ -100,7 +141,12 @@ class TaskProducing(TaskQueueOperations):
         return [decode_id(one) for one in put]
 
     def _put_unique(
-        self, batch: Sequence[NewTask], options: PutOptions, unique: UniqueKeys
+        self,
+        batch: Sequence[NewTask],
+        options: PutOptions,
+        unique: UniqueKeys,
+        block: bool,
+        timeout: float | None,
     ) -> Operation[list[bytes]]:
         """Put the first tasks of a batch, at least one; return their ids. A task whose key an
         earlier one has meets that one, as if it was put by itself."""
@@ -119,29 +165,31 @@ class TaskProducing(TaskQueueOperations):
                 new[at] = new[at][0], task[1]
             places.append(at)
         unique = unique._replace(keys=keys)
-        reply: PutTasksReply = yield PutTasks(new, self.settings.id, *options, unique)
-        ids = self._ids(reply)
-        return [ids[at] for at in places]
+        request = PutTasks(new, self.settings.id, *options, unique)
+        reply: PutTasksReply = yield from served(request, block, timeout)
+        ids = self._ids(reply, timeout if block else None)
+        return [ids[at] for at in takewhile(lambda at: at < len(ids), places)]
 
     def put_and_wait(
         self,
         data: Any,
         id: int | str | None,
         options: PutOptions,
-        timeout: float | None,
+        wait: float | None,
         here: AbstractContextManager[None],
+        block: bool = True,
+        timeout: float | None = None,
     ) -> Operation[tuple[DecodedTask, bool]]:
-        """Put a task, and wait as :meth:`wait` does; the time counts from now on."""
-        end = deadline(True, timeout)
-        with events.sending(self.destination, 1) as headers:
-            task = self._name(id), self.codec.encode_whole(data, headers)
-            reply: PutTasksReply = yield PutAwaited(PutTasks([task], self.settings.id, *options))
-            (made,) = self._ids(reply)
+        """Put a task, and wait as :meth:`wait` does; the time counts from now on, also while there
+        is no space."""
+        end = deadline(True, wait)
+        limit = min((given for given in (wait, timeout) if given is not None), default=None)
+        made, payload = yield from self._put_one(data, id, options, None, block, limit, True)
         delay, _, priority, tube, _, _, key = options
         state = states.WAITING if delay else states.READY
         moment = local_milliseconds()  # the best guess if the task is gone at once
         record = Record(state, priority, moment, moment, 0, tube=tube, key=key)
-        known = StoredTask(made, record, task[1])
+        known = StoredTask(made, record, payload)
         return (yield from self._await(made, end, known, here))
 
     def wait(
@@ -185,10 +233,18 @@ class TaskProducing(TaskQueueOperations):
                 case _:
                     assert_never(reply)
 
-    def _ids(self, reply: PutTasksReply) -> list[bytes]:
+    def _ids(self, reply: PutTasksReply, timeout: float | None = None) -> list[bytes]:
         match reply:
             case list():
                 return reply
+            case NoSpace():
+                still = f", still after {shown(timeout)}" if timeout else ""
+                error = Full(
+                    f"queue {self.name!r} is full: {are(reply.length, 'task')} ready or "
+                    f"waiting{still}"
+                )
+                error.current_size = reply.length
+                raise error
             case TaskThere():
                 raise self._error(TaskExists, reply.id, reply.state, "there is one already")
             case KeyTaken():
@@ -227,6 +283,10 @@ class TaskProducing(TaskQueueOperations):
                 )
             return encode_id(self.make_id())
         return b""
+
+
+def _only_id(reply: PutTasksReply) -> Any:
+    return decode_id(reply[0]) if type(reply) is list else MORE
 
 
 def _gone(known: StoredTask | None, id: bytes) -> StoredTask:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..states import NAMES, SHIFT, TaskState, named
+from ..states import NAMES, QUEUED, SHIFT, TaskState, named
 
 if TYPE_CHECKING:
     from ..engines.contract.task_administration import TaskCounts
@@ -76,9 +76,10 @@ class TaskStats(TubeStats):
     ``oldest_ready_age`` is for how many seconds the oldest ready task is in the queue, None when
     none is ready; of more than 100 different priorities the most urgent 100 are looked at.
     ``paused`` says whether the queue is paused, and ``paused_tubes`` which of its tubes are paused
-    by themselves; ``limits`` are the rate limits that are set. ``rates`` has for each change of
-    state how often it occurred in a second: since the last ``stats()`` of this handle, or, if there
-    was none, since the queue was created.
+    by themselves; ``limits`` are the rate limits that are set. ``maxsize`` is the bound, 0 for
+    none; ``putting`` is how many clients are known to wait for space. ``rates`` has for each change
+    of state how often it occurred in a second: since the last ``stats()`` of this handle, or, if
+    there was none, since the queue was created.
     """
 
     tubes: dict[str, TubeStats]
@@ -89,7 +90,14 @@ class TaskStats(TubeStats):
     paused: bool = False
     paused_tubes: tuple[str, ...] = ()
     limits: tuple[RateLimit, ...] = ()
+    maxsize: int = 0
+    putting: int = 0
     rates: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether a put would have to wait for space."""
+        return 0 < self.maxsize <= sum(self.counts[state] for state in QUEUED)
 
     def as_dict(self, words: bool = False) -> dict[str, object]:
         """Return ``counts``, ``transition`` and ``tube``, nested as in the reference, with letters

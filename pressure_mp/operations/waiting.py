@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Wait, until
@@ -10,8 +10,11 @@ from ..engines.contract.items import Purge, Put, Take
 from ..engines.contract.queues import Close, Delete
 from ..engines.contract.replies import InUse, NoItem, NoSpace
 
+if TYPE_CHECKING:  # queues of items need not load the requests to queues of tasks
+    from ..engines.contract.tasks import PutTasks
+
 #: A request that may have to wait.
-WaitingRequest = TypeVar("WaitingRequest", Put, Take, Purge, Close, Delete)
+WaitingRequest = TypeVar("WaitingRequest", Put, Take, Purge, Close, Delete, "PutTasks")
 
 _LATER = frozenset({NoSpace, NoItem, InUse})
 

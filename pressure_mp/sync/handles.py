@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..drivers import Guard
 from ..effects import AnyOperation, Operation, T
 from ..engines.contract.levels import Level
 from ..engines.contract.queues import How, Stats
@@ -34,9 +35,10 @@ class Blocking:
 
     _at: Any
 
-    def _run(self, operation: AnyOperation[T]) -> T:
-        """Run an operation when the broker has all items that this process put before."""
-        found: T = self._at.run_on(self._at.settled_session(), operation)
+    def _run(self, operation: AnyOperation[T], guard: Guard | None = None) -> T:
+        """Run an operation when the broker has all items that this process put before. ``guard`` is
+        as for :func:`~.drivers.drive`."""
+        found: T = self._at.run_on(self._at.settled_session(), operation, guard)
         return found
 
     def _then(self, found: T, then: Callable[[T], U]) -> U:

@@ -30,7 +30,7 @@ class _Sum(NamedTuple):
 
 _SUMS = (
     _Sum("pressure_depth", "Items that are queued; tasks that are ready.", lambda one: one.length),
-    _Sum("pressure_bound", "Items that bounded queues hold.", lambda one: one.maxsize),
+    _Sum("pressure_bound", "Items and tasks that bounded queues hold.", lambda one: one.maxsize),
     _Sum("pressure_in_flight", "Taken and not yet acknowledged.", lambda one: one.in_flight),
     _Sum("pressure_rejected", "Items set aside; tasks buried.", lambda one: one.rejected),
     _Sum("pressure_blocked_producers", "Clients that wait to put.", lambda one: one.putting),
@@ -108,7 +108,7 @@ class _Total:
     def __init__(self, queues: list[QueueSummary]) -> None:
         self.queues = len(queues)
         self.closed = sum(one.closed for one in queues)
-        self.full = sum(0 < one.maxsize <= one.length for one in queues)
+        self.full = sum(one.is_full for one in queues)
         self.sums = [sum(map(sum_.of, queues)) for sum_ in _SUMS]
         self.age = max((one.age for one in queues if one.age is not None), default=None)
         self.tasks: collections.Counter[str] = collections.Counter()

@@ -14,7 +14,7 @@ from cli.runs import MAIN, environment, python
 from click.testing import CliRunner
 from opened import opened
 from stepwise import StepwiseClient
-from waiting import LIMIT, until
+from waiting import LIMIT, Background, until
 
 from pressure_mp import Empty, FairQueue, JoinableQueue, LifoQueue, Queue, TaskQueue, __version__
 from pressure_mp.cli.app import app
@@ -61,6 +61,7 @@ def test_configure_changes_what_is_given_and_shows_all_options(call, make):
         "max_deliveries": None,
         "id": "time64",
         "per_key": None,
+        "maxsize": 0,
     }
     queue.put("a")
     task = queue.take(0)
@@ -72,7 +73,6 @@ def test_configure_changes_what_is_given_and_shows_all_options(call, make):
         "keep            True",
     ]
     assert "keep and zombie" in call("configure", "tasks", "--zombie", "5", status=1)
-    assert "--maxsize is for" in call("configure", "tasks", "--maxsize", "5", status=2)
     assert "'soon' is not a number of seconds, nor 'none'" in call(
         "configure", "tasks", "--ttl", "soon", status=2
     )
@@ -176,6 +176,21 @@ def test_configure_changes_the_bound_of_a_queue_of_items(call, make):
     assert queue.maxsize == 5
     assert "for tasks" in call("configure", "jobs", "--ttr", "5", status=2)
     call("configure", "nothing", status=4)
+
+
+def test_configure_ls_info_and_why_know_the_bound_of_a_queue_of_tasks(call, make):
+    queue = make(TaskQueue, "tasks")
+    assert "maxsize         2" in call("configure", "tasks", "--maxsize", "2").splitlines()
+    assert queue.maxsize == 2
+    queue.put_many(["a", "b"])
+    waiting = Background(queue.put, "c")
+    until(lambda: json.loads(call("ls", "--json"))[0]["putting"] == 1)
+    told = json.loads(call("info", "tasks", "--json"))
+    assert {"maxsize": 2, "putting": 1}.items() <= told.items()
+    assert call("ls").splitlines()[0].split("\t")[2:4] == ["2", "2"]
+    assert "full: 2 of 2 tasks" in call("why", "tasks")
+    call("configure", "tasks", "--maxsize", "3")
+    waiting.result()
 
 
 def test_ls_shows_every_queue_of_every_kind_and_those_that_match(call, make):
@@ -420,7 +435,7 @@ def test_an_error_names_the_command_for_the_other_kind_of_queue(call, make):
     assert "`pressure-mp tasks work` shows the tasks" in call("peek", "work", status=1)
     assert "'jobs' has the discipline fifo" in call("tasks", "jobs", status=1)
     told = call("put", "work", "--maxsize", 3, status=1, input="a line\n")
-    assert "leave out --maxsize" in told
+    assert "maxsize=0, not maxsize=3" in told
     assert "is not one of" in call("ls", "--kind", "list", status=2)
 
 

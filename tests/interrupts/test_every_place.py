@@ -804,3 +804,28 @@ def test_put_of_a_task(server, name, sweep):
             task.ack()
 
     sweep(lambda: q.put("task"), check, every=3)
+
+
+def test_put_of_a_task_that_waits(server, name, sweep):
+    q, other = [TaskQueue(name, url=server.url, maxsize=1) for _ in range(2)]
+    taking = []
+
+    def take():
+        until(lambda: other.stats().putting or time.monotonic() > end[0])
+        other.take().ack()
+
+    end = [0.0]
+
+    def prepare():
+        q.put("before")
+        end[0] = time.monotonic() + 0.3
+        taking.append(Background(take))
+
+    def check(interrupted, value):
+        taking.pop().result()
+        found = other.take_many(5, timeout=0) if other.qsize() else []
+        assert [task.data for task in found] in ([[], ["task"]] if interrupted else [["task"]])
+        other.ack_many(found)
+        assert other.stats().putting == 0
+
+    sweep(lambda: q.put("task"), check, prepare=prepare, every=31)

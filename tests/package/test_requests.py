@@ -50,7 +50,6 @@ TYPED = [
 
 #: Of requests that share their replies with others.
 REPLIES = {
-    tasks.PutAwaited: tasks.PutTasksReply,
     **dict.fromkeys(get_args(tasks.SettleRequest), tasks.SettledReply),
     **dict.fromkeys((task_results.OpenInbox, task_results.CloseInbox), task_results.InboxReply),
 }

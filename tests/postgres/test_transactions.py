@@ -313,3 +313,19 @@ def test_an_id_that_is_there_is_refused_at_once_or_by_the_commit(own, url, name)
     tasks.put("d", id="two")
     with pytest.raises(REFUSED, match="a task of that id"):
         own.commit()
+
+
+def test_a_bound_counts_the_tasks_of_the_transaction(caller, connection, url, name):
+    do, mine = caller.do, caller.queues.TaskQueue(name, url=url, maxsize=2)
+    tasks = TaskQueue(name, url=url)
+    do(mine.put("a", connection=connection))
+    with pytest.raises(Full):
+        do(mine.put_many(["b", "c"], connection=connection))
+    do(mine.put("b", connection=connection))
+    with pytest.raises(Full):
+        do(mine.put("c", connection=connection))
+    tasks.put("of another one", block=False)
+    do(connection.commit())
+    assert sorted(task.data for task in tasks.list("ready")) == ["a", "b", "of another one"]
+    with pytest.raises(Full):
+        tasks.put("d", block=False)

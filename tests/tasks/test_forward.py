@@ -415,7 +415,7 @@ def test_arguments_that_make_no_sense_are_refused(tasks, items, other):
     with pytest.raises(ArgumentTypeError, match="both of asyncio"):
         task.forward(aio.TaskQueue.of(target), "data")
     with pytest.raises(TypeError):
-        task.forward(target, "data", block=True)
+        task.forward(other(Queue), "data", delay=1)
     assert states(tasks) == {"T": 1}
 
 

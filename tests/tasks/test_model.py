@@ -91,6 +91,8 @@ PUT = {
     "asked": ASKED,
     "key": KEYS,
 }
+#: Bounds of queues: mostly none.
+BOUNDS = st.sampled_from([0, 0, 1, 3])
 
 
 class Histories(RuleBasedStateMachine):
@@ -113,10 +115,12 @@ class Histories(RuleBasedStateMachine):
         limit=st.sampled_from([None, 1, 2]),
         ttr=st.sampled_from([None, 3600]),
         per_key=st.sampled_from([None, 1, 2]),
+        maxsize=BOUNDS,
     )
-    def create(self, kind, ttl, kept, limit, ttr, per_key):
+    def create(self, kind, ttl, kept, limit, ttr, per_key, maxsize):
         self.kind = kind
-        self.pair.create(ttr=ttr, ttl=ttl, max_deliveries=limit, id=kind, per_key=per_key, **kept)
+        most = {"max_deliveries": limit, "per_key": per_key, "maxsize": maxsize}
+        self.pair.create(ttr=ttr, ttl=ttl, id=kind, **most, **kept)
         self.created = True
         self.pair.ask_items(Open(How.CREATE, 3))
         _, self.settings = self.ask(OpenTasks(How.ATTACH, SETTINGS))
@@ -129,12 +133,13 @@ class Histories(RuleBasedStateMachine):
         limit=st.sampled_from([0, 1, 2]),
         per_key=st.sampled_from([0, 1, 2]),
         kind=st.sampled_from(["auto_increment", "time64"]),
+        maxsize=BOUNDS,
         is_known=st.booleans(),
     )
-    def configure(self, ttl, ttr, kept, limit, per_key, kind, is_known):
+    def configure(self, ttl, ttr, kept, limit, per_key, kind, maxsize, is_known):
         keep, zombie = kept
         changes = {"ttl": ttl, "ttr": ttr, "keep": keep, "zombie": zombie, "max_deliveries": limit}
-        changes |= {"per_key": per_key, "id": kind}
+        changes |= {"per_key": per_key, "id": kind, "maxsize": maxsize}
         wanted = replace(self.settings, **changes)
         was = self.settings if is_known else replace(self.settings, ttr=1)
         before = self.settings
@@ -155,12 +160,13 @@ class Histories(RuleBasedStateMachine):
 
     def put_both(self, tasks, *options):
         """The broker's ids are those of the specification too, where the time makes them."""
-        putting = PutTasks(tasks, self.kind, *options)
+        putting = PutTasks(tasks, self.kind, *options)._replace(waits=False)
         if self.kind == "auto_increment":
             self.ask(putting)
             return
         theirs = ask(self.pair.bindings[0], putting)
         if isinstance(theirs, list):
+            tasks = tasks[: len(theirs)]  # for the others there was no space
             made = [(id, data) for id, (_, data) in zip(theirs, tasks, strict=True)]
             putting = putting._replace(tasks=made)
             self.ids += [id for id, (given, _) in zip(theirs, tasks, strict=True) if not given]
@@ -327,7 +333,8 @@ class Histories(RuleBasedStateMachine):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
         putting = PutTasks([(self.named(new), b"new")], self.kind, delay, None, 0, tube, key=key)
-        put = Put((b"item",), waits=False) if to_items else putting._replace(unique=unique)
+        putting = putting._replace(unique=unique, waits=False)
+        put = Put((b"item",), waits=False) if to_items else putting
         self.pair.forward([AckTask(id, owner, call, result=said)] * 2, put)
         time.sleep(PAUSE)
 
@@ -337,7 +344,7 @@ class Histories(RuleBasedStateMachine):
         self.pair.ask_items(Put((b"item",), waits=False))
         numbers = self.pair.take_item(owner, next(self.calls))
         whose = owner if is_right else "host/3/3/cccccccc"
-        put = PutTasks([(self.named(new), b"of an item")], self.kind)
+        put = PutTasks([(self.named(new), b"of an item")], self.kind, waits=False)
         if to_items:
             put = Put((b"next",), waits=False)
         self.pair.forward([Acknowledge(whose, number) for number in numbers], put)

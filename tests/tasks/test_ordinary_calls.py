@@ -14,7 +14,7 @@ from waiting import LIMIT, Background, blocked, until
 from pressure_mp import Empty, NotTaken, TaskExists, TaskQueue
 from pressure_mp.engines.contract.replies import NoTask
 from pressure_mp.engines.contract.task_records import Edit
-from pressure_mp.engines.contract.tasks import AckTask, CloseTasks, PutAwaited, PutTasks, TakeTasks
+from pressure_mp.engines.contract.tasks import AckTask, CloseTasks, PutTasks, TakeTasks
 from pressure_mp.engines.redis.commands import Command
 
 ME, OTHER = "host/1/1/aaaaaaaa", "host/2/2/bbbbbbbb"
@@ -30,10 +30,9 @@ class Tasks(Pair):
         super().__init__(url)
         self.create(**options)
 
-    def put(self, *ids, awaited=False, **options):
+    def put(self, *ids, **options):
         tasks = [(id, b"data") for id in ids or (b"",)]
-        putting = PutTasks(tasks, "auto_increment", **options)
-        return self.ask(PutAwaited(putting) if awaited else putting)
+        return self.ask(PutTasks(tasks, "auto_increment", **options))
 
     def take(self, limit=1, tube="", ttr=None, call=1, owner=ME):
         return self.ask(TakeTasks(owner, call, limit, tube, ttr, waits=False))

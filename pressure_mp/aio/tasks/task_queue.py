@@ -88,6 +88,8 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
         unique: str | None = None,
         on_conflict: OnConflict = "skip",
         for_: float | None = None,
+        block: bool = True,
+        timeout: float | None = None,
         wait: None = None,
         connection: object | None = None,
     ) -> int | str: ...
@@ -105,6 +107,8 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: BaseInbox | None = None,
+        block: bool = True,
+        timeout: float | None = None,
         wait: float,
     ) -> tuple[Task[Data], bool]: ...
 
@@ -114,6 +118,7 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
 
     put_many = awaited(TaskProducer[Data, Task[Data]].put_many)
     qsize = awaited(TaskProducer[Data, Task[Data]].qsize)
+    full = awaited(TaskProducer[Data, Task[Data]].full)
     wait = awaited_open(TaskProducer[Data, Task[Data]].wait)
     result = awaited_open(TaskResults[Data, Task[Data]].result)
     progress = awaited(TaskResults[Data, Task[Data]].progress)
@@ -157,6 +162,10 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
 
     shutdown = awaited(sync.TaskQueue[Data].shutdown)
     delete = awaited(sync.TaskQueue[Data].delete)
+
+    async def maxsize(self) -> int:
+        """The queue's bound, 0 for none."""
+        return (await self._run(self._at.operations.recorded())).maxsize
 
     async def is_shutdown(self) -> bool:
         """Whether the queue was shut down."""

@@ -102,7 +102,7 @@ def summary(view: View) -> Child:
     queues = [one.queue for one in view.queues.values()]
     parts = [f"{number(len(queues))} {'queue' if len(queues) == 1 else 'queues'}"]
     for text, some in (
-        ("full", sum(0 < one.maxsize <= one.length for one in queues)),
+        ("full", sum(one.is_full for one in queues)),
         ("shut down", sum(one.closed for one in queues)),
         ("paused", sum(one.paused or bool(one.paused_tubes) for one in queues)),
         ("with rejected items", sum(one.rejected > 0 for one in queues)),

@@ -13,7 +13,7 @@ from ...operations.diagnosis import Diagnosis
 from ...operations.diagnosis_sides import Side
 from ...operations.phrases import standing
 from ...operations.task_diagnosis import TaskDiagnosis
-from ...states import NAMES
+from ...states import NAMES, QUEUED
 from ..charts import Curve, bar, chart, rates
 from ..contents import mark_of, show, signatures
 from ..history import Point
@@ -142,6 +142,10 @@ def _charts(
     )
 
 
+def _bound(maxsize: int, length: int) -> Child:
+    return [number(maxsize), bar(length, maxsize)] if maxsize else "none"
+
+
 def _numbers(queue: Named, latest: QueueRates | None) -> Markup:
     speeds: list[tuple[str, Child]] = []
     if latest is not None:
@@ -153,18 +157,16 @@ def _numbers(queue: Named, latest: QueueRates | None) -> Markup:
         pairs += [
             ("deliveries", number(told.deliveries)),
             ("oldest ready", duration(told.oldest_ready_age)),
+            ("bound", _bound(told.maxsize, sum(told.counts[state] for state in QUEUED))),
             ("state", standing(told) or "open"),
             *(("limit", str(limit)) for limit in told.limits),
         ]
         return layout.facts(pairs)
     stats = queue.stats()
-    bound: Child = "none"
-    if stats.maxsize:
-        bound = [number(stats.maxsize), bar(stats.length, stats.maxsize)]
     return layout.facts(
         [
             ("queued", number(stats.length)),
-            ("bound", bound),
+            ("bound", _bound(stats.maxsize, stats.length)),
             *speeds,
             ("in flight", number(stats.in_flight)),
             ("set aside", number(stats.rejected)),

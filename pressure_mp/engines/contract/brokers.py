@@ -52,6 +52,11 @@ class QueueSummary(NamedTuple):
     paused_tubes: tuple[str, ...] = ()
     workers: int = 0
 
+    @property
+    def is_full(self) -> bool:
+        """Whether a put would have to wait for space."""
+        return 0 < self.maxsize <= self.length + self.tasks.get(states.WAITING, 0)
+
 
 def split_pauses(paused: Sequence[str]) -> tuple[bool, tuple[str, ...]]:
     """Return whether the queue is paused, and the tubes that are paused by themselves, sorted."""
@@ -66,6 +71,8 @@ def of_tasks(
     getting: int,
     age: float | None,
     workers: int,
+    maxsize: int,
+    putting: int,
 ) -> QueueSummary:
     """Summarize a queue of tasks from the number of its transitions of each kind (``R-T``), and the
     tubes that are paused, with "" for the whole queue."""
@@ -80,13 +87,13 @@ def of_tasks(
         name=name,
         discipline="tasks",
         length=tasks[states.READY],
-        maxsize=0,
+        maxsize=maxsize,
         closed=closed,
         produced=sum(ways.get(way, 0) for way in PUT_WAYS),
         consumed=sum(ways.get(way, 0) for way in PROCESSED_WAYS),
         in_flight=tasks[states.TAKEN],
         rejected=tasks[states.BURIED],
-        putting=0,
+        putting=putting,
         getting=getting,
         age=age,
         tasks=tasks,

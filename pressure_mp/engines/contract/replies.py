@@ -53,8 +53,8 @@ Changed = Literal[Outcome.CHANGED]
 
 
 class NoSpace(NamedTuple):
-    """The queue holds ``length`` items, and has no space for the caller: it is full, or other
-    clients came before."""
+    """The queue holds ``length`` items, or tasks that a bound counts, and has no space for the
+    caller: it is full, or other clients came before."""
 
     length: int
 

@@ -78,7 +78,6 @@ from .tasks import (
     LimitTasks,
     OpenTasks,
     PauseTasks,
-    PutAwaited,
     PutTasks,
     ReleaseTask,
     RenewTaker,
@@ -142,7 +141,6 @@ AdministrationRequest = (
 TasksRequest = (
     OpenTasks
     | PutTasks
-    | PutAwaited
     | TakeTasks
     | AckTask
     | ReleaseTask

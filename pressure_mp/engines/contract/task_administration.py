@@ -89,7 +89,8 @@ class TaskCounts(NamedTuple):
     the time of the put of the oldest ready task, of the most urgent 100 priorities; None when no
     task is ready. An engine may consider only the next task of each key, and
     of each paused tube. ``paused`` are the tubes that are paused, with "" for the whole queue;
-    ``limits`` are in no order."""
+    ``limits`` are in no order. ``maxsize`` is the bound, ``putting`` how many clients wait for
+    space."""
 
     now: int
     created: int
@@ -99,6 +100,8 @@ class TaskCounts(NamedTuple):
     tubes: dict[str, dict[str, int]]
     paused: Sequence[str]
     limits: Sequence[TaskLimit]
+    maxsize: int
+    putting: int
 
 
 class GetTaskCounts(NamedTuple):

@@ -23,6 +23,8 @@ class TaskSettings:
     id: str
     #: How many tasks of one key may be taken at a time.
     per_key: int
+    #: The bound: how many tasks may be ready or waiting when a task is put.
+    maxsize: int = 0
 
     @property
     def processed(self) -> states.TaskState:
@@ -44,6 +46,7 @@ class TaskSettings:
             "max_deliveries": self.max_deliveries or None,
             "id": self.id,
             "per_key": self.per_key or None,
+            "maxsize": self.maxsize,
         }
 
     def tell(self, names: Iterable[str]) -> str:

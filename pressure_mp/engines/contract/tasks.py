@@ -14,6 +14,7 @@ from .replies import (
     Done,
     Lost,
     Missing,
+    NoSpace,
     NoTask,
     Renewed,
     Unprocessed,
@@ -127,8 +128,10 @@ class KeyTaken(NamedTuple):
 
 
 class PutTasks(NamedTuple):
-    """Add tasks, each an id and data: up to MOST_ITEMS and MOST_BYTES. All are added, or none is;
-    the reply has their ids.
+    """Add tasks, each an id and data: up to MOST_ITEMS and MOST_BYTES. The reply has their ids. All
+    are added, or none is; but of a queue with a bound the first task, and as many of the others as
+    there is space for. There is space while fewer tasks than ``maxsize`` of the queue are ready or
+    waiting. Only this request needs space: any other may exceed the bound.
 
     All of them are ready after ``delay``, for ``ttl`` (None: the queue's own), at ``priority``, and
     in ``tube`` unless that is empty. A task with an empty id gets an id: with ``ids``
@@ -143,9 +146,12 @@ class PutTasks(NamedTuple):
     at that priority. A task without a key has its own place in the line. A task that is not in line
     is ready too, but no take gets it.
 
-    With ``unique`` the reply has the id of the holder for each task that is not put. A holder that
-    is replaced keeps its id, ``key``, result options, inboxes and arrival. A buried or processed
-    task that becomes ready again holds its key again, unless another task does.
+    With ``unique`` the reply has the id of the holder for each task that is not put, which needs no
+    space. A holder that is replaced keeps its id, ``key``, result options, inboxes and arrival. A
+    buried or processed task that becomes ready again holds its key again, unless another task does.
+
+    ``waits``: as in :class:`~.items.Put`. With ``awaited`` it is one task, for which this session
+    will make the request :class:`AwaitTask`.
     """
 
     tasks: Sequence[tuple[bytes, bytes]]
@@ -158,15 +164,11 @@ class PutTasks(NamedTuple):
     inbox: str = ""
     key: str = ""
     unique: UniqueKeys | None = None
+    waits: bool = True
+    awaited: bool = False
 
 
-class PutAwaited(NamedTuple):
-    """Add a task for which this session will make the request :class:`AwaitTask`."""
-
-    put: PutTasks
-
-
-PutTasksReply = list[bytes] | TaskThere | KeyTaken | Closed | Missing
+PutTasksReply = list[bytes] | TaskThere | KeyTaken | NoSpace | Closed | Missing
 
 
 class OtherState(NamedTuple):

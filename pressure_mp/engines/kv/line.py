@@ -169,14 +169,14 @@ class StoredLine:
     def __init__(
         self, unit: Unit, prefix: bytes, kind: str, clock: Callable[[], int], waiters: Waiters
     ) -> None:
-        self._row = Row(unit, prefix + kind.encode(), clock, waiters)
+        self.row = Row(unit, prefix + kind.encode(), clock, waiters)
         self._kind, self._clock = kind, clock
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._row.rows())
+        return sum(1 for _ in self.row.rows())
 
     def __bool__(self) -> bool:
-        return next(self._row.rows(), None) is not None
+        return next(self.row.rows(), None) is not None
 
     def keep_place(self, caller: line.Caller, wish: Wish) -> None:
         now = self._clock()
@@ -186,23 +186,23 @@ class StoredLine:
             since = before[1] if before else now
             return [caller.client, since, now, caller.lease, *asked]
 
-        self._row.keep(caller, make)
+        self.row.keep(caller, make)
 
     def leave(self, caller: line.Caller) -> None:
-        self._row.leave(caller)
+        self.row.leave(caller)
 
     def is_next(self, caller: line.Caller) -> bool:
-        first = next(self._row.rows(), None)
+        first = next(self.row.rows(), None)
         return first is None or first[0] == ticket_of(caller)
 
     def has(self, caller: line.Caller) -> bool:
-        return self._row.place_of(caller) is not None
+        return self.row.place_of(caller) is not None
 
     def count_others(self, caller: line.Caller) -> int:
-        return sum(row[0] != ticket_of(caller) for row in self._row.rows())
+        return sum(row[0] != ticket_of(caller) for row in self.row.rows())
 
     def waiting(self) -> Iterator[tuple[line.Caller, Place]]:
-        for caller, (client, since, seen, lease, *asked) in self._row.callers():
+        for caller, (client, since, seen, lease, *asked) in self.row.callers():
             wish = _KINDS[self._kind] if self._kind in _KINDS else _take(*asked)
             yield caller, Place(wish, str(client), _int(since), _int(seen), _int(lease))
 
@@ -261,16 +261,18 @@ class StoredTaskLine:
     def __init__(self, unit: Unit, prefix: bytes, clock: Callable[[], int]) -> None:
         self._prefix, self._txn = prefix, unit.txn
         waiters = Waiters(unit, prefix)
+        self.putters = StoredLine(unit, prefix, "p", clock, waiters)
         self._takers = Row(unit, prefix + b"t", clock, waiters)
         self._awaiting = Row(unit, prefix + b"a", clock, waiters)
         self._readers = Row(unit, prefix + b"r", clock, waiters)
+        self._rows = self.putters.row, self._takers, self._awaiting, self._readers
 
     def __len__(self) -> int:
         return sum(1 for _ in self._takers.rows())
 
     @property
     def is_empty(self) -> bool:
-        for row in (self._takers, self._awaiting, self._readers):
+        for row in self._rows:
             row.flush()
         return not self._txn.range(self._prefix, self._prefix + b"\xff", 1)
 
@@ -284,7 +286,7 @@ class StoredTaskLine:
         self._readers.keep(caller, lambda before: [inbox, number])
 
     def leave(self, caller: line.Caller) -> None:
-        for row in (self._takers, self._awaiting, self._readers):
+        for row in self._rows:
             row.leave(caller)
 
     def takers(self) -> list[tuple[line.Caller, str, int | None]]:

@@ -23,7 +23,7 @@ from ..contract.items import Put, Requeue, Take, TakeBack, Taken
 from ..contract.queues import Close
 from ..contract.replies import Later
 from ..contract.session import SHORTEST_TRY, Options, SessionDefaults, longest_wait
-from ..contract.tasks import AckTask, AckTasks, CloseTasks, PutAwaited, PutTasks, TakenTasks
+from ..contract.tasks import AckTask, AckTasks, CloseTasks, PutTasks, TakenTasks
 from ..lines import MAY_WAIT
 from .bells import Bells
 from .line import Took
@@ -32,9 +32,9 @@ from .store import Busy, How
 T = TypeVar("T")
 
 #: The requests whose effect ``durability`` is for.
-_CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, PutAwaited, CloseTasks, Forward)
+_CONFIRMED = (Put, Close, AckTask, AckTasks, PutTasks, CloseTasks, Forward)
 #: The requests that put items or tasks.
-_ADDING = (Put, StoreChunks, PutTasks, PutAwaited, Forward)
+_ADDING = (Put, StoreChunks, PutTasks, Forward)
 
 
 class StoredQueue(Protocol):

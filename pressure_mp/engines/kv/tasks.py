@@ -129,6 +129,7 @@ class StoredTaskPlace:
             presence=StoredLeases(unit, prefix + b"p"),
             workers=workers,
             ends=StoredEnds(unit, prefix + b"a"),
+            putters=self.line.putters,
             results=results,
             ready=ready,
             places=tuples(b"s"),

@@ -9,7 +9,7 @@ from ..contract.items import Put
 from ..contract.replies import Later
 from ..contract.session import Transaction
 from ..contract.task_records import StoredTask
-from ..contract.tasks import AckTask, GetTask
+from ..contract.tasks import AckTask, GetTask, PutTasks
 from .engine import KvBinding
 from .session import StoredSession
 from .space import NamedQueue
@@ -38,7 +38,7 @@ class TransactionSession(StoredSession):
         self.transaction: Transaction | None = transaction.transaction
 
     def call(self, request: Any, end: float | None = None) -> Any:
-        if isinstance(request, Put):
+        if isinstance(request, (Put, PutTasks)):
             request = request._replace(waits=False)
         if not isinstance(request, AckTask):
             return super().call(request, end)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..requests.line import Caller
+from .line import MemoryLine
 
 
 class MemoryEnds:
@@ -44,6 +45,7 @@ class MemoryTaskLine:
     """The waiting callers of one queue of tasks."""
 
     def __init__(self) -> None:
+        self.putters = MemoryLine()
         self._takers: dict[Caller, tuple[str, int | None]] = {}
         self._awaiting: set[Caller] = set()
         self._readers: dict[Caller, tuple[str, int]] = {}
@@ -53,7 +55,7 @@ class MemoryTaskLine:
 
     @property
     def is_empty(self) -> bool:
-        return not (self._takers or self._awaiting or self._readers)
+        return not (self._takers or self._awaiting or self._readers or len(self.putters))
 
     def keep_place(self, caller: Caller, tube: str, retries_at: int | None) -> None:
         caller.will_wait()
@@ -68,6 +70,7 @@ class MemoryTaskLine:
         self._readers[caller] = inbox, number
 
     def leave(self, caller: Caller) -> None:
+        self.putters.leave(caller)
         self._readers.pop(caller, None)
         self._takers.pop(caller, None)
         self._awaiting.discard(caller)

@@ -49,6 +49,7 @@ class MemoryTaskPlace:
             presence=OwnLeases(),
             workers={},
             ends=MemoryEnds(),
+            putters=self.line.putters,
             results=results,
             ready=ready,
             places=MemorySet(),

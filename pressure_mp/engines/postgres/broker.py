@@ -109,7 +109,14 @@ class PostgresBroker:
 def _read(told: Mapping[str, Any]) -> QueueSummary:
     age = None if told["age"] is None else max(told["age"], 0) / 1000
     if told["discipline"] == "tasks":
-        counts = told["ways"], told["getting"], age, told["workers"]
+        counts = (
+            told["ways"],
+            told["getting"],
+            age,
+            told["workers"],
+            told["maxsize"],
+            told["putting"],
+        )
         return of_tasks(told["name"], told["closed"], told["paused"], *counts)
     return QueueSummary(
         name=told["name"],

@@ -15,7 +15,7 @@ from ..blocking_coroutines import finish
 from ..contract.default_replies import default_reply, reply_alone
 from ..contract.forwarding import NotSettled
 from ..contract.items import Put, Take, TakeBack, Taken
-from ..contract.replies import Later, NoTask
+from ..contract.replies import Later, NoSpace, NoTask
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, Options, SessionDefaults
 from ..contract.tasks import AwaitTask
@@ -150,17 +150,27 @@ class BaseSession(SessionDefaults):
             reply = await self._read(asked, end)
             if reply.status != "due":
                 return way.read(request, reply)
-        waits = "waits" in asked.args or (asked.op == "put" and "awaited" in asked.args)
+        waits = self._asks_for_place(asked)
         listener = self.binding.listener
         listening = listener.number
         if isinstance(request, AwaitTask) and listening is None and listener.may_be_had:
             listening = await self._listening(end)  # first, as the task is told only once
         reply = await self._ask(way, request, asked, end, waits, listening, first)
+        if isinstance(reply, NoSpace) and not waits and "waits" in asked.args:
+            waits = True
+            reply = await self._ask(way, request, asked, end, waits, listening)
         if isinstance(reply, Later) and waits and listening is None and listener.may_be_had:
             listening = await self._listening(end)
             if listening is not None:
                 reply = await self._ask(way, request, asked, end, waits, listening)
         return reply
+
+    def _asks_for_place(self, asked: Asked) -> bool:
+        """Tell whether a call gives the session a place in line if it is not served. The first call
+        of a put of tasks does not, since most queues of tasks have no bound."""
+        if asked.op == "put" and self.binding.kind == "tasks":
+            return "awaited" in asked.args or bool(self._ticket)
+        return "waits" in asked.args
 
     async def _read(self, asked: Asked, end: float | None) -> Reply:
         binding = self.binding

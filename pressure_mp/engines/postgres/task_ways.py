@@ -8,7 +8,7 @@ from typing import Any
 
 from ..contract import task_administration as a
 from ..contract import tasks as t
-from ..contract.replies import NoTask, Outcome, Unprocessed
+from ..contract.replies import NoSpace, NoTask, Outcome, Unprocessed
 from ..contract.task_records import Edit, HeldTask, Record, StoredTask, TaskSettings
 from ..contract.task_results import NO_RESULT, Result
 from .ways import Asked, Reply, Way, does, flags, given, number, outcome, same
@@ -80,12 +80,11 @@ def _read_open(request: t.OpenTasks | t.ConfigureTasks, reply: Reply) -> Any:
     return outcome(request, reply)
 
 
-def _ask_put(request: t.PutTasks | t.PutAwaited, discipline: str) -> Asked:
-    is_awaited = isinstance(request, t.PutAwaited)
-    put = request.put if isinstance(request, t.PutAwaited) else request
+def _ask_put(put: t.PutTasks, discipline: str) -> Asked:
     args = {"ids": put.ids, "delay": put.delay, "priority": repr(put.priority)}
     args["result_ttl"] = put.result_ttl
-    args |= given(ttl=put.ttl, inbox=put.inbox or None) | flags(awaited=is_awaited)
+    args |= given(ttl=put.ttl, inbox=put.inbox or None)
+    args |= flags(awaited=put.awaited, waits=put.waits)
     ids, data = zip(*put.tasks, strict=True)
     parts = [encode(put.tube), encode(put.key)]
     unique = put.unique
@@ -107,6 +106,8 @@ def _read_put(request: Any, reply: Reply) -> Any:
             return t.TaskThere(reply.items[0], reply.info)
         case "held":
             return t.KeyTaken(reply.items[0], reply.info)
+        case "no_space":
+            return NoSpace(reply.info)
     return outcome(request, reply)
 
 
@@ -243,7 +244,8 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> Any:
         where[way] = count
     moments = info["now"], info["created"], info["oldest"]
     limits = [a.TaskLimit(*limit) for limit in info["limits"] + info["key_limits"]]
-    return a.TaskCounts(*moments, info["closed"], total, tubes, info["paused"], limits)
+    bound = info["maxsize"], info["putting"]
+    return a.TaskCounts(*moments, info["closed"], total, tubes, info["paused"], limits, *bound)
 
 
 def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
@@ -278,7 +280,6 @@ def _read_closed(request: Any, reply: Reply) -> Any:
 does(t.OpenTasks, _ask_open, _read_open)
 does(t.ConfigureTasks, _ask_configure, _read_open)
 does(t.PutTasks, _ask_put, _read_put)
-does(t.PutAwaited, _ask_put, _read_put)
 #: Makes ids for tasks that are put in a transaction of the caller's: of which kind, and how many.
 MAKE_IDS = Way(
     lambda request, _: Asked("make_ids", {"ids": request[0], "number": request[1]}),

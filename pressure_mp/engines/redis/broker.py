@@ -304,11 +304,11 @@ def _are_there(tickets: list[bytes], gone: dict[str, bool]) -> bool:
 
 def _read(name: str, told: list[Any]) -> QueueSummary:
     if told[0] == b"tasks":
-        _, closed, getting, age, ways, pauses, workers = told
+        _, closed, getting, age, ways, pauses, workers, *bound = told
         numbers = {way.decode(): int(number) for way, number in _pairs(ways)}
         seconds = max(int(age), 0) / 1000 if age else None
         paused = read_paused(pauses)
-        return of_tasks(name, bool(closed), paused, numbers, int(getting), seconds, workers)
+        return of_tasks(name, bool(closed), paused, numbers, int(getting), seconds, workers, *bound)
     discipline, bound, length, put, got, *more = told
     closed, in_flight, rejected, putting, getting, returned = more or _NOTHING_MORE
     return QueueSummary(

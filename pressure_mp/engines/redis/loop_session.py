@@ -17,7 +17,7 @@ from ..contract.cancellation import is_unknown
 from ..contract.forwarding import Forward
 from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.queues import Join
-from ..contract.replies import Later
+from ..contract.replies import Later, NoSpace
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
@@ -89,8 +89,13 @@ class LoopSession(RedisSession):
         line = line_of(request)
         if line is None:
             reply = await found(self, request, end)
-            if self._place is not None and type(request) in MAY_WAIT:
-                self._place.leave()
+            place = self._place
+            if type(reply) is NoSpace and self.waiter is not None:  # it puts tasks, and waits
+                if place is None or place.is_left:
+                    to_put = (self.binding.name, self.binding.discipline, "space")
+                    self._place = self._pool.lines.join(to_put, None)
+            elif place is not None and type(request) in MAY_WAIT:
+                place.leave()
             if type(reply) is TakenTasks and reply.later is not None:
                 self.waiter = None  # other tasks may be in the line before it
             return reply

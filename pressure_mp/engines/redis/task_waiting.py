@@ -1,9 +1,9 @@
-"""Waiting at a server for a task, for the end of a task, or for notices of an inbox.
+"""Waiting at a server for a task, for space, for the end of a task, or for notices of an inbox.
 
 A session that waits for a task of any tube is in line at the list ``wake``, whose one element the
-server gives to the first. A session that waits for a task of one tube, or for the end of a task,
-waits on a list of its own, its bell, and is noted so that other clients ring it. If a woken session
-does not make its call, another one is woken.
+server gives to the first. A session that waits for a task of one tube, for space, or for the end of
+a task, waits on a list of its own, its bell, and is noted so that other clients ring it. If a woken
+session does not make its call, another one is woken.
 
 The bell of a session that waits for notices has the name of the inbox. The record of a task has
 that name: so the script that acknowledges the task puts the notice on that bell itself. A session
@@ -19,7 +19,7 @@ from typing import Any
 from ...exceptions import PressureError
 from ...identity.client import ticket
 from ..contract.items import MOST_BYTES, MOST_ITEMS
-from ..contract.replies import Later, NoNotice, NoTask, Outcome, Unprocessed
+from ..contract.replies import Later, NoNotice, NoSpace, NoTask, Outcome, Unprocessed
 from ..contract.session import ONE_TRY
 from ..contract.task_records import StoredTask
 from ..contract.task_results import ABSENT as ABSENT_EVENT
@@ -63,9 +63,11 @@ class TaskWaiter:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
         self._ticket = ""
-        #: The entry that the script made for a wait for a task of a tube.
+        #: The entry that the script made for a wait for a task of a tube, or for space.
         self.entry = b""
         self.tube = ""
+        #: Whether there was no space for its put.
+        self.puts = False
         #: The server's reply to its last wait.
         self.wait_reply: Any = None
         #: Whether the session must pass a wake-up on: it waited for a task, or was about to, and
@@ -94,7 +96,14 @@ class TaskWaiter:
         if end is None and self._caller.receives:
             self._then = Call("take", take_args(self._caller.binding, request, self))
 
+    def await_space(self, entry: bytes) -> None:
+        """Note that the session is about to wait for space. Without an entry it has no place yet,
+        and its next call asks for one."""
+        self.puts, self.entry, self.passes_on = True, entry, bool(entry)
+
     async def wait(self, later: Later, timeout: float | None) -> bool:
+        if isinstance(later, NoSpace) and not self.entry:
+            return True
         in_line = isinstance(later, NoTask) and not later.tube
         if isinstance(later, NoTask) and later.due is not None:
             soon = later.due / 1000 + _GRACE
@@ -131,6 +140,21 @@ async def ask(caller: Caller, op: str, args: tuple[Any, ...], end: float | None)
     if bells := bells_in(reply):
         await caller.script("ring", bells)
     return reply
+
+
+def place_of(caller: Caller) -> bytes:
+    """Return the place in line of a put, for its script."""
+    waiter = caller.waiter
+    if not isinstance(waiter, TaskWaiter) or not waiter.puts:
+        return b""
+    return waiter.entry or waiter.ticket.encode()
+
+
+def end_wait_for_space(caller: Caller) -> None:
+    """Note that a put is done, and so has no place in line any more."""
+    waiter = caller.waiter
+    if isinstance(waiter, TaskWaiter):
+        waiter.puts = waiter.passes_on = False
 
 
 def or_none(number: int | None) -> int | bytes:

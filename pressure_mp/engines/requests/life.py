@@ -10,6 +10,7 @@ from ... import states
 from ..contract.task_records import NOT_IN_TIME, Record, StoredTask, TaskSettings
 from ..contract.task_results import PROGRESS, TAKEN
 from .kinds import Counts, Leases, SortedSet
+from .line import Line
 from .ready_tasks import ReadyTasks
 from .results import Results
 from .task_line import Ends, TaskLine
@@ -71,6 +72,8 @@ class Life:
     workers: MutableMapping[str, list[str]]
     #: The callers that wait for the ends of tasks.
     ends: Ends
+    #: The callers that wait for space.
+    putters: Line
     results: Results
     ready: ReadyTasks[Living]
     #: The tasks that are not ready, by state and place.
@@ -103,6 +106,15 @@ class Life:
         others = (*states.TaskState, states.SHIFT)
         entered = sum(self.ways.value(f"{state}-{states.READY}{behind}") for state in others)
         return entered - sum(self.ways.value(f"{states.READY}-{state}{behind}") for state in others)
+
+    def number_queued(self) -> int:
+        """Count the tasks that the bound counts."""
+        return sum(sign * self.ways.value(way) for way, sign in states.QUEUED_WAYS.items())
+
+    def space(self, most: int) -> int:
+        """Return for how many tasks there is space, at most ``most``."""
+        bound = self.settings.maxsize
+        return max(min(bound - self.number_queued(), most), 0) if bound else most
 
     def make_id(self, ids: str, taken: dict[bytes, bytes]) -> bytes:
         while True:

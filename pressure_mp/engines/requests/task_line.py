@@ -1,12 +1,12 @@
-"""The callers that wait at a queue of tasks: for a task, first come, first served; for the end of a
-task; or for a notice."""
+"""The callers that wait at a queue of tasks: for a task or for space, first come, first served; for
+the end of a task; or for a notice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Protocol
 
-from .line import Caller
+from .line import Caller, Line
 
 
 class Ends(Protocol):
@@ -29,6 +29,10 @@ class Ends(Protocol):
 
 class TaskLine(Protocol):
     """The waiting callers of one queue of tasks."""
+
+    @property
+    def putters(self) -> Line:
+        """The callers that wait for space."""
 
     def __len__(self) -> int:
         """Count the callers that wait for a task."""

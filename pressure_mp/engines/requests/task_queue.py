@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..contract.brokers import QueueSummary, of_tasks
+from ..contract.items import Put
 from ..contract.queues import Dismiss, Enlist, GetDiscipline, GetUsers
-from ..contract.replies import NoNotice, NoTask, Outcome, Unprocessed
+from ..contract.replies import NoNotice, NoSpace, NoTask, Outcome, Unprocessed
 from ..contract.requests import Request
 from ..contract.task_administration import TruncateTasks
 from ..contract.task_results import TakeNotices
-from ..contract.tasks import AwaitTask, DeleteTasks, RequeueTasks, TakeTasks
+from ..contract.tasks import AwaitTask, DeleteTasks, PutTasks, RequeueTasks, TakeTasks
 from .dispatch import for_places, for_tasks
 from .life import Life, Living, TaskPlace
 from .line import Caller
@@ -22,9 +23,11 @@ from .task_line import TaskLine
 _AT_REST = {GetDiscipline, Enlist, GetUsers, Dismiss, DeleteTasks, TruncateTasks, RequeueTasks}
 
 #: The requests that can wait.
-Wish = TakeTasks | AwaitTask | TakeNotices
-_WISHES = (TakeTasks, AwaitTask, TakeNotices)
-_NOT_SERVED = (NoTask, Unprocessed, NoNotice)
+Wish = PutTasks | TakeTasks | AwaitTask | TakeNotices
+_WISHES = (PutTasks, TakeTasks, AwaitTask, TakeNotices)
+_NOT_SERVED = (NoSpace, NoTask, Unprocessed, NoNotice)
+#: As what a caller is in line that waits for space.
+_TO_PUT = Put(())
 #: How many tasks are looked at for a caller. The request of a caller that is woken wakes others.
 _SOME = 1000
 
@@ -88,7 +91,8 @@ def summarize(place: TaskPlace, name: str) -> QueueSummary | None:
         if life.presence.get(owner, 0) >= life.now
     )
     paused = life.ready.paused()
-    return of_tasks(name, life.closed, paused, ways, len(place.line), age, workers)
+    bound = life.settings.maxsize, len(life.putters)
+    return of_tasks(name, life.closed, paused, ways, len(place.line), age, workers, *bound)
 
 
 def _leave_watch(line: TaskLine, life: Life, reply: NoTask, caller: Caller) -> NoTask:
@@ -108,6 +112,9 @@ def _keep_place(line: TaskLine, life: Life, wish: Wish, reply: Any, caller: Call
         due = life.next_due_at() if reply.due is not None else None
         line.keep_place(caller, wish.tube, due)
         return
+    if stays and isinstance(wish, PutTasks):
+        life.putters.keep_place(caller, _TO_PUT)
+        return
     line.leave(caller)
     if stays and isinstance(wish, AwaitTask):
         line.await_end(caller)
@@ -118,8 +125,8 @@ def _keep_place(line: TaskLine, life: Life, wish: Wish, reply: Any, caller: Call
 def _wake_ready(line: TaskLine, life: Life | None) -> None:
     """Wake the callers that can be served: those whose task has ended, or whose inbox has a notice
     or is gone; the first in line for each ready task, and when a task becomes ready before any of
-    them calls again; after a shutdown the callers without a ready task; all callers when the queue
-    is gone."""
+    them calls again; the first in line for space; after a shutdown the callers without a ready
+    task, and all that wait for space; all callers when the queue is gone."""
     if line.is_empty:
         return
     for caller, name, number in line.readers():
@@ -131,6 +138,11 @@ def _wake_ready(line: TaskLine, life: Life | None) -> None:
             caller.wake()
     for caller in _served(line, life):
         caller.wake()
+    for caller, _ in line.putters.waiting():
+        if life is None or life.closed or life.space(1):
+            caller.wake()
+        if life is not None and not life.closed:
+            break  # only the first in line can be served
 
 
 def _served(line: TaskLine, life: Life | None) -> Iterator[Caller]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 from ... import states
 from ..contract.contents import (
@@ -27,7 +28,7 @@ from ..contract.queues import (
     GetUsersReply,
     How,
 )
-from ..contract.replies import NoTask, Outcome, Unprocessed
+from ..contract.replies import NoSpace, NoTask, Outcome, Unprocessed
 from ..contract.task_administration import (
     GetTaskCounts,
     GetTaskCountsReply,
@@ -71,7 +72,6 @@ from ..contract.tasks import (
     OpenTasksReply,
     PauseTasks,
     PauseTasksReply,
-    PutAwaited,
     PutTasks,
     PutTasksReply,
     RenewTaker,
@@ -200,12 +200,15 @@ def _put(life: Life, request: PutTasks, caller: Caller) -> PutTasksReply:
     holders = _holders(life, unique)
     if isinstance(holders, KeyTaken):
         return holders
+    holders = holders[: _number_with_space(life, request, holders, caller)]
+    if not holders:
+        return NoSpace(life.number_queued())
     state, ends = states.READY, life.lifetime(request.ttl)
     if request.delay:
         state, ends = states.WAITING, life.now + request.delay
     hearing = [request.inbox] if request.inbox else []
     named: dict[bytes, bytes] = {}
-    for (id, data), holder in zip(request.tasks, holders, strict=True):
+    for (id, data), holder in zip(request.tasks, holders):  # noqa: B905
         if holder is not None:
             continue
         there = life.tasks.get(id)
@@ -214,7 +217,7 @@ def _put(life: Life, request: PutTasks, caller: Caller) -> PutTasksReply:
         named[id or life.make_id(request.ids, named)] = data
     ids = iter(named)
     placed = [next(ids) if holder is None else holder for holder in holders]
-    for id, key, holder in zip(placed, unique.keys, holders, strict=True):
+    for id, key, holder in zip(placed, unique.keys, holders):  # noqa: B905
         if holder is not None:
             continue
         record = Record(
@@ -228,9 +231,26 @@ def _put(life: Life, request: PutTasks, caller: Caller) -> PutTasksReply:
         if key:
             life.results.unique.hold(key, id, life.now + unique.time)
     if unique.on_conflict == "replace":
-        for (_, data), holder in zip(request.tasks, holders, strict=True):
+        for (_, data), holder in zip(request.tasks, holders):  # noqa: B905
             _replace(life, request, holder, data)
+    if request.awaited:
+        life.ends.watch(placed[0], caller)
     return placed
+
+
+def _number_with_space(
+    life: Life, request: PutTasks, holders: Sequence[bytes | None], caller: Caller
+) -> int:
+    """Return how many of the first tasks can be put, or have a holder."""
+    space = len(holders)
+    if life.settings.maxsize:
+        is_behind = request.waits and not life.putters.is_next(caller)
+        space = 0 if is_behind else life.space(space)
+    for place, holder in enumerate(holders):
+        if holder is None and not space:
+            return place
+        space -= holder is None
+    return len(holders)
 
 
 def _holders(life: Life, unique: UniqueKeys) -> list[bytes | None] | KeyTaken:
@@ -256,14 +276,6 @@ def _replace(life: Life, request: PutTasks, id: bytes | None, data: bytes) -> No
     if task is not None and task.record.state in (states.READY, states.WAITING):
         task.data = data
         life.revive(task, request.delay, request.ttl, request.tube, priority=request.priority)
-
-
-@for_tasks.does(PutAwaited)
-def _put_awaited(life: Life, request: PutAwaited, caller: Caller) -> PutTasksReply:
-    reply = _put(life, request.put, caller)
-    if isinstance(reply, list):
-        life.ends.watch(reply[0], caller)
-    return reply
 
 
 @for_tasks.does(KickTasks)
@@ -401,7 +413,10 @@ def _count(life: Life, request: GetTaskCounts, caller: Caller) -> GetTaskCountsR
         limits.append(TaskLimit(tube, limit.number, limit.per, limit.used, until))
     for tube, (number, per) in life.ready.key_limits.items():
         limits.append(TaskLimit(tube, number, per, 0, 0, True))
-    return TaskCounts(life.now, life.created, oldest, life.closed, total, tubes, paused, limits)
+    bound = life.settings.maxsize, len(life.putters)
+    return TaskCounts(
+        life.now, life.created, oldest, life.closed, total, tubes, paused, limits, *bound
+    )
 
 
 @for_tasks.does(StoreChunks)

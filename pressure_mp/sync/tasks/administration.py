@@ -51,22 +51,25 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         max_deliveries: int | None = UNCHANGED,
         per_key: int | None = UNCHANGED,
         id: IdKind = UNCHANGED,
+        maxsize: int = UNCHANGED,
     ) -> None:
         """Change options of the queue for all clients, while they use it; see
         :class:`pressure_mp.TaskQueue`. An option that is left out keeps its value.
 
         A ``ttr`` counts for tasks that are taken from now on, a ``ttl`` for tasks that become ready
         from now on, ``zombie`` and ``keep`` for tasks that are acknowledged from now on, and
-        ``max_deliveries`` when a task is released next. With a higher ``per_key``, takes that wait
-        get the next tasks of each key; a lower one takes no task away. An ``id`` counts for this
-        handle, and for handles that open the queue from now on: the others go on making ids as they
-        did.
+        ``max_deliveries`` when a task is released next. A ``maxsize`` counts for the next put: puts
+        that wait go on as far as there is space now, and tasks beyond a lower bound stay. With a
+        higher ``per_key``, takes that wait get the next tasks of each key; a lower one takes no
+        task away. An ``id`` counts for this handle, and for handles that open the queue from now
+        on: the others go on making ids as they did.
 
         Never waits, and takes longer the more tasks are taken if ``per_key`` changes. Raises
         QueueDoesNotExistError, ArgumentError, ArgumentTypeError.
         """
         given: dict[str, object] = {"ttr": ttr, "ttl": ttl, "zombie": zombie, "keep": keep}
         given |= {"max_deliveries": max_deliveries, "per_key": per_key, "id": id}
+        given["maxsize"] = maxsize
         stated = {name: value for name, value in given.items() if value is not UNCHANGED}
 
         def learn(found: TaskSettings) -> None:

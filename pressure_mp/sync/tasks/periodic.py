@@ -73,9 +73,11 @@ class PeriodicTasks(TaskHandle[Data, AnyTask]):
             more than 10 seconds.
 
         The other options are for each task, as in :meth:`put`. The times are by the broker's clock.
-        A run that was begun before the queue had a schedule finds it within 10 seconds. Never
-        waits. Raises ArgumentError for an anonymous queue, and for a line or a time zone that there
-        is not; NotSupportedError, EncodingError, QueueDoesNotExistError, ArgumentTypeError.
+        A run that was begun before the queue had a schedule finds it within 10 seconds. While the
+        queue is full, the run waits for space beside its handlers; times that pass meanwhile are
+        missed. Never waits. Raises ArgumentError for an anonymous queue, and for a line or a time
+        zone that there is not; NotSupportedError, EncodingError, QueueDoesNotExistError,
+        ArgumentTypeError.
         """
         if self._at.is_anonymous:
             raise ArgumentError("periodic tasks are for a queue with a name")
@@ -187,7 +189,8 @@ class PeriodicPuts:
 
     def _put(self, taken: DecodedTask) -> None:
         bindings = self._binding, self._at.attached()
-        self._run(self._operations.put_due(self._at.operations, bindings, taken))
+        with waits_end_when(self._over.is_set):
+            self._run(self._operations.put_due(self._at.operations, bindings, taken))
         self._here.lose([(taken.id, self._claim.call)])
         self._taken = None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import get_args, overload
 
+from ...deadlines import seconds_left
 from ...encoding.task_values import (
     check_key,
     check_priority,
@@ -45,6 +46,8 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         unique: str | None = None,
         on_conflict: OnConflict = "skip",
         for_: float | None = None,
+        block: bool = True,
+        timeout: float | None = None,
         wait: None = None,
         connection: object | None = None,
     ) -> int | str: ...
@@ -62,6 +65,8 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         id: int | str | None = None,
         result_ttl: float | None = None,
         inbox: BaseInbox | None = None,
+        block: bool = True,
+        timeout: float | None = None,
         wait: float,
     ) -> tuple[AnyTask, bool]: ...
 
@@ -80,6 +85,8 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         unique: str | None = None,
         on_conflict: OnConflict = "skip",
         for_: float | None = None,
+        block: bool = True,
+        timeout: float | None = None,
         wait: float | None = None,
         connection: object | None = None,
     ) -> int | str | tuple[AnyTask, bool]:
@@ -111,34 +118,39 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
             first. A taken task is not changed: a new task is put, which has the text from then on.
         :param for_: seconds from the put on for which the text is not free, even if the task ends
             before: at most one task is put in that time. Excludes ``on_conflict="replace"``.
+        :param block: whether to wait while the queue is full: while as many tasks as its
+            ``maxsize`` are ready or waiting. The puts that wait are served in the order in which
+            they came. A put that ``unique`` skips needs no space.
+        :param timeout: wait for space at most this many seconds; None means no limit.
         :param wait: wait at most this many seconds until the task is processed, and return what
-            :meth:`wait` returns.
+            :meth:`wait` returns. The time for which the queue is full counts.
         :param connection: the put is part of this connection's transaction, as for
             :meth:`pressure_mp.Queue.put`: the task exists from the commit on, and its times count
             from then on. The id is returned at once; if ``id`` was stated, and a task of this id
-            exists at the commit, the commit fails.
+            exists at the commit, the commit fails. It does not wait for space.
 
-        Blocks only for ``wait``. Raises TaskExists when the queue has a task of this id, or, with
+        Blocks only while the queue is full, and for ``wait``. Raises Full when there was no space,
+        whose ``item`` is the data; TaskExists when the queue has a task of this id, or, with
         ``on_conflict="error"``, a task of this unique text; ShutDown, EncodingError,
         AuthenticationError, ItemTooLargeError, QueueDoesNotExistError,
         HandleClosedError, ArgumentError, ArgumentTypeError; after each of these nothing was put.
         Raises BrokerUnavailable and NotDurable as :meth:`pressure_mp.Queue.put` does.
         """
-        self._at.check_open()
+        block, end = self._at.limit_put(block, timeout, connection)
         options = put_options(delay, ttl, priority, tube, result_ttl, inbox, key)
-        keys = None
+        how, keys = (block, seconds_left(end)), None
         if unique is not None or for_ is not None or on_conflict != "skip":
             if wait is not None:
                 raise ArgumentError("unique= cannot go with wait=")
             keys = unique_keys(None if unique is None else [unique], on_conflict, for_, connection)
         if connection is not None:
             check_waits_for_nothing("wait", wait)
-            return self._run_in(connection, self._at.operations.put(data, id, options, keys))
         if wait is None:
-            return self._run(self._at.operations.put(data, id, options, keys))
-        limit = self._at.seconds(wait)
-        putting = self._at.operations.put_and_wait(data, id, options, limit, self._at.here)
-        return self._then(self._run(putting), self._processed)
+            putting = self._at.operations.put(data, id, options, keys, *how)
+            return self._run_put(putting, connection)
+        limit, here = self._at.seconds(wait), self._at.here
+        awaiting = self._at.operations.put_and_wait(data, id, options, limit, here, *how)
+        return self._then(self._run(awaiting, self._at.while_open), self._processed)
 
     def put_many(
         self,
@@ -155,6 +167,8 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         unique: Iterable[str | None] | None = None,
         on_conflict: OnConflict = "skip",
         for_: float | None = None,
+        block: bool = True,
+        timeout: float | None = None,
         connection: object | None = None,
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order, up to 1,000 or 1 MB in each round trip.
@@ -164,10 +178,12 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         unique text the second meets the first, and the id that is returned for it is the first
         one's, unless that has ended or, with ``on_conflict="replace"``, was taken meanwhile.
 
-        Never waits. Raises what :meth:`put` raises; the error's ``accepted`` then says how many of
-        the tasks were put, or met another one, and ``rest`` has the data of the others.
+        A queue with a bound takes as many tasks as it has space for; then this blocks as
+        :meth:`put` does, at most ``timeout`` seconds in all, and tasks of other clients may come in
+        between. Raises what :meth:`put` raises; the error's ``accepted`` then says how many of the
+        tasks were put, or met another one, and ``rest`` has the data of the others.
         """
-        self._at.check_open()
+        block, end = self._at.limit_put(block, timeout, connection)
         given = list(data)
         keys = None
         try:
@@ -181,8 +197,9 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         except PressureError as error:
             error.rest = given
             raise
-        putting = self._at.operations.put_many(given, ids, options, keys)
-        return self._run(putting) if connection is None else self._run_in(connection, putting)
+        how = block, seconds_left(end)
+        putting = self._at.operations.put_many(given, ids, options, keys, *how)
+        return self._run_put(putting, connection)
 
     def qsize(self, tube: str | None = None) -> int:
         """How many tasks are ready to be taken, at one moment; with ``tube``, in that tube.
@@ -190,6 +207,17 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         For tasks in other states see :meth:`stats`. Never waits. Raises QueueDoesNotExistError.
         """
         return self._run(self._at.operations.length(check_tube(tube)))
+
+    def full(self) -> bool:
+        """Whether a put would have to wait for space, at one moment: as many tasks as ``maxsize``
+        are ready or waiting. Never waits. Raises QueueDoesNotExistError."""
+        return self._then(self._run(self._at.operations.stats()), lambda stats: stats.is_full)
+
+    @property
+    def maxsize(self) -> int:
+        """The queue's bound, 0 for none; :meth:`configure` changes it. Asks the broker, but never
+        waits. Raises QueueDoesNotExistError."""
+        return self._then(self._run(self._at.operations.recorded()), lambda its: its.maxsize)
 
     def wait(self, id: int | str, timeout: float | None = None) -> tuple[AnyTask, bool]:
         """Wait until a task is processed; returns the task as it is then, and a bool.

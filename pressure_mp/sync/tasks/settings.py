@@ -10,6 +10,7 @@ from ... import states
 from ...encoding.task_values import milliseconds
 from ...engines.contract.task_records import TaskSettings
 from ...exceptions import ArgumentError
+from ...handles.arguments import check_maxsize
 from ...handles.options import IdKind
 from ...numeric import integer
 
@@ -24,6 +25,7 @@ def make(
     max_deliveries: int | None,
     id: IdKind,
     per_key: int | None = None,
+    maxsize: int = 0,
 ) -> TaskSettings:
     """Check the options of a queue. Raises ArgumentError, ArgumentTypeError."""
     return checked(
@@ -36,6 +38,7 @@ def make(
                 max_deliveries=max_deliveries,
                 per_key=per_key,
                 id=id,
+                maxsize=maxsize,
             )
         )
     )
@@ -101,4 +104,5 @@ _CONVERT: dict[str, Callable[[str, Any], int | str]] = {
     "max_deliveries": _bound,
     "per_key": _bound,
     "id": _id_kind,
+    "maxsize": lambda name, given: check_maxsize(given),
 }

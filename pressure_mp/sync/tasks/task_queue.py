@@ -57,9 +57,10 @@ class TaskQueue(
     def __init__(self, name: str | None = None, **options: Unpack[TaskQueueOptions]) -> None:
         """Attach to the queue called ``name``, or create it if it does not exist.
 
-        ``ttr``, ``ttl``, ``zombie``, ``keep``, ``max_deliveries``, ``id`` and ``per_key`` are
-        stored with the queue. An existing queue keeps its own: if a stated option differs, a
-        QueueMismatchWarning says so, and with ``strict=True`` this raises QueueMismatchError.
+        ``ttr``, ``ttl``, ``zombie``, ``keep``, ``max_deliveries``, ``id``, ``per_key`` and
+        ``maxsize`` are stored with the queue. An existing queue keeps its own: if a stated option
+        differs, a QueueMismatchWarning says so, and with ``strict=True`` this raises
+        QueueMismatchError.
         :meth:`configure` changes them. Times are in seconds.
 
         :param name: the queue's name. Without one: an anonymous queue, which exists until the last
@@ -83,6 +84,9 @@ class TaskQueue(
             together; see ``put(key=)``. A task is no longer counted when it is acknowledged,
             released or buried, when its ``ttr`` is over, or when its worker is known to be dead.
             None means no limit.
+        :param maxsize: the bound: while so many tasks are ready or waiting, a put waits, see
+            :meth:`put`. Taken tasks do not count, and a task that becomes ready again needs no
+            space: so there may be more. Less than 1 means no bound.
         :param lease: seconds after which the tasks of a process that stopped answering, and is on
             another host than the clients that wait, are ready again.
 
@@ -102,6 +106,7 @@ class TaskQueue(
             max_deliveries=given["max_deliveries"],
             id=given["id"],
             per_key=given["per_key"],
+            maxsize=given["maxsize"],
         )
         encoder = serializers.find(given["serializer"])
         keys = signing.gather(given["authkey"], name is None, os.environ)

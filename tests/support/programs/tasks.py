@@ -64,6 +64,10 @@ def hold_a_batch(queue, connection):
     queue.run()
 
 
+def put_one(queue, data):
+    queue.put(data)
+
+
 def take_all(queue):
     """Take one task after the other."""
     while True:

@@ -109,6 +109,7 @@ class Pair:
         assert counts[0].transitions == counts[1].transitions
         assert counts[0].tubes == counts[1].tubes
         assert sorted(counts[0].paused) == sorted(counts[1].paused)
+        assert counts[0].maxsize == counts[1].maxsize
         self.ask(GetWorkers())
         limits = [sorted(map(lasting, one.limits)) for one in counts]
         assert limits[0] == limits[1]

@@ -177,6 +177,11 @@ def play(url, name):
     assert q.put(b"4", unique="key", on_conflict="replace") == "one"
     refused(q.put, b"3", unique="key", on_conflict="error")
     q.kill("one")
+    q.configure(maxsize=1)
+    q.put(b"1")
+    refused(q.put, b"2", timeout=0.1)
+    q.configure(maxsize=0)
+    q.truncate()
     # What comes of tasks.
     lost = Result(b"x", "0" * 24)
     assert run(StoreChunks(lost.token, 1, [[memoryview(b"x")]])) is Outcome.LOST

@@ -305,6 +305,7 @@ RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_slot bigint := pressure_mp.slot(a_prefix, a_kind, a_name);
     before bigint;
+    q pressure_mp.queues;
 BEGIN
     PERFORM pg_advisory_xact_lock(a_slot);
     before := pressure_mp.passed(a_slot);
@@ -318,6 +319,12 @@ BEGIN
             PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, NULL);
         ELSE
             PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, NULL);
+            SELECT * INTO q FROM pressure_mp.queues v WHERE v.slot = a_slot
+                AND v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
+                ORDER BY v.version DESC LIMIT 1;
+            IF q.has_line THEN
+                PERFORM pressure_mp.wake_putters(q, 'leave', NULL);
+            END IF;
         END IF;
     END IF;
 END $$;

@@ -76,6 +76,48 @@ BEGIN
                 ORDER BY w.part DESC LIMIT 1) f)));
 END $$;
 
+-- Count the tasks that the bound counts: those that are ready or waiting.
+CREATE OR REPLACE FUNCTION pressure_mp.count_queued(a_queue bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN (SELECT coalesce(sum(s.sign * f.number), 0)::bigint
+        FROM unnest(ARRAY['X', 'T', 'B', 'Z', 'D']) other, unnest(ARRAY['R', 'W']) state,
+            LATERAL (VALUES (other || '-' || state, 1), (state || '-' || other, -1)) s (way, sign),
+            LATERAL (SELECT w.number FROM pressure_mp.ways w
+                WHERE w.queue = a_queue AND w.way = convert_to(s.way, 'UTF8')
+                ORDER BY w.part DESC LIMIT 1) f);
+END $$;
+
+-- Return for how many tasks of a call there is space.
+CREATE OR REPLACE FUNCTION pressure_mp.space(q pressure_mp.queues, c pressure_mp.caller, args jsonb)
+RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    bound bigint := (q.settings->>'maxsize')::bigint;
+BEGIN
+    IF bound = 0 OR args ? 'overfill' THEN
+        RETURN 9223372036854775807;
+    ELSIF args ? 'waits' AND NOT pressure_mp.is_next(c, 'p') THEN
+        RETURN 0;
+    END IF;
+    RETURN greatest(bound - pressure_mp.count_queued(q.id), 0);
+END $$;
+
+-- Wake the first session that waits for space, if there is space; or all, if more than the tasks of the
+-- queue was changed.
+CREATE OR REPLACE FUNCTION pressure_mp.wake_putters(q pressure_mp.queues, a_op text, own bigint)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = q.slot AND w.line = 'p' AND w.place > q.passed
+        LIMIT 1;
+    IF NOT FOUND THEN
+        PERFORM pressure_mp.note_line(q.slot, false);
+    ELSIF a_op IN ('configure', 'close', 'delete', 'dismiss') THEN
+        PERFORM pressure_mp.wake_all(q.slot, 'p', own);
+    ELSIF pressure_mp.count_queued(q.id) < (q.settings->>'maxsize')::bigint THEN
+        PERFORM pressure_mp.wake_first(q.slot, 'p', own);
+    END IF;
+END $$;
+
 -- Tell the sessions that wait for the task its outcome, and keep its result, if that is to be kept.
 -- The removal of a task that had ended before is no new outcome.
 CREATE OR REPLACE FUNCTION pressure_mp.conclude(a_slot bigint, moment bigint, t pressure_mp.tasks,

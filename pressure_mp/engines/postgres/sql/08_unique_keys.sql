@@ -57,6 +57,9 @@ DECLARE
     t pressure_mp.tasks;
     r pressure_mp.reply;
     ids bytea[] := array_fill(NULL::bytea, ARRAY[n]);
+    space bigint := pressure_mp.space(q, c, args);
+    -- So many of the tasks are dealt with.
+    most integer := n;
     -- The places of the tasks that are put, and of those in place of which a holder changes.
     new integer[] := '{}';
     changed integer[] := '{}';
@@ -69,6 +72,12 @@ BEGIN
         t := pressure_mp.get_task(q.id, h.id);
         IF h.id IS NOT NULL AND how = 'error' THEN
             RETURN pressure_mp.told('held', to_jsonb(coalesce(t.state, 'X')), ARRAY[h.id], NULL);
+        ELSIF i > most THEN
+            CONTINUE;
+        ELSIF (h.id IS NULL OR how = 'replace' AND t.state IS NOT DISTINCT FROM 'T')
+            AND cardinality(new) >= space
+        THEN
+            most := i - 1;
         ELSIF h.id IS NULL OR how = 'replace' AND t.state IS NOT DISTINCT FROM 'T' THEN
             new := new || i;
         ELSE
@@ -78,6 +87,10 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
+    IF most = 0 THEN
+        RETURN pressure_mp.said('no_space', to_jsonb(pressure_mp.count_queued(q.id)));
+    END IF;
+    ids := ids[:most];
     IF cardinality(new) > 0 THEN
         r := pressure_mp.put_tasks(q, c, moment, args - 'on_conflict',
             parts[:2] || CASE WHEN are_chosen THEN ARRAY(SELECT parts[n + 2 + i] FROM unnest(new) i) END

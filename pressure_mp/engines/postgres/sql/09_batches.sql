@@ -51,6 +51,7 @@ DECLARE
     first bigint := greatest(q.arrival + 1, moment * 1000);
     ids bytea[];
     there text;
+    space bigint;
 BEGIN
     IF q.closed THEN
         RETURN pressure_mp.said('closed');
@@ -60,6 +61,15 @@ BEGIN
     END IF;
     IF args ? 'chosen' THEN
         n := n / 2;
+    END IF;
+    space := pressure_mp.space(q, c, args);
+    IF space = 0 THEN
+        RETURN pressure_mp.said('no_space', to_jsonb(pressure_mp.count_queued(q.id)));
+    ELSIF n > space THEN
+        parts := CASE WHEN args ? 'chosen' THEN parts[:2 + space] || parts[3 + n:] ELSE parts END;
+        n := space;
+    END IF;
+    IF args ? 'chosen' THEN
         ids := parts[3:n + 2];
         IF NOT pressure_mp.are_free(q.id, ids) THEN
             SELECT * INTO ids, q.counter, there
@@ -71,14 +81,14 @@ BEGIN
                 RETURN pressure_mp.told('there', to_jsonb(there), ids, NULL);
             END IF;
         END IF;
-        parts := parts[n + 3:];
+        parts := parts[n + 3:2 * n + 2];
     ELSIF args->>'ids' = 'auto_increment' THEN
         ids := pressure_mp.free_ids(q.id, q.counter + 1, n);
         q.counter := convert_from(ids[n], 'UTF8')::bigint;
-        parts := parts[3:];
+        parts := parts[3:n + 2];
     ELSE
         ids := pressure_mp.free_ids(q.id, first, n);
-        parts := parts[3:];
+        parts := parts[3:n + 2];
     END IF;
     IF n = 1 THEN
         INSERT INTO pressure_mp.tasks VALUES (q.id, ids[1], a_state, a_priority, moment, moment, ends,

@@ -264,6 +264,9 @@ BEGIN
                     WHERE t.queue = q.id AND t.state = 'R' AND t.line > 0),
                 (SELECT min(t.created) FROM pressure_mp.tasks t
                     WHERE t.queue = q.id AND t.state = 'R' AND t.key <> '')),
+            'maxsize', (q.settings->>'maxsize')::bigint,
+            'putting', (SELECT count(*) FROM pressure_mp.waiting w
+                WHERE w.slot = q.slot AND w.line = 'p' AND w.place > q.passed),
             'closed', q.closed, 'paused', pressure_mp.texts(q.paused),
             'limits', (SELECT coalesce(jsonb_agg(jsonb_build_array(convert_from(l.tube, 'UTF8'),
                     l.number, l.per, l.used, coalesce(l.used_until, 0), false)), '[]')

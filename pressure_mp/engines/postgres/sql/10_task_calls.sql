@@ -62,20 +62,22 @@ BEGIN
         END IF;
         r := pressure_mp.do_tasks(q, c, moment, a_op, args, parts);
     END IF;
-    IF a_op IN ('take', 'await') THEN
-        IF r.status = 'no_task' AND args ? 'waits' THEN
+    IF a_op IN ('put', 'take', 'await') THEN
+        IF r.status = 'no_space' AND args ? 'waits' AND a_session <> '' THEN
+            PERFORM pressure_mp.stand(c, 'p', false, NULL, '');
+        ELSIF r.status = 'no_task' AND args ? 'waits' THEN
             PERFORM pressure_mp.stand(c, 't', false, NULL, parts[1]);
             IF q.limited THEN
                 r.info := pressure_mp.watch_limits(q, c, moment, r.info);
             END IF;
         ELSIF a_placed THEN
             DELETE FROM pressure_mp.waiting v
-                WHERE v.slot = a_slot AND v.line = 't' AND v.place > coalesce(q.passed, 0)
+                WHERE v.slot = a_slot AND v.line IN ('p', 't') AND v.place > coalesce(q.passed, 0)
                     AND v.session = a_session;
         END IF;
     END IF;
     IF a_lane IS NOT NULL AND (a_again
-        OR r.status NOT IN ('no_task', 'unprocessed', 'missing'))
+        OR r.status NOT IN ('no_task', 'no_space', 'unprocessed', 'missing'))
     THEN
         PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, CASE
             WHEN a_op <> 'take' OR r.status <> 'taken' THEN r
@@ -88,6 +90,10 @@ BEGIN
         AND v.place > coalesce(q.passed, 0) LIMIT 1;
     IF FOUND THEN
         PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, a_listener);
+        woken := pressure_mp.woken_of(a_slot, a_listener);
+    END IF;
+    IF q.has_line THEN
+        PERFORM pressure_mp.wake_putters(q, a_op, a_listener);
         woken := pressure_mp.woken_of(a_slot, a_listener);
     END IF;
     IF a_op IN ('delete', 'dismiss') AND NOT EXISTS (SELECT FROM pressure_mp.queues v

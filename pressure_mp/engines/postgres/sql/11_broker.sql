@@ -27,6 +27,7 @@ RETURNS TABLE (queue text) LANGUAGE sql VOLATILE AS $$
                 ORDER BY t.priority, t.arrival LIMIT 1) END,
         'returned', (SELECT coalesce(sum(w.number), 0) FROM pressure_mp.ways w
             WHERE w.queue = q.id AND w.way = 'T-R' AND q.kind = 'items'),
+        'maxsize', coalesce((q.settings->>'maxsize')::bigint, 0),
         'workers', (SELECT coalesce(sum(jsonb_array_length(l.workers)), 0)
             FROM pressure_mp.leases l WHERE l.queue = q.id AND l.role = 't'
                 AND l.workers IS NOT NULL AND l.until >= pressure_mp.clock()),

@@ -36,6 +36,8 @@ BEGIN
     END IF;
     IF r.status = 'added' THEN
         a_items := a_items[1:(r.info)::bigint];
+    END IF;
+    IF a_op = 'put' THEN
         args := args || '{"overfill": true}';  -- at the commit it does not wait
     END IF;
     IF (r.status IN ('added', 'ids', 'task') OR (r.status = 'acknowledged' AND r.info->'refused' = '{}')
@@ -110,10 +112,22 @@ DECLARE
     t pressure_mp.tasks;
     r pressure_mp.reply;
     ids bytea[];
+    n bigint;
+    bound bigint := (q.settings->>'maxsize')::bigint;
+    room bigint;
 BEGIN
     CASE a_op
     WHEN 'put' THEN
-        ids := parts[3:2 + (cardinality(parts) - 2) / 2];
+        n := (cardinality(parts) - 2) / 2;
+        IF bound > 0 THEN
+            room := bound - pressure_mp.count_queued(q.id) - (
+                SELECT coalesce(sum((cardinality(s.items) - 2) / 2), 0) FROM pressure_mp.staged s
+                    WHERE s.transaction = pg_current_xact_id() AND s.slot = q.slot AND s.op = 'put');
+            IF room < n THEN
+                RETURN pressure_mp.said('no_space', to_jsonb(bound - room));
+            END IF;
+        END IF;
+        ids := parts[3:2 + n];
         SELECT u.id, f.state INTO t.id, t.state
             FROM unnest(ids) WITH ORDINALITY u (id, o), LATERAL (SELECT v.state
                 FROM pressure_mp.tasks v WHERE v.queue = q.id AND v.id = u.id OFFSET 0) f

@@ -93,13 +93,13 @@ async def _forward(
             if not isinstance(reply, Added):
                 return reply
             return Forwarded([], _settled(request, turns.settled))
-        args = tasks.put_args(caller.binding, request.put)
+        args = tasks.put_args(caller, request.put)
         said, settled = await _call(caller, request, args, end)
     except _RefusedError as error:
         return NotSettled(_why_not(request, error.reply))
     if bells := bells_in(said):
         await caller.script("ring", bells)
-    put = tasks.read_put(request.put, said)
+    put = tasks.read_put(caller, request.put, said)
     return Forwarded(put, _settled(request, settled)) if isinstance(put, list) else put
 
 

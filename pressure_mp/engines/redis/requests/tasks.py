@@ -9,7 +9,7 @@ from typing import Any
 from ...contract import task_administration as a
 from ...contract import tasks as t
 from ...contract.queues import Mismatch
-from ...contract.replies import Changed, Done, Lost, Missing, NoTask, Outcome
+from ...contract.replies import Changed, Done, Lost, Missing, NoSpace, NoTask, Outcome
 from ...contract.task_records import Edit, StoredTask, TaskSettings
 from .. import task_waiting
 from ..binding import RedisBinding
@@ -23,6 +23,7 @@ from ..statuses import (
     DONE,
     EXISTS,
     FOREIGN,
+    FULL,
     HELD,
     LOST,
     MISMATCH,
@@ -41,7 +42,7 @@ from ..task_records import (
     read_paused,
     read_tasks,
 )
-from ..task_waiting import ask, or_none, waiter_of
+from ..task_waiting import ask, end_wait_for_space, or_none, place_of, waiter_of
 
 _FORMAT = "1"
 #: The arguments for data that stays as it is.
@@ -70,7 +71,8 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
 
 def _numbers(settings: TaskSettings) -> tuple[int, ...]:
     times = settings.ttr, settings.ttl, settings.zombie
-    return (*times, int(settings.keep), settings.max_deliveries, settings.per_key)
+    most = settings.max_deliveries, settings.per_key, settings.maxsize
+    return (*times, int(settings.keep), *most)
 
 
 def _configure(binding: RedisBinding, request: t.ConfigureTasks) -> tuple[Any, ...]:
@@ -85,20 +87,27 @@ def _read_configured(request: t.ConfigureTasks, reply: Reply) -> t.ConfigureTask
 does(t.ConfigureTasks)(OneScript("configure", _configure, _read_configured))
 
 
-def put_args(binding: RedisBinding, request: t.PutTasks, waiter: bytes = b"") -> tuple[Any, ...]:
-    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key, unique = request
+def put_args(caller: Caller, request: t.PutTasks) -> tuple[Any, ...]:
+    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key, unique, waits, awaited = request
+    ticket = waiter_of(caller).ticket.encode() if awaited else b""
     flat = tasks[0] if len(tasks) == 1 else [part for task in tasks for part in task]
     options = ids.encode(), delay, or_none(ttl), encode_priority(priority), tube.encode()
     if unique is not None:
         flat = *flat, *unique.keys
     held = f"{unique.on_conflict} {unique.time}" if unique else ""
-    return (*options, waiter, result_ttl, inbox, key, held, len(tasks), *flat)
+    how = WAIT if waits else NOW, place_of(caller)
+    return (*options, ticket, result_ttl, inbox, key, held, *how, len(tasks), *flat)
 
 
-def read_put(request: t.PutTasks, reply: Reply) -> t.PutTasksReply:
+def read_put(caller: Caller, request: t.PutTasks, reply: Reply) -> t.PutTasksReply:
     status = reply[0]
     if status == DONE:
+        end_wait_for_space(caller)
         return reply[2:]
+    if status == FULL:
+        if request.waits:
+            waiter_of(caller).await_space(reply[3])
+        return NoSpace(reply[2])
     if status == EXISTS:
         return t.TaskThere(reply[2], reply[3].decode())
     if status == HELD:
@@ -107,8 +116,9 @@ def read_put(request: t.PutTasks, reply: Reply) -> t.PutTasksReply:
 
 
 def _first_of_put(binding: RedisBinding, request: t.PutTasks) -> tuple[str, tuple[Any, ...]] | None:
-    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key, unique = request
+    tasks, ids, delay, ttl, priority, tube, result_ttl, inbox, key, unique, _, awaited = request
     is_ordinary = len(tasks) == 1 and not (delay or ttl is not None or tube or key or unique)
+    is_ordinary = is_ordinary and not awaited
     if not is_ordinary or not binding.put_one.is_due():
         return None
     return "put_one", (ids, encode_priority(priority), result_ttl, inbox, *tasks[0])
@@ -125,16 +135,10 @@ async def _rest_of_put(
 ) -> t.PutTasksReply:
     if reply is not None:
         caller.binding.put_one.close()
-    return read_put(request, await ask(caller, "put", put_args(caller.binding, request), end))
+    return read_put(caller, request, await ask(caller, "put", put_args(caller, request), end))
 
 
 does(t.PutTasks)(FirstScript(_first_of_put, _read_put_one, _rest_of_put))
-
-
-@does(t.PutAwaited)
-async def put_awaited(caller: Caller, request: t.PutAwaited, end: float | None) -> t.PutTasksReply:
-    args = put_args(caller.binding, request.put, waiter_of(caller).ticket.encode())
-    return read_put(request.put, await ask(caller, "put", args, end))
 
 
 def _first_of_take(
@@ -366,7 +370,7 @@ does(a.TruncateTasks)(
 def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply:
     if reply[0] == MISSING:
         return Outcome.MISSING
-    _, _, now, created, oldest, closed, flat, pauses, limited = reply
+    _, _, now, created, oldest, closed, flat, pauses, limited, *bound = reply
     total: dict[str, int] = {}
     tubes: dict[str, dict[str, int]] = {}
     for name, number in zip(flat[::2], flat[1::2], strict=True):
@@ -380,7 +384,8 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply
         a.TaskLimit(tube.decode(), number, per, used, until, bool(each_key))
         for tube, number, per, used, until, each_key in zip(*fields)  # noqa: B905
     ]
-    return a.TaskCounts(int(now), int(created), first, bool(closed), total, tubes, paused, limits)
+    moments = int(now), int(created), first
+    return a.TaskCounts(*moments, bool(closed), total, tubes, paused, limits, *bound)
 
 
 does(a.GetTaskCounts)(OneScript("stats", nothing, _read_counts))

@@ -82,9 +82,13 @@ local function tasks(at)
   end
   local first, age = (told(redis.pcall('ZRANGE', ready, 0, 0)) or {})[1], ''
   if first and #first > 16 then age = string.format('%d', now - math.floor(struct.unpack('>I8', first, 9) / 1000)) end
+  -- The entries without a tube are of clients that wait for space.
+  local putting = told(redis.pcall('ZLEXCOUNT', line, '[\0', '(\1')) or 0
+  local settings = told(redis.pcall('HGET', meta, 'settings'))
   return {
-    'tasks', told(redis.pcall('HEXISTS', meta, 'closed')) or 0, told(redis.pcall('ZCARD', line)) or 0, age, ways,
-    told(redis.pcall('HGET', meta, 'pauses')) or '', living(workers, presence),
+    'tasks', told(redis.pcall('HEXISTS', meta, 'closed')) or 0, (told(redis.pcall('ZCARD', line)) or 0) - putting, age,
+    ways, told(redis.pcall('HGET', meta, 'pauses')) or '', living(workers, presence),
+    settings and #settings == 56 and struct.unpack('>I8', settings, 49) or 0, putting,
   }
 end
 

@@ -17,13 +17,6 @@ local function note_pauses()
   end
 end
 
--- Note a client that waits for a task of a tube; returns the entry.
-local function join_line(tube, ticket)
-  local entry = tube_of(tube) .. struct.pack('>I8', time[1] * 1000000 + time[2]) .. ticket
-  redis.call('ZADD', waiting, 0, entry)
-  return entry
-end
-
 -- Return the next members of `ready`, or of one tube in it.
 local function next_ready(tube, start, limit)
   if tube == '' then return redis.call('ZRANGE', ready, start, start + limit - 1) end

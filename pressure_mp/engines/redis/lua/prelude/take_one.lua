@@ -4,6 +4,7 @@
 -- that `ack_one` has told of another task, as it is now; nil if there is none.
 local function take_one(presence, owner, call, ttr, lease, woken, known)
   if not settings or settings.pauses then return nil end
+  if settings.bound > 0 and redis.call('ZCARD', waiting) > 0 then return nil end -- for the space that it leaves
   local ends = lifetime(ttr ~= '' and tonumber(ttr) or settings.ttr)
   if ends > 0 and ends < now + TICK then return nil end
   if redis.call('ZCOUNT', due, '-inf', now) > 0 then return nil end -- it may be next

@@ -346,6 +346,13 @@ local function make_due_transitions()
   if remove_expired(left) then flush() end
 end
 
+-- Note a client that waits for a task of a tube, or with '' for space; returns the entry.
+local function join_line(tube, ticket)
+  local entry = tube_of(tube) .. struct.pack('>I8', time[1] * 1000000 + time[2]) .. ticket
+  redis.call('ZADD', waiting, 0, entry)
+  return entry
+end
+
 -- Return the ticket in a member of `waiting`.
 local function ticket_in(entry)
   return string.sub(entry, string.find(entry, '\0', 1, true) + 9)
@@ -361,6 +368,44 @@ local function raise_sign(signs)
   if signs == 0 then redis.call('LPUSH', wake, '1') end
 end
 
+-- Return how many tasks are ready or waiting, which the bound counts.
+function limits.queued()
+  local number, ways = 0, {'X-R', 'X-W', 'T-R', 'T-W', 'B-R', 'B-W', 'Z-R', 'Z-W', 'D-R', 'D-W',
+    'R-X', 'W-X', 'R-T', 'R-B', 'W-B', 'R-Z', 'W-Z', 'R-D', 'W-D'}
+  for i, counted in ipairs(redis.call('HMGET', counts, unpack(ways))) do
+    number = number + (i <= 10 and 1 or -1) * (counted or 0)
+  end
+  return number
+end
+
+-- Return the entry of the first client that waits for space, nil if none waits.
+function limits.first_putter()
+  return beginning(waiting, tube_of(''), 0, 1)[1]
+end
+
+-- Give a client a place in line, or keep its place; returns the entry.
+function limits.await_space(place, first)
+  if place == first then redis.call('HDEL', meta, 'putter') end
+  if place ~= '' and string.byte(place) ~= 0 then return join_line('', place) end
+  if place ~= '' then redis.call('ZADD', waiting, 0, place) end
+  return place
+end
+
+-- Wake the first client that waits for space, if there is space. It keeps its place until it calls, or for two of its
+-- ticks; `meta` has the time when it was woken, and its entry.
+function limits.wake_putter()
+  local first = limits.first_putter()
+  if not first or limits.queued() >= settings.bound then return end
+  local since, woken = string.match(redis.call('HGET', meta, 'putter') or '', '^(%d+) (.*)$')
+  if woken == first and math.abs(now - since) >= 2 * TICK then
+    redis.call('ZREM', waiting, first)
+    first = limits.first_putter()
+  end
+  if not first or first == woken then return end
+  redis.call('HSET', meta, 'putter', string.format('%d ', now) .. first)
+  bells[#bells + 1] = ticket_in(first)
+end
+
 -- Write all changes, have a waiter woken for ready tasks, and reply. The second value has the tickets of the waiters to
 -- wake one by one, if there are any.
 local function finish(status, ...)
@@ -369,6 +414,7 @@ local function finish(status, ...)
   local waiters = (wakes_all or next(woken_tubes) or next(changed_groups)) and redis.call('ZCARD', waiting) or 0
   flush()
   if wakes_any then raise_sign(signs) end
+  if settings.bound > 0 and not wakes_all then limits.wake_putter() end
   if wakes_all then
     ring(redis.call('ZRANGE', waiting, 0, -1))
   elseif waiters > 0 then

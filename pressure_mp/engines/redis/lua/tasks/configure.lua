@@ -1,5 +1,5 @@
 -- configure: replace the options of the queue, if they are what the caller says.
--- args: was options ttr ttl zombie keep max_deliveries per_key
+-- args: was options ttr ttl zombie keep max_deliveries per_key maxsize
 --   was      the options that are replaced, as text
 --   options  the new ones, as text; the numbers are the same
 -- replies: done bells options | missing
@@ -12,7 +12,8 @@ make_due_transitions()
 local options = redis.call('HGET', meta, 'options')
 if options ~= ARGV[1] then return finish('done', options) end
 note(set, meta, 'options', ARGV[2])
-note(set, meta, 'settings', struct.pack('>I8I8i8I8I8I8', unpack(ARGV, 3, 8)))
+note(set, meta, 'settings', struct.pack('>I8I8i8I8I8I8I8', unpack(ARGV, 3, 9)))
+wakes_all = tonumber(ARGV[9]) ~= settings.bound
 local before, per_key = settings.per_key, tonumber(ARGV[8])
 local function is_full(group, most)
   return most > 0 and group.taken >= most

@@ -1,5 +1,5 @@
 -- put: add tasks that differ only in their ids and data.
--- args: ids delay ttl priority tube ticket result_ttl inbox key unique number task...
+-- args: ids delay ttl priority tube ticket result_ttl inbox key unique mode place number task...
 --   ids       time64 | auto_increment: how a task without an id gets an id
 --   delay     milliseconds before it is ready; 0 for none
 --   ttl       milliseconds for which it is ready; '' for the queue's own
@@ -10,44 +10,68 @@
 --   key       '' for none
 --   unique    '' if the tasks have no unique keys; else what to do with a task whose key is held: skip | replace | error;
 --             a space; and for how many milliseconds a key is kept from others
+--   mode      wait | now: whether the caller will wait when there is no space
+--   place     of a caller that waits: its ticket, and then the entry from the last reply; '' if it has no place in line
 --   task      id and data of each; an id can be ''. After all of them, the unique key of each, '' for none
--- replies: done bells id... | exists bells id state | held bells id state | closed bells | missing
+-- replies: done bells id... | exists bells id state | held bells id state | full bells queued entry | closed bells | missing
+-- `done` has as many ids as there was space for. `queued` is how many tasks the bound counts.
 -- uses: storage notices changes groups transitions find
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end
 make_due_transitions()
 if settings.closed then return finish('closed') end
-local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, key, unique, number = unpack(ARGV, 1, 11)
+local kind, delay, ttl, priority, tube, ticket, result_ttl, inbox, key, unique, mode, place, number =
+  unpack(ARGV, 1, 13)
 number = tonumber(number)
 local seq, counter = next_seq(), settings.id
 local state, ends = 'R', lifetime(ttl ~= '' and tonumber(ttl) or settings.ttl)
 if delay ~= '0' then state, ends = 'W', now + tonumber(delay) end
 
+-- For how many tasks there is space.
+local space, queued, first = math.huge, nil, nil
+if settings.bound > 0 then
+  queued, first = limits.queued(), limits.first_putter()
+  space = mode == 'wait' and first and first ~= place and 0 or math.max(settings.bound - queued, 0)
+end
+
 -- The unique keys of the tasks that are put; the ids of the tasks that hold the keys of the others, by the places of
 -- these; and the holders that change, with their new data.
 local keys, instead, changed = {}, {}, {}
 local total, kept_for = number, nil
-if unique ~= '' then
+if unique == '' then
+  total = math.min(number, space)
+  number = total
+else
   local on_conflict
   on_conflict, kept_for = string.match(unique, '^(%a+) (%d+)$')
+  local most = total
   number = 0
   for i = 1, total do
-    local id, data, its = ARGV[10 + 2 * i], ARGV[11 + 2 * i], ARGV[11 + 2 * total + i]
+    local id, data, its = ARGV[12 + 2 * i], ARGV[13 + 2 * i], ARGV[13 + 2 * total + i]
     local holder = its ~= '' and who_holds(its)
     local task = holder and find(holder.id)
     holder = its ~= '' and who_holds(its) -- the task may have ended just now
     local there = task and task.state or 'X'
     if holder and on_conflict == 'error' then return finish('held', holder.id, there) end
-    if holder and not (on_conflict == 'replace' and there == 'T') then
+    if i > most then -- there was no space for an earlier one
+    elseif holder and not (on_conflict == 'replace' and there == 'T') then
       instead[i] = holder.id
       if on_conflict == 'replace' and (there == 'R' or there == 'W') then changed[#changed + 1] = {task, data} end
+    elseif number == space then
+      most = i - 1
     else
       number = number + 1
-      ARGV[10 + 2 * number], ARGV[11 + 2 * number], keys[number] = id, data, its
+      ARGV[12 + 2 * number], ARGV[13 + 2 * number], keys[number] = id, data, its
     end
   end
+  total = most
 end
+if total == 0 then
+  if mode == 'wait' then place = limits.await_space(place, first) end
+  return finish('full', queued, place)
+end
+if place ~= '' then redis.call('ZREM', waiting, place) end
 
 -- Change holders, and reply with the ids of all tasks, from those of the tasks that are put.
 local function finish_put(ids)
@@ -72,7 +96,7 @@ local function made()
   local ids, arrivals = {}, {}
   local last = kind == 'auto_increment' and counter or seq - 1
   for i = 1, number do
-    if ARGV[10 + 2 * i] ~= '' then return nil end
+    if ARGV[12 + 2 * i] ~= '' then return nil end
     ids[i], arrivals[i] = string.format('%d', last + i), seq + i - 1
   end
   if settings.named then
@@ -88,7 +112,7 @@ end
 local function chosen()
   local ids, arrivals, seen = {}, {}, {}
   for i = 1, number do
-    local id = ARGV[10 + 2 * i]
+    local id = ARGV[12 + 2 * i]
     if id == '' then
       repeat
         if kind == 'auto_increment' then
@@ -130,7 +154,7 @@ end
 local data, places = {}, {}
 for i = 1, number do
   local id, field, value = ids[i], 2 * i - 1, 2 * i
-  data[field], data[value] = id, ARGV[11 + value]
+  data[field], data[value] = id, ARGV[13 + value]
   places[field], places[value] = '0', priority .. struct.pack('>I8', arrivals[i]) .. id
 end
 set[payloads] = data

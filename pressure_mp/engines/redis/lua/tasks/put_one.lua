@@ -9,7 +9,7 @@
 -- It writes directly, and names few keys. It makes no transitions that are due: tasks with such transitions are not put
 -- in this way.
 if not settings then return {'missing'} end
-if settings.closed or settings.ttl > 0 or settings.limits then return nil end
+if settings.closed or settings.ttl > 0 or settings.limits or settings.bound > 0 then return nil end
 local kind, priority, result_ttl, inbox, id, data = unpack(ARGV, 1, 6)
 local seq, is_named = next_seq(), id ~= ''
 local last, counter = string.format('%d', seq), nil

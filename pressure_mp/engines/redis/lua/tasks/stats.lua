@@ -1,10 +1,10 @@
 -- stats: return the counts of all transitions so far, and the time of the oldest ready task.
--- replies: done bells now created oldest closed counts pauses limits | missing
+-- replies: done bells now created oldest closed counts pauses limits maxsize putting | missing
 -- uses: storage notices changes groups transitions
 -- `oldest` is the time of its put, '' when none is ready. `counts` are transitions, with a tube or without, each
 -- followed by its number. `pauses` are as in `meta`. `limits` are the tube, the number, the time, how many are used of
 -- that, and until when that are all, 0 if they are not, and
--- whether it is a limit of each key, of each limit.
+-- whether it is a limit of each key, of each limit. `putting` is how many clients wait for space.
 if not settings then return {'missing'} end
 make_due_transitions()
 -- The oldest of each priority is its first; only the first 100 priorities are read.
@@ -36,4 +36,5 @@ for tube in pairs(held_of) do
 end
 local created = redis.call('HGET', meta, 'created')
 return finish('done', now, created, oldest, settings.closed and 1 or 0, redis.call('HGETALL', counts),
-  kept[6] or '', told)
+  kept[6] or '', told, settings.bound,
+  redis.call('ZLEXCOUNT', waiting, '[' .. tube_of(''), '(' .. tube_of('') .. LAST))

@@ -39,9 +39,9 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local settings
 local kept = redis.call('HMGET', meta, 'settings', 'closed', 'seq', 'id', 'named', 'pauses')
 if kept[1] then
-  local ttr, ttl, zombie, keep, limit, per_key = struct.unpack('>I8I8i8I8I8I8', kept[1])
+  local ttr, ttl, zombie, keep, limit, per_key, bound = struct.unpack('>I8I8i8I8I8I8I8', kept[1])
   settings = {
-    ttr = ttr, ttl = ttl, zombie = zombie, keep = keep == 1, limit = limit, per_key = per_key,
+    ttr = ttr, ttl = ttl, zombie = zombie, keep = keep == 1, limit = limit, per_key = per_key, bound = bound,
     closed = kept[2], seq = tonumber(kept[3] or '0'), id = tonumber(kept[4] or '0'),
     named = kept[5], -- a put gave an id, which may be another task's
     -- By tube: P, it is paused; R, it was resumed, or has no limit any more, and may have tasks that are held. A queue that
