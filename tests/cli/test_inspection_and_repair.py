@@ -79,7 +79,7 @@ def test_configure_changes_what_is_given_and_shows_all_options(call, make):
     shown = call("configure", "tasks", "--no-keep", "--zombie", "forever", "--id", "uuid")
     assert {"zombie          forever", "id              uuid"} <= {*shown.splitlines()}
     shown = call("configure", "tasks", "--per-key", "2")
-    assert shown.splitlines()[-1] == "per_key         2"
+    assert shown.splitlines()[-2] == "per_key         2"
     shown = call("configure", "tasks", "--per-key", "none")
     assert shown.splitlines()[-1] == "per_key         none"
     task.ack()
@@ -184,7 +184,7 @@ def test_configure_ls_info_and_why_know_the_bound_of_a_queue_of_tasks(call, make
     assert queue.maxsize == 2
     queue.put_many(["a", "b"])
     waiting = Background(queue.put, "c")
-    until(lambda: json.loads(call("ls", "--json"))[0]["putting"] == 1)
+    until(lambda: json.loads(call("ls", "--json"))["putting"] == 1)
     told = json.loads(call("info", "tasks", "--json"))
     assert {"maxsize": 2, "putting": 1}.items() <= told.items()
     assert call("ls").splitlines()[0].split("\t")[2:4] == ["2", "2"]
