@@ -81,7 +81,7 @@ def test_configure_changes_what_is_given_and_shows_all_options(call, make):
     shown = call("configure", "tasks", "--per-key", "2")
     assert shown.splitlines()[-2] == "per_key         2"
     shown = call("configure", "tasks", "--per-key", "none")
-    assert shown.splitlines()[-1] == "per_key         none"
+    assert shown.splitlines()[-2] == "per_key         none"
     task.ack()
     assert queue.peek(task.id).state == "Z"
 
