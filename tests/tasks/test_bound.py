@@ -7,9 +7,7 @@ import multiprocessing
 import pickle
 import threading
 
-import engines
 import pytest
-from engines import Can
 from programs import tasks as programs
 from tasks.life import check_stats
 from tasks.takers import taken
@@ -386,25 +384,18 @@ def test_many_producers_and_workers_never_exceed_the_bound(full, url):
     assert sorted(seen) == [(me, number) for me in range(4) for number in range(100)]
 
 
-def test_a_put_waits_on_while_the_broker_is_away(own_server, name):
-    queue = TaskQueue(name, url=own_server.url, reconnect=30, maxsize=1)
+def test_a_put_waits_on_while_the_broker_is_away(durable, name):
+    queue = TaskQueue(name, url=durable.url, reconnect=30, maxsize=1)
     queue.put("a")
     (put,) = putting(queue, "b")
-    own_server.kill()
-    own_server.start()
+    durable.kill()
+    durable.start()
     until(lambda: answers(queue))
     assert put.is_alive()
     assert taken(queue, 1) == ["a"]
     put.result()
     assert taken(queue, 5) == ["b"]
     queue.delete()
-
-
-@pytest.fixture(params=engines.one_of_each(Can.SERVER), ids=str)
-def own_server(request):
-    """A server of its own that may be killed."""
-    with request.param.make(durable=True).serving() as made:
-        yield made
 
 
 def answers(queue):

@@ -348,6 +348,22 @@ def test_a_queue_that_is_shut_down_is_served_as_its_limit_admits(limited, queue)
     assert sorted(taker.result().data for taker in served) == [1, 2]
 
 
+@pytest.mark.parametrize("limited", [None, "a"])
+def test_a_limit_counts_what_was_taken_before_a_restart_of_the_broker(limited, durable, name):
+    queue = TaskQueue(name, url=durable.url, reconnect=LIMIT)
+    queue.limit(1, per=LONG, tube=limited)
+    queue.put_many(range(3), tube="a")
+    assert taken(queue, 3) == [0]
+    takers = [parked(queue), parked(queue, tube="a")]
+    durable.kill()
+    durable.start()
+    assert is_empty(queue)
+    assert all(taker.is_alive() for taker in takers)
+    queue.limit(3, per=LONG, tube=limited)
+    assert sorted(taker.result().data for taker in takers) == [1, 2]
+    queue.delete()
+
+
 def raises_shut_down(taker):
     try:
         taker.result()

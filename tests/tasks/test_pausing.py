@@ -211,6 +211,22 @@ def test_takers_are_told_when_the_last_task_of_a_paused_queue_that_is_shut_down_
     assert all(raises_shut_down(taker) for taker in takers)
 
 
+@pytest.mark.parametrize("paused", [None, "a"])
+def test_a_pause_and_the_takers_that_wait_outlast_a_restart_of_the_broker(paused, durable, name):
+    queue = TaskQueue(name, url=durable.url, reconnect=LIMIT)
+    queue.put(1, tube="a")
+    queue.pause(paused)
+    takers = [parked(queue), parked(queue, tube="a")]
+    durable.kill()
+    durable.start()
+    assert is_empty(queue)
+    assert all(taker.is_alive() for taker in takers)
+    queue.put(2, tube="a")
+    queue.resume(paused)
+    assert sorted(taker.result().data for taker in takers) == [1, 2]
+    queue.delete()
+
+
 def test_tasks_of_a_worker_that_is_killed_wait_for_the_resumption(server, name):
     queue = TaskQueue(name, url=server.url, lease=3600)
     queue.put_many(range(3), tube="a")
