@@ -558,7 +558,7 @@ def test_changes_of_several_programs_at_a_time_are_all_done(url, name):
 def test_a_queue_is_created_with_the_usual_options_where_none_are_stated(url, name):
     queue = TaskQueue(name, url=url)
     usual = "ttr=None, ttl=None, zombie=None, keep=False, max_deliveries=20, id='time64'"
-    usual += ", per_key=None"
+    usual += ", per_key=None, maxsize=0"
     assert str(queue.settings) == usual
     queue.delete()
 
