@@ -3,7 +3,7 @@
 --   task    id and number of the take, of each
 --   result  the place of a task, from 1 on, its result, and the token of the content of that, if it is in chunks
 -- replies: done bells state problem... | lost bells | missing
--- uses: storage notices changes groups transitions find taker
+-- uses: storage notices changes limits groups transitions find taker
 -- once: yes
 -- full: yes
 -- durable: yes

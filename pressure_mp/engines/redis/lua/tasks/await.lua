@@ -3,7 +3,7 @@
 --   mode   wait | now: whether the caller will wait
 --   whole  1: return the data also while the task is not processed
 -- replies: done bells outcome record data kept result token | unfinished bells record data | absent bells | missing
--- uses: storage notices changes groups transitions find
+-- uses: storage notices changes limits groups transitions find
 -- once: yes
 -- `outcome` is processed, buried, killed or dropped; the record is '' when the task is gone. `kept`: 1 if a result is
 -- kept.

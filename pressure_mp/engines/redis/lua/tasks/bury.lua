@@ -4,7 +4,7 @@
 --   result  its result; '' if the taker gives none
 --   token   of the content of the result, if that is in chunks; the reply is lost if it does not exist
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | lost bells | missing
--- uses: storage notices changes groups transitions find taker
+-- uses: storage notices changes limits groups transitions find taker
 -- once: yes
 -- full: yes
 if not settings then return {'missing'} end

@@ -6,7 +6,7 @@
 --   ttl    milliseconds for which it is ready; '' for the queue's own
 --   tube   its new tube, if `shift` is 1
 -- replies: done bells record data | absent bells | wrong bells state | changed bells | missing
--- uses: storage notices changes groups transitions find taker
+-- uses: storage notices changes limits groups transitions find taker
 -- once: yes
 -- full: yes
 if not settings then return {'missing'} end

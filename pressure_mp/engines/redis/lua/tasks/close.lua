@@ -1,6 +1,6 @@
 -- close: shut the queue down for everyone, for good.
 -- replies: done bells | missing
--- uses: storage notices changes groups transitions
+-- uses: storage notices changes limits groups transitions
 -- once: yes
 -- full: yes
 -- durable: yes

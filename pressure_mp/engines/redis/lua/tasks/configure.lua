@@ -3,7 +3,7 @@
 --   was      the options that are replaced, as text
 --   options  the new ones, as text; the numbers are the same
 -- replies: done bells options | missing
--- uses: storage notices changes groups transitions
+-- uses: storage notices changes limits groups transitions
 -- once: yes
 -- full: yes
 -- durable: yes

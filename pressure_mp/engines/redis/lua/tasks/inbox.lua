@@ -3,7 +3,7 @@
 --   lease  milliseconds; 0 to close it
 --   takes  1: it is also told that tasks are taken
 -- replies: done bells | missing
--- uses: storage notices changes groups transitions
+-- uses: storage notices changes limits groups transitions
 if not settings then return {'missing'} end
 make_due_transitions()
 local name, lease = ARGV[1], tonumber(ARGV[2])

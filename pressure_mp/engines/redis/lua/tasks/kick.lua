@@ -1,7 +1,7 @@
 -- kick: make the oldest buried tasks ready again, or waiting.
 -- args: limit delay ttl
 -- replies: done bells looked number | missing
--- uses: storage notices changes groups transitions shelf
+-- uses: storage notices changes limits groups transitions shelf
 -- once: yes
 -- full: yes
 -- `looked` is how many were read: if it is below the limit, no buried task is left; of these `number` were kicked, and

@@ -4,7 +4,7 @@
 --   number  how many in any `per` milliseconds; 0: remove the limit
 --   each    1: the limit of each key
 -- replies: done bells | missing
--- uses: storage notices changes groups transitions ready
+-- uses: storage notices changes limits groups transitions ready
 -- once: yes
 -- full: yes
 -- durable: yes

@@ -3,7 +3,7 @@
 --   tube   '' for all tubes
 --   start  how many places of the order to skip
 -- replies: done bells looked ids records payloads | missing
--- uses: storage notices changes groups transitions ready shelf
+-- uses: storage notices changes limits groups transitions ready shelf
 -- `looked` is how many places were read, not all of which are of the state and the tube; no task is left when it is 0.
 -- A bundle is one place.
 if not settings then return {'missing'} end

@@ -8,7 +8,7 @@
 --   mends    1: make lost keys again from the records of the tasks, see `make_again`; else 0
 --   note, asks  as for a queue of items
 -- replies: done options noted | exists options | missing | mismatch what have
--- uses: opening storage notices changes groups transitions repair
+-- uses: opening storage notices changes limits groups transitions repair
 -- once: yes
 -- full: yes
 local how, options, discipline, format, user = unpack(ARGV, 1, 5)

@@ -3,7 +3,7 @@
 --   tube   '' for the whole queue
 --   state  P: it is paused; R: it is resumed
 -- replies: done bells | missing
--- uses: storage notices changes groups transitions ready
+-- uses: storage notices changes limits groups transitions ready
 -- once: yes
 -- full: yes
 -- durable: yes

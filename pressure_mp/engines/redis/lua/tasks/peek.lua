@@ -1,7 +1,7 @@
 -- peek: return a task.
 -- args: id
 -- replies: done bells record data | absent bells | missing
--- uses: storage notices changes groups transitions find
+-- uses: storage notices changes limits groups transitions find
 if not settings then return {'missing'} end
 make_due_transitions()
 local task = find(ARGV[1])

@@ -15,7 +15,7 @@
 --   task      id and data of each; an id can be ''. After all of them, the unique key of each, '' for none
 -- replies: done bells id... | exists bells id state | held bells id state | full bells queued entry | closed bells | missing
 -- `done` has as many ids as there was space for. `queued` is how many tasks the bound counts.
--- uses: storage notices changes groups transitions find
+-- uses: storage notices changes limits groups transitions find
 -- once: yes
 -- durable: yes
 if not settings then return {'missing'} end

@@ -1,7 +1,7 @@
 -- read_take: return the tasks that a process has by one take whose reply was lost.
 -- args: owner call
 -- replies: done bells now task... | missing
--- uses: storage notices changes groups transitions
+-- uses: storage notices changes limits groups transitions
 -- A task is its id, its record and its data.
 if not settings then return {'missing'} end
 make_due_transitions()

@@ -5,7 +5,7 @@
 --   says     1: `texts` are of its workers, with a zero byte between them; '' when it has none. 0: they stay as they are
 --   watched  id and number of the take, of each task that the owner may have lost
 -- replies: done bells now owners problem... | missing
--- uses: storage notices changes groups transitions find
+-- uses: storage notices changes limits groups transitions find
 -- `owners` are names, each followed by the end of its lease in milliseconds. A problem is the place of a watched task
 -- that the owner does not have, from 1 on, and the reason: absent, foreign, or its state.
 if not settings then return {'missing'} end

@@ -6,7 +6,7 @@
 --   report  the report on the tasks
 --   limit  how many tasks at most
 -- replies: done bells number | renewed bells | missing
--- uses: storage notices changes groups transitions
+-- uses: storage notices changes limits groups transitions
 -- once: yes
 -- full: yes
 -- None is left when the number is below the limit.

@@ -1,6 +1,6 @@
 -- stats: return the counts of all transitions so far, and the time of the oldest ready task.
 -- replies: done bells now created oldest closed counts pauses limits maxsize putting | missing
--- uses: storage notices changes groups transitions
+-- uses: storage notices changes limits groups transitions
 -- `oldest` is the time of its put, '' when none is ready. `counts` are transitions, with a tube or without, each
 -- followed by its number. `pauses` are as in `meta`. `limits` are the tube, the number, the time, how many are used of
 -- that, and until when that are all, 0 if they are not, and

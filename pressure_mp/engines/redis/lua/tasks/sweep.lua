@@ -3,7 +3,7 @@
 -- args: token
 --   token  may be empty
 -- replies: done left
--- uses: storage notices changes groups transitions
+-- uses: storage notices changes limits groups transitions
 -- `left`: 1 if there may be more; call again.
 if not settings then return {'done', 0} end
 make_due_transitions()

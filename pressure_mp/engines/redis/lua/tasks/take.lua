@@ -13,7 +13,7 @@
 --   alone  1: a task that was delivered before is taken alone; and any, with per_key or few deliveries
 --   apart  1: the tasks will be settled one by one, so they are no bundle
 -- replies: done bells task... | empty bells next entry | closed bells | missing
--- uses: storage notices take_one take_first changes groups transitions ready
+-- uses: storage notices take_one take_first changes limits groups transitions ready
 -- once: yes
 -- full: yes
 -- A task is its id, its record and its data. `next` is in how many milliseconds to call again at the latest, 0 for at

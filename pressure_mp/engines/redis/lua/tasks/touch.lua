@@ -4,7 +4,7 @@
 --   increment  milliseconds more; '' for the queue's ttr, or ttl, from now
 --   report     the report on a taken task; '' leaves it. The inboxes of the task are told
 -- replies: done bells record data | absent bells | wrong bells state | foreign bells owner | changed bells | missing
--- uses: storage notices changes groups transitions find taker
+-- uses: storage notices changes limits groups transitions find taker
 -- once: yes
 -- full: yes
 if not settings then return {'missing'} end

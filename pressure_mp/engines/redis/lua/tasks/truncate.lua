@@ -2,7 +2,7 @@
 -- args: limit
 --   limit  how many tasks at most
 -- replies: done bells number | missing
--- uses: storage notices changes groups transitions shelf
+-- uses: storage notices changes limits groups transitions shelf
 -- once: yes
 -- full: yes
 -- None is left when the number is 0.

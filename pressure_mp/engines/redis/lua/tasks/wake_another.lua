@@ -3,7 +3,7 @@
 -- args: entry tube
 --   entry  the entry of the caller in line; '' if it has none
 -- replies: done bells
--- uses: storage notices changes groups transitions
+-- uses: storage notices changes limits groups transitions
 if not settings then return {'done', {}} end
 redis.call('DEL', KEYS[1])
 if ARGV[1] ~= '' then redis.call('ZREM', waiting, ARGV[1]) end

@@ -1,7 +1,7 @@
 -- watch: tell an inbox of these tasks too; at once of tasks that are taken, or have ended.
 -- args: inbox number id...
 -- replies: done bells | lost bells | missing
--- uses: storage notices changes groups transitions find
+-- uses: storage notices changes limits groups transitions find
 -- once: yes
 -- `lost`: the inbox is gone.
 if not settings then return {'missing'} end
