@@ -70,7 +70,7 @@ LATER = {"busy", "full", "empty", "unfinished"}
 #: Files that put replies, records or members of sets together; no names of keys.
 PUT_TOGETHER = (
     *("once.lua", "storage.lua", "prelude/ready.lua", "prelude/transitions.lua"),
-    *("prelude/groups.lua", "prelude/take_one.lua", "prelude/ack_one.lua"),
+    *("prelude/limits.lua", "prelude/groups.lua", "prelude/take_one.lua", "prelude/ack_one.lua"),
     *("tasks/put_one.lua", "tasks/ack_one.lua"),
     *("tasks/put.lua", "tasks/take.lua", "tasks/ack_many.lua", "tasks/stats.lua"),
     *("prelude/changes.lua", "prelude/notices.lua", "tasks/watch.lua", "tasks/notices.lua"),
