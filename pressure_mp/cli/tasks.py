@@ -9,9 +9,9 @@ import click
 from ..administration.clients import diagnose, known_clients
 from ..encoding import reports
 from ..encoding.display import Content, content_of, printable
-from ..encoding.results import progress_payload
 from ..encoding.task_values import check_tube, decode_id
 from ..operations.task_queue import DecodedTask
+from ..operations.task_results import shown_progress
 from ..states import NAMES, named
 from .broker import Named, with_queue
 from .completion import queue_name
@@ -85,8 +85,8 @@ def _show(task: DecodedTask, in_json: bool) -> None:
 
 
 def _progress_in(task: DecodedTask) -> Content | None:
-    told = reports.progress_of(task.record.report, task.record.call, task.record.owner)
-    return None if told is None else content_of(progress_payload(told))
+    told = shown_progress(task.record)
+    return None if told is None else content_of(told)
 
 
 def _progress(task: DecodedTask) -> str:

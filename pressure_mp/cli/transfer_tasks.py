@@ -20,7 +20,7 @@ from ..states import BURIED, READY, WAITING
 from .broker import Broker, Named
 from .transfer import Carried, Translator, to_bytes, to_text
 
-#: The states in which a task is carried: first those that need space for a moment only.
+#: The states in which a task is carried. A buried task needs space only until it is buried.
 _CARRIED = BURIED, READY, WAITING
 #: Milliseconds for which no worker can take a task that is to be buried.
 _HELD = 3_600_000
@@ -78,8 +78,8 @@ class CarriedTask(NamedTuple):
 
 
 def carry_all(queue: Named) -> Iterator[CarriedTask]:
-    """Iterate over the tasks that are buried, ready or waiting, those of each state in the order in
-    which they are next; they stay."""
+    """Iterate over the buried, the ready and the waiting tasks, each in the order of the next
+    takes; they stay."""
     stats = queue.run(queue.tasks.stats())
     for state in _CARRIED:
         for task in queue.run(queue.tasks.list(state, "", stats.counts[state] or 1)):

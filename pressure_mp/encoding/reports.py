@@ -1,7 +1,7 @@
 """The report on a task: the text, kept with the task, that says how the work on it went.
 
 It is the text of the last error, the traceback of that error, and the progress of a delivery, with
-``SEPARATOR`` between; what is missing at the end is left out. The progress is the delivery (the
+``SEPARATOR`` between; empty parts at the end are left out. The progress is the delivery (the
 number of the take, and the process that made it) and the bytes of the value in base64, with spaces
 between. So no take has to remove it: a later delivery is another one.
 """

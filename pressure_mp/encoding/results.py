@@ -138,7 +138,8 @@ class ResultCodec(Generic[Data]):
     def _open(
         self, id: bytes, data: bytes, kinds: Sequence[bytes] = (VALUE, ERROR)
     ) -> tuple[bytes, bytes]:
-        """Return the kind, one of these, and the payload of what was made for this task."""
+        """Return the kind, one of these, and the payload. Raises DecodingError for the bytes of
+        another task."""
         found = self._codec.prepare().check(data, RESULT)
         kind, head = found[len(MARK) : len(MARK) + 1], id + b"\0"
         rest = found[len(MARK) + 1 :]

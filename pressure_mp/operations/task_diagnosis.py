@@ -15,7 +15,7 @@ from ..engines.contract.task_records import NOT_IN_TIME, StoredTask
 from ..identity.processes import is_lost, state
 from .diagnosis_sides import Peer, peer_of
 from .phrases import are, some
-from .task_stats import Counts, RateLimit, count, rate_limits
+from .task_stats import Counts, RateLimit, count, queued, rate_limits
 from .task_workers import TaskWorker, workers_of
 
 
@@ -106,12 +106,12 @@ class TaskDiagnosis(NamedTuple):
         return "\n".join(lines)
 
     def _fullness(self) -> list[str]:
-        queued = sum(self.counts[state] for state in states.QUEUED)
-        if not 0 < self.maxsize <= queued:
+        there = queued(self.counts)
+        if not 0 < self.maxsize <= there:
             return []
         waits = f", and {some(self.putting, 'put')} wait{'s' * (self.putting == 1)}"
         return [
-            f"it is full: {queued} of {self.maxsize} tasks are ready or waiting"
+            f"it is full: {there} of {self.maxsize} tasks are ready or waiting"
             + waits * bool(self.putting)
         ]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..deadlines import deadline, seconds_left, shown
 from ..effects import Operation, Until, Wait
 from ..encoding import reports
-from ..encoding.results import Failure, Value
+from ..encoding.results import Failure, Value, progress_payload
 from ..encoding.task_values import decode_id
 from ..engines.contract.replies import NoNotice, Outcome, Unprocessed
 from ..engines.contract.task_records import TaskRecord
@@ -144,7 +144,7 @@ class TaskResults(TaskQueueOperations):
 
     def read_progress(self, id: bytes, record: TaskRecord) -> Any:
         """Decode the progress in the record of a task, as :meth:`progress_of` does."""
-        told = reports.progress_of(record.report, record.call, record.owner)
+        told = _told(record)
         return None if told is None else self._results.decode_progress(id, told)
 
     def _late(self, id: bytes, state: str, timeout: float | None) -> ResultTimeout:
@@ -278,3 +278,14 @@ _NOT_ASKED = "its result is not kept, since it was put without result_ttl"
 
 def _state(outcome: str) -> str:
     return BURIED if outcome == "buried" else VOID
+
+
+def shown_progress(record: TaskRecord) -> bytes | None:
+    """Return the serializer's bytes of the progress that the current delivery has told, unchecked,
+    to show them; None if it has told nothing."""
+    told = _told(record)
+    return None if told is None else progress_payload(told)
+
+
+def _told(record: TaskRecord) -> bytes | None:
+    return reports.progress_of(record.report, record.call, record.owner)

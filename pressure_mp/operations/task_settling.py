@@ -320,8 +320,8 @@ class TaskSettling(TaskResultStorage):
         said: Mapping[int, bytes | Large],
         here: HeldTasks,
     ) -> Operation[tuple[dict[int, PressureError], str]]:
-        """Acknowledge some of the tasks in one request. Returns the errors of those that cannot be
-        acknowledged, and the state that the others are in then."""
+        """Acknowledge some of the tasks in one request. Returns the error of each task that
+        cannot be acknowledged, and the state that the others are in then."""
         since = events.now()
         batch = [tasks[place] for place in chosen]
         reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])

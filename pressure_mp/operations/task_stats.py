@@ -97,7 +97,7 @@ class TaskStats(TubeStats):
     @property
     def is_full(self) -> bool:
         """Whether a put would have to wait for space."""
-        return 0 < self.maxsize <= sum(self.counts[state] for state in QUEUED)
+        return 0 < self.maxsize <= queued(self.counts)
 
     def as_dict(self, words: bool = False) -> dict[str, object]:
         """Return ``counts``, ``transition`` and ``tube``, nested as in the reference, with letters
@@ -138,6 +138,11 @@ def count(transitions: Transitions) -> Counts:
         if after in NAMES:
             counts[named(after)] += number
     return counts
+
+
+def queued(counts: Counts) -> int:
+    """Return how many tasks a bound counts."""
+    return sum(counts[state] for state in QUEUED)
 
 
 def rate_limits(counts: TaskCounts) -> tuple[RateLimit, ...]:

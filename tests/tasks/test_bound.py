@@ -10,13 +10,12 @@ import threading
 import pytest
 from programs import tasks as programs
 from tasks.life import check_stats
-from tasks.takers import taken
+from tasks.takers import answers, taken
 from waiting import HOURS, LIMIT, Background, until
 
 from pressure_mp import (
     ArgumentError,
     ArgumentTypeError,
-    BrokerUnavailable,
     Full,
     HandleClosedError,
     QueueDoesNotExistError,
@@ -396,13 +395,6 @@ def test_a_put_waits_on_while_the_broker_is_away(durable, name):
     put.result()
     assert taken(queue, 5) == ["b"]
     queue.delete()
-
-
-def answers(queue):
-    try:
-        return queue.stats()
-    except BrokerUnavailable:
-        return None
 
 
 def test_the_task_of_a_schedule_waits_for_space(url, name):

@@ -10,10 +10,10 @@ import threading
 import pytest
 from programs import tasks as programs
 from tasks.life import check_stats
-from tasks.takers import is_empty, parked, taken
+from tasks.takers import answers, is_empty, parked, taken
 from waiting import LIMIT, Background, parks, until
 
-from pressure_mp import BrokerUnavailable, Empty, ShutDown, TaskQueue, aio
+from pressure_mp import Empty, ShutDown, TaskQueue, aio
 
 #: More tasks than come back into the line at a time.
 MANY = 250
@@ -264,13 +264,6 @@ def test_a_pause_is_kept_while_the_broker_is_away(durable, name):
     assert taker.result().data == 1
     assert is_empty(queue)
     queue.delete()
-
-
-def answers(queue):
-    try:
-        return queue.stats()
-    except BrokerUnavailable:
-        return None
 
 
 def test_why_blocked_says_that_the_queue_is_paused_and_what_resumes_it(queue, name):

@@ -13,7 +13,8 @@ from ...operations.diagnosis import Diagnosis
 from ...operations.diagnosis_sides import Side
 from ...operations.phrases import standing
 from ...operations.task_diagnosis import TaskDiagnosis
-from ...states import NAMES, QUEUED
+from ...operations.task_stats import queued
+from ...states import NAMES
 from ..charts import Curve, bar, chart, rates
 from ..contents import mark_of, show, signatures
 from ..history import Point
@@ -157,7 +158,7 @@ def _numbers(queue: Named, latest: QueueRates | None) -> Markup:
         pairs += [
             ("deliveries", number(told.deliveries)),
             ("oldest ready", duration(told.oldest_ready_age)),
-            ("bound", _bound(told.maxsize, sum(told.counts[state] for state in QUEUED))),
+            ("bound", _bound(told.maxsize, queued(told.counts))),
             ("state", standing(told) or "open"),
             *(("limit", str(limit)) for limit in told.limits),
         ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...encoding import reports
-from ...encoding.results import progress_payload
 from ...encoding.task_values import decode_id
+from ...operations.task_results import shown_progress
 from ...states import named
 from ..actions import read_id
 from ..contents import show, signatures
@@ -21,7 +21,7 @@ def make(context: Context) -> str:
     record, is_shown = task.record, context.settings.show_content
     id = str(decode_id(task.id))
     report = reports.read(record.report)
-    told = reports.progress_of(record.report, record.call, record.owner)
+    progress = shown_progress(record)
     facts: list[tuple[str, Child]] = [
         ("State", f"{named(record.state).word} for {duration(now - record.since / 1000)}"),
         ("Put", f"{duration(now - record.created / 1000)} ago"),
@@ -30,7 +30,7 @@ def make(context: Context) -> str:
         ("Key", record.key or NOTHING),
         ("Unique", record.unique or NOTHING),
         ("Owner", record.owner or NOTHING),
-        ("Progress", NOTHING if told is None else show(progress_payload(told), is_shown)),
+        ("Progress", NOTHING if progress is None else show(progress, is_shown)),
     ]
     listed = element("a", "tasks", href=link_to("tasks", name=found.name))
     title = element("a", "Queues", href="./", id="up"), " / ", queue_link((found.name, "tasks"))

@@ -18,8 +18,7 @@ class Forward(NamedTuple):
     is beside it, and may be the same: both are done, or neither is.
 
     A :class:`~.items.Put` has one item; ``settle`` names an item, or its new data are made of no
-    data. After a reply of ``put`` that says so, the session can wait as after that
-    request.
+    data. After a reply of ``put`` that says so, the session can wait as after that request.
     """
 
     source: Any

@@ -45,8 +45,7 @@ def make(
 
 
 def convert(**stated: Any) -> dict[str, Any]:
-    """Convert options, as users state them. Raises ArgumentError,
-    ArgumentTypeError."""
+    """Convert options, as users state them. Raises ArgumentError, ArgumentTypeError."""
     return {name: _CONVERT[name](name, value) for name, value in stated.items()}
 
 

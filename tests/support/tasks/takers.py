@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from waiting import HOURS, Background, parks, until
 
-from pressure_mp import Empty
+from pressure_mp import BrokerUnavailable, Empty
 
 
 def parked(queue, **options):
@@ -23,3 +23,11 @@ def is_empty(queue, **options):
     with pytest.raises(Empty):
         queue.take(0, **options)
     return True
+
+
+def answers(queue):
+    """The statistics of a queue; None while its broker is away."""
+    try:
+        return queue.stats()
+    except BrokerUnavailable:
+        return None

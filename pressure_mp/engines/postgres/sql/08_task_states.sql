@@ -76,7 +76,7 @@ BEGIN
                 ORDER BY w.part DESC LIMIT 1) f)));
 END $$;
 
--- Count the tasks that the bound counts: those that are ready or waiting.
+-- Count the tasks that are ready or waiting, which the bound counts.
 CREATE OR REPLACE FUNCTION pressure_mp.count_queued(a_queue bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

@@ -60,7 +60,8 @@ DECLARE
     space bigint := pressure_mp.space(q, c, args);
     -- So many of the tasks are dealt with.
     most integer := n;
-    -- The places of the tasks that are put, and of those in place of which a holder changes.
+    is_new boolean;
+    -- The places of the tasks that are put, and the places of the tasks for which a holder changes.
     new integer[] := '{}';
     changed integer[] := '{}';
 BEGIN
@@ -74,11 +75,11 @@ BEGIN
             RETURN pressure_mp.told('held', to_jsonb(coalesce(t.state, 'X')), ARRAY[h.id], NULL);
         ELSIF i > most THEN
             CONTINUE;
-        ELSIF (h.id IS NULL OR how = 'replace' AND t.state IS NOT DISTINCT FROM 'T')
-            AND cardinality(new) >= space
-        THEN
+        END IF;
+        is_new := h.id IS NULL OR how = 'replace' AND t.state IS NOT DISTINCT FROM 'T';
+        IF is_new AND cardinality(new) >= space THEN
             most := i - 1;
-        ELSIF h.id IS NULL OR how = 'replace' AND t.state IS NOT DISTINCT FROM 'T' THEN
+        ELSIF is_new THEN
             new := new || i;
         ELSE
             ids[i] := h.id;

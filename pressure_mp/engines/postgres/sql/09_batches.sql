@@ -226,7 +226,7 @@ DECLARE
     ends bigint := CASE ttr WHEN 0 THEN 0 ELSE moment + ttr END;
     before bigint := q.arrival;
     acks integer := coalesce(jsonb_array_length(args->'calls'), 0);
-    -- What the reply has of tasks that were acknowledged: their state, and the refused ones.
+    -- For the reply: the state of the acknowledged tasks, and the tasks that were refused.
     acked jsonb := '{}';
     paused bytea[] := q.paused;
     -- What the limits admit, by tube.

@@ -4,9 +4,9 @@
 -- between. `settle` is called twice: if it `only_checks`, it returns what refuses it, or `may`, and has acknowledged
 -- nothing. In its file are lines, behind the mark "forward:", that are code here and comments otherwise.
 --
--- Keys: the keys of `settle`, the keys of `put`, the key of the lane. Arguments: those of `settle`, those of `put`, the
--- number of the call. A reply contains the replies of the functions: {refused, settle} | {declined, check, put} |
--- {done, check, put, settle}.
+-- Keys: the keys of `settle`, the keys of `put`, the key of the lane. Arguments: the arguments of `settle`, the arguments
+-- of `put`, the number of the call. A reply contains the replies of the functions: {refused, settle} |
+-- {declined, check, put} | {done, check, put, settle}.
 local function part(all, first, last)
   local some = {}
   for i = first, last do some[#some + 1] = all[i] end

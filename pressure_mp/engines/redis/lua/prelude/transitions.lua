@@ -368,8 +368,11 @@ local function raise_sign(signs)
   if signs == 0 then redis.call('LPUSH', wake, '1') end
 end
 
+-- The clients that wait for space, in a queue with a bound.
+local putters = {}
+
 -- Return how many tasks are ready or waiting, which the bound counts.
-function limits.queued()
+function putters.queued()
   local number, ways = 0, {'X-R', 'X-W', 'T-R', 'T-W', 'B-R', 'B-W', 'Z-R', 'Z-W', 'D-R', 'D-W',
     'R-X', 'W-X', 'R-T', 'R-B', 'W-B', 'R-Z', 'W-Z', 'R-D', 'W-D'}
   for i, counted in ipairs(redis.call('HMGET', counts, unpack(ways))) do
@@ -378,13 +381,13 @@ function limits.queued()
   return number
 end
 
--- Return the entry of the first client that waits for space, nil if none waits.
-function limits.first_putter()
+-- Return the entry of the first of them, nil if none waits.
+function putters.first()
   return beginning(waiting, tube_of(''), 0, 1)[1]
 end
 
 -- Give a client a place in line, or keep its place; returns the entry.
-function limits.await_space(place, first)
+function putters.keep_place(place, first)
   if place == first then redis.call('HDEL', meta, 'putter') end
   if place ~= '' and string.byte(place) ~= 0 then return join_line('', place) end
   if place ~= '' then redis.call('ZADD', waiting, 0, place) end
@@ -393,13 +396,13 @@ end
 
 -- Wake the first client that waits for space, if there is space. It keeps its place until it calls, or for two of its
 -- ticks; `meta` has the time when it was woken, and its entry.
-function limits.wake_putter()
-  local first = limits.first_putter()
-  if not first or limits.queued() >= settings.bound then return end
+function putters.wake_first()
+  local first = putters.first()
+  if not first or putters.queued() >= settings.bound then return end
   local since, woken = string.match(redis.call('HGET', meta, 'putter') or '', '^(%d+) (.*)$')
   if woken == first and math.abs(now - since) >= 2 * TICK then
     redis.call('ZREM', waiting, first)
-    first = limits.first_putter()
+    first = putters.first()
   end
   if not first or first == woken then return end
   redis.call('HSET', meta, 'putter', string.format('%d ', now) .. first)
@@ -414,7 +417,7 @@ local function finish(status, ...)
   local waiters = (wakes_all or next(woken_tubes) or next(changed_groups)) and redis.call('ZCARD', waiting) or 0
   flush()
   if wakes_any then raise_sign(signs) end
-  if settings.bound > 0 and not wakes_all then limits.wake_putter() end
+  if settings.bound > 0 and not wakes_all then putters.wake_first() end
   if wakes_all then
     ring(redis.call('ZRANGE', waiting, 0, -1))
   elseif waiters > 0 then

@@ -7,7 +7,8 @@
 -- once: yes
 -- full: yes
 -- durable: yes
--- `state` is the state of the tasks that were acknowledged. A problem is the place of a task that was refused, from 1 on, and the reason: absent, foreign, or its state.
+-- `state` is the state of the tasks that were acknowledged. A problem is the place of a task that was refused, from 1
+-- on, and the reason: absent, foreign, or its state.
 if not settings then return {'missing'} end
 make_due_transitions()
 local owner, number = ARGV[1], tonumber(ARGV[2])

@@ -31,7 +31,7 @@ if delay ~= '0' then state, ends = 'W', now + tonumber(delay) end
 -- For how many tasks there is space.
 local space, queued, first = math.huge, nil, nil
 if settings.bound > 0 then
-  queued, first = limits.queued(), limits.first_putter()
+  queued, first = putters.queued(), putters.first()
   space = mode == 'wait' and first and first ~= place and 0 or math.max(settings.bound - queued, 0)
 end
 
@@ -68,12 +68,12 @@ else
   total = most
 end
 if total == 0 then
-  if mode == 'wait' then place = limits.await_space(place, first) end
+  if mode == 'wait' then place = putters.keep_place(place, first) end
   return finish('full', queued, place)
 end
 if place ~= '' then redis.call('ZREM', waiting, place) end
 
--- Change holders, and reply with the ids of all tasks, from those of the tasks that are put.
+-- Change holders, and reply with the ids of all tasks. `ids` are the ids of the tasks that are put.
 local function finish_put(ids)
   for _, one in ipairs(changed) do
     local task, data = unpack(one)
