@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
 
 import pytest
 from engines import Can
 from programs import tasks as programs
 from started import quickly
 from tasks.life import check_stats
-from tasks.takers import is_empty, parked, taken
-from waiting import HOURS, LIMIT, Background, until
+from tasks.takers import Takers, is_empty, parked, taken
+from waiting import HOURS, Background, until
 
-from pressure_mp import ArgumentError, ArgumentTypeError, Empty, ShutDown, TaskQueue, aio
+from pressure_mp import ArgumentError, ArgumentTypeError, Empty, TaskQueue, aio
 
 #: Options before and after a change, and the state of a task that is acknowledged then.
 CHANGES = [
@@ -213,33 +211,12 @@ def test_no_wakeup_is_lost_while_the_bound_of_each_key_changes(queue, url):
     for key in "abc":
         queue.put_many([key] * 20, key=key)
     queue.shutdown()
-    lock, now, done = threading.Lock(), dict.fromkeys("abc", 0), []
-    most, is_last = dict.fromkeys("abc", 0), threading.Event()
-
-    def work():
-        handle = TaskQueue.attach(queue.name, url=url)
-        while True:
-            try:
-                task = handle.take(LIMIT)
-            except ShutDown:
-                return
-            with lock:
-                now[task.data] += 1
-                if is_last.is_set():
-                    most[task.data] = max(most[task.data], now[task.data])
-            time.sleep(0.001)
-            with lock:
-                now[task.data] -= 1
-                done.append(task.data)
-            task.ack()
-
-    workers = [Background(work) for _ in range(6)]
+    takers = Takers(queue, url, 6, "abc")
     for number in range(12):
         TaskQueue(queue.name, url=url).configure(per_key=(1, 3, None, 2)[number % 4])
     queue.configure(per_key=1)
-    until(lambda: max(now.values()) <= 1)
-    is_last.set()
-    for worker in workers:
-        worker.result()
-    assert sorted(done) == sorted("abc" * 20)
-    assert max(most.values()) <= 1
+    until(lambda: max(takers.now.values()) <= 1)
+    takers.forget()
+    takers.join()
+    assert sorted(takers.done) == sorted("abc" * 20)
+    assert max(takers.most.values()) <= 1

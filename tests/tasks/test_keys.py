@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
-import threading
-import time
 
 import pytest
 from programs import tasks as programs
+from tasks.takers import Takers
 from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import Empty, QueueMismatchError, ShutDown, TaskQueue
@@ -127,28 +126,10 @@ def test_many_takers_never_have_more_of_a_key_than_there_may_be(queue, url):
     for key in "abc":
         queue.put_many([key] * 10, key=key)
     queue.shutdown()
-    lock, now, most, done = threading.Lock(), dict.fromkeys("abc", 0), dict.fromkeys("abc", 0), []
-
-    def work():
-        handle = TaskQueue.attach(queue.name, url=url)
-        while True:
-            try:
-                task = handle.take(LIMIT)
-            except ShutDown:
-                return
-            with lock:
-                now[task.data] += 1
-                most[task.data] = max(most[task.data], now[task.data])
-            time.sleep(0.001)
-            with lock:
-                now[task.data] -= 1
-                done.append(task.data)
-            task.ack()
-
-    for worker in [Background(work) for _ in range(8)]:
-        worker.result()
-    assert len(done) == 30
-    assert max(most.values()) <= 2
+    takers = Takers(queue, url, 8, "abc")
+    takers.join()
+    assert len(takers.done) == 30
+    assert max(takers.most.values()) <= 2
 
 
 def test_why_blocked_says_that_tasks_wait_for_their_key(queue):
