@@ -257,7 +257,9 @@ class Program:
     def _attach(self) -> TaskQueue[Any]:
         """Return the queue. Raises what its class raises, and the module."""
         if self._is_of_tasks:
-            return opened(load(self._asked.name))
+            found = load(self._asked.name)
+            self._hear_signals()  # the module may set handlers, which are for its workers
+            return opened(found)
         options = {} if self._asked.url is None else {"url": self._asked.url}
         return CallQueue.attach(self._asked.name, **options)
 
@@ -338,12 +340,17 @@ class Program:
 
     @contextlib.contextmanager
     def _handling_signals(self) -> Iterator[None]:
-        before = {number: signal.signal(number, self._hear) for number in _SIGNALS}
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        self._hear_signals()
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _hear_signals(self) -> None:
+        for number in _SIGNALS:
+            signal.signal(number, self._hear)
 
     def _hear(self, number: int, frame: object) -> None:
         self._signals += 1

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import logging
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
@@ -32,6 +33,8 @@ from .worker import LATE, REMOVED
 _LOOK = 0.2
 #: Seconds after a time limit in which a process ends its handler, before it is killed.
 _LATER = 5.0
+#: Seconds that the module's own handler of SIGTERM has before a process ends that is to end.
+_LAST_SECONDS = 5.0
 
 _log = logging.getLogger("pressure_mp")
 
@@ -109,7 +112,7 @@ class Handlers(NamedTuple):
         them. Raises what ended the run."""
         if is_to_end():
             return
-        overdue.end_of_process = _EndOfProcess(self.where)
+        overdue.end_of_process = end = _EndOfProcess(self.where)
         queue = load(self.where)
         if self.concurrency is not None:
             resize(queue, self.concurrency)
@@ -118,16 +121,19 @@ class Handlers(NamedTuple):
         running.start()
         while running.is_alive() and not (running.is_responsive and is_to_end()):
             running.join(_LOOK)
+            end.carry_out()
         running.tell()
         running.join()
         if running.error is not None:
             raise running.error
 
 
-class _EndOfProcess(NamedTuple):
+class _EndOfProcess:
     """See :class:`~..sync.tasks.overdue.EndOfProcess`. The starter gives back the other tasks."""
 
-    where: str
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._exit_code: int | None = None
 
     def fail(self, task: Task[Any], error: TimeoutError) -> None:
         _log.error("task %r failed, delivery %d: %s", task.id, task.deliveries, error)
@@ -136,13 +142,28 @@ class _EndOfProcess(NamedTuple):
         except PressureError as problem:  # the starter, or the lease, gives this one back too
             _log.warning("task %r could not be told that it failed: %s", task.id, problem)
         finally:
-            os._exit(LATE)
+            self._end(LATE)
 
     def cancel(self, task: Task[Any]) -> None:
         try:
-            _log.info("task %r of %s was removed, and its process ends", task.id, self.where)
+            _log.info("task %r of %s was removed, and its process ends", task.id, self._where)
         finally:
-            os._exit(REMOVED)
+            self._end(REMOVED)
+
+    def _end(self, exit_code: int) -> None:
+        """Have the main thread end this process; end it here if that takes too long."""
+        self._exit_code = exit_code
+        time.sleep(_LAST_SECONDS)
+        os._exit(exit_code)
+
+    def carry_out(self) -> None:
+        """End this process if it is to end, after the module's own handler of SIGTERM. For the main
+        thread, where Python runs such handlers."""
+        if self._exit_code is not None:
+            try:
+                signal.raise_signal(signal.SIGTERM)
+            finally:
+                os._exit(self._exit_code)
 
 
 class _ThreadRun(threading.Thread):

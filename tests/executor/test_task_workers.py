@@ -90,6 +90,10 @@ def runs(tmp_path):
     return runs
 
 
+def log_of(tmp_path):
+    return (tmp_path / "log").read_text()
+
+
 def held(runs):
     """The process whose handler holds a task."""
     until(lambda: runs("hold"))
@@ -121,7 +125,7 @@ def test_a_task_in_hand_is_finished_within_the_grace(serve, queue, runs, tmp_pat
     id = queue.put(["hold", str(tmp_path / "go on")], result_ttl=60)
     worker = held(runs)
     process.terminate()
-    until(lambda: "takes no more tasks" in (tmp_path / "log").read_text())
+    until(lambda: "takes no more tasks" in log_of(tmp_path))
     (tmp_path / "go on").touch()
     assert queue.result(id, timeout=60) == worker
     assert process.wait(60) == program.ENDED
@@ -148,7 +152,7 @@ def test_a_handler_that_keeps_pythons_lock_does_not_lose_its_task(
         now = valkey.clock()
         seen |= {end for _, end in valkey.leases(queue.name, "tasks") if end < now}
     assert not seen
-    assert "lease" not in (tmp_path / "log").read_text()
+    assert "lease" not in log_of(tmp_path)
 
 
 def test_another_process_runs_the_task_of_one_that_is_killed(serve, queue, runs, tmp_path):
@@ -159,7 +163,7 @@ def test_another_process_runs_the_task_of_one_that_is_killed(serve, queue, runs,
     until(lambda: len(runs("hold")) == 2)
     (tmp_path / "go on").touch()
     assert queue.result(id, timeout=60) == runs("hold")[1] != killed
-    assert f"worker process {killed} was killed by SIGKILL" in (tmp_path / "log").read_text()
+    assert f"worker process {killed} was killed by SIGKILL" in log_of(tmp_path)
     assert process.poll() is None
 
 
@@ -192,7 +196,33 @@ def test_a_process_whose_handler_takes_too_long_ends_and_the_task_fails(
         "TimeoutError: the handler took longer than its time_limit of 0.5 s"
     )
     assert queue.result(queue.put("be", tube="plain", result_ttl=60), timeout=60) != late
-    assert f"worker process {late} ended: a handler exceeded" in (tmp_path / "log").read_text()
+    assert f"worker process {late} ended: a handler exceeded" in log_of(tmp_path)
+
+
+def test_a_process_that_ends_a_late_handler_runs_the_modules_handler_of_sigterm(
+    serve, queue, runs, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CLEAN_UP", "0")
+    process = serve(module="hasty threads")
+    id = queue.put("hold", tube="plain")
+    late = held(runs)
+    until(lambda: runs("cleaned") == [late])
+    assert queue.peek(id).state == "B"
+    until(lambda: f"worker process {late} ended: a handler exceeded" in log_of(tmp_path))
+    process.terminate()
+    assert process.wait(60) == program.ENDED
+    assert runs("terminated") == [late]
+
+
+def test_a_module_whose_handler_of_sigterm_takes_too_long_does_not_keep_its_process(
+    serve, queue, runs, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CLEAN_UP", "3600")
+    serve(module="hasty threads")
+    queue.put("hold", tube="plain")
+    late = held(runs)
+    until(lambda: runs("terminated") == [late])
+    until(lambda: f"worker process {late} ended: a handler exceeded" in log_of(tmp_path))
 
 
 @pytest.mark.parametrize("module", ["hasty threads", "hasty asyncio"])
@@ -220,7 +250,7 @@ def test_workers_wait_for_a_broker_that_is_away(serve, keeping_server, name, run
     worker = held(runs)
     keeping_server.kill()
     (tmp_path / "go on").touch()
-    until(lambda: "waits for the broker" in (tmp_path / "log").read_text(), 60)
+    until(lambda: "waits for the broker" in log_of(tmp_path), 60)
     keeping_server.start()
     assert queue.result(id, timeout=60) == worker
     assert queue.result(queue.put(["be"], result_ttl=60), timeout=60) == worker

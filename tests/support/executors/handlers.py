@@ -4,6 +4,7 @@ environment."""
 import ctypes
 import os
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -14,6 +15,17 @@ queue = TaskQueue(os.environ["TASKS"], lease=float(os.environ.get("LEASE", "5"))
 idle = TaskQueue(os.environ["TASKS"])
 hasty = TaskQueue(os.environ["TASKS"])
 other = {"name": "no queue"}
+
+
+def clean_up(number, frame):
+    """Note that the process is to end; take longer than it may if the test says so."""
+    note_here("terminated")
+    time.sleep(float(os.environ.get("CLEAN_UP", "0")))
+    note_here("cleaned")
+
+
+if "CLEAN_UP" in os.environ:
+    signal.signal(signal.SIGTERM, clean_up)
 
 
 @queue.worker(backoff=0)
