@@ -129,7 +129,7 @@ def test_who_may_use_it_may_use_it_after_an_upgrade_that_brings_functions(postgr
     address = registry.parse(f"{postgres.url}?schema={schema}")
     installing.install(address)
     postgres.execute(grant_sql(ROLE, schema))
-    calls = "call_items(text, text, text, text, bigint, text, boolean, bigint, text, bigint,"
+    calls = "call(text, text, text, text, text, bigint, text, boolean, bigint, text, bigint,"
     calls += " boolean, text, jsonb, bytea[], bytea[])"
     postgres.execute(f"DROP FUNCTION {schema}.{calls}")  # as if it had not been there before
     installing.upgrade(address)

@@ -31,7 +31,7 @@ _NAME = re.compile(rf"\b{DEFAULT_SCHEMA}\.")
 #: The functions that clients call. A role with the right to call these may use the queues, and
 #: needs no rights to the tables.
 ENTRIES = (
-    *("call_items", "call_tasks", "look_at", "leave", "call_host"),
+    *("call", "look_at", "leave", "call_host"),
     *("put_one", "put_next", "take_one", "take_next", "list_queues", "server_settings"),
     *("append_sample", "read_samples", "stage", "flush", "forward", "version", "serves"),
 )

@@ -288,16 +288,15 @@ class BaseSession(SessionDefaults):
             self._bell.silence()
         # A session that asks to wait may have a place, until it is served.
         placed, self._placed = self._placed, self._placed or waits
-        name: list[bytes | None] = [binding.prefix.encode(), binding.name.encode()]
-        what: list[bytes | None] = [asked.op.encode(), dump(asked.args), array(asked.items)]
-        statement = binding.statements.call(binding.kind)
+        statement, source = binding.statements.call, list[bytes]()
         if asked.settles is not None:
-            statement = binding.statements.forward
-            name = [*_settling(asked.settles), binding.kind.encode(), *name]
-        if binding.kind == "items" or asked.settles is not None:
-            name.append(binding.discipline.encode())
-            what.append(array(asked.keys) if asked.keys else _NO_PARTS)
-        common: list[bytes | None] = [
+            statement, source = binding.statements.forward, _settling(asked.settles)
+        return statement, [
+            *source,
+            binding.prefix.encode(),
+            binding.kind.encode(),
+            binding.name.encode(),
+            binding.discipline.encode(),
             client_id_bytes(),
             b"%d" % binding.options.lease,
             self._ticket.encode(),
@@ -306,8 +305,11 @@ class BaseSession(SessionDefaults):
             None if lane is None else lane.id.encode(),
             b"%d" % number,
             b"t" if again else b"f",
+            asked.op.encode(),
+            dump(asked.args),
+            array(asked.items),
+            array(asked.keys) if asked.keys else _NO_PARTS,
         ]
-        return statement, [*name, *common, *what]
 
     def _number(self, way: Way) -> tuple[Lane | None, int]:
         return self._next_call() if way.once else (None, 0)

@@ -25,8 +25,7 @@ class Statements:
     def __init__(self, name: str) -> None:
         schema = quoted(name)
         columns = "status, info, items, woken, is_early::text"
-        self._items = _make(schema, "call_items", columns, 15, 14, 15)
-        self._tasks = _make(schema, "call_tasks", columns, 13, 13)
+        self.call = _make(schema, "call", columns, 16, 15, 16)
         self.forward = _make(schema, "forward", columns, 23, 7, 22, 23)
         self.flush = _make(schema, "flush", "flush::text", 3)
         self.put_one = _make(schema, "put_one", "put_one", 6, 6)
@@ -54,9 +53,6 @@ class Statements:
             (),
         )
         self.server_settings = _make(schema, "server_settings", "server_settings", 0)
-
-    def call(self, kind: str) -> Statement:
-        return self._items if kind == "items" else self._tasks
 
 
 def versions(schema: str) -> Statement:

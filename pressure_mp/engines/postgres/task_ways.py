@@ -64,7 +64,7 @@ def _refusal(request: Any, reply: Reply) -> Any:
 
 def _ask_open(request: t.OpenTasks, discipline: str) -> Asked:
     args = {"how": request.how.value, "settings": asdict(request.settings)}
-    return Asked("open_tasks", args | given(user=request.user or None))
+    return Asked("open", args | given(user=request.user or None))
 
 
 def _ask_configure(request: t.ConfigureTasks, discipline: str) -> Asked:

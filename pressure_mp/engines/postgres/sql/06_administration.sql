@@ -1,28 +1,32 @@
 -- Functions that create, inspect and end a queue.
 
--- Create a queue of items, or check that the existing one has the same discipline.
-CREATE OR REPLACE FUNCTION pressure_mp.open_queue(q pressure_mp.queues, a_prefix text, a_name text,
-    a_discipline text, args jsonb) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+-- Create a queue, or check that the existing one has the same discipline. The reply has the settings
+-- of a queue of tasks, the bound of any other.
+CREATE OR REPLACE FUNCTION pressure_mp.open_queue(q pressure_mp.queues, a_slot bigint, a_prefix text,
+    a_kind text, a_name text, a_discipline text, args jsonb) RETURNS pressure_mp.reply
+LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    status text := CASE args->>'how' WHEN 'create' THEN 'existing' ELSE 'opened' END;
 BEGIN
     IF q.id IS NULL THEN
         IF args->>'how' = 'attach' THEN
             RETURN pressure_mp.said('missing');
         END IF;
         DELETE FROM pressure_mp.calls v WHERE v.made < clock_timestamp() - interval '1 day';
-        INSERT INTO pressure_mp.queues (slot, prefix, kind, name, discipline, bound, has_line)
-            VALUES (pressure_mp.slot(a_prefix, 'items', a_name), a_prefix, 'items', a_name,
-                a_discipline, (args->>'bound')::bigint,
-                EXISTS (SELECT FROM pressure_mp.waiting w
-                    WHERE w.slot = pressure_mp.slot(a_prefix, 'items', a_name)))
+        INSERT INTO pressure_mp.queues
+                (slot, prefix, kind, name, discipline, bound, settings, created, has_line)
+            VALUES (a_slot, a_prefix, a_kind, a_name, a_discipline,
+                coalesce((args->>'bound')::bigint, 0), args->'settings', pressure_mp.clock(),
+                EXISTS (SELECT FROM pressure_mp.waiting w WHERE w.slot = a_slot))
             RETURNING * INTO q;
-    ELSIF args->>'how' = 'create' THEN
-        RETURN pressure_mp.said('existing', to_jsonb(q.bound));
-    ELSIF q.discipline <> a_discipline THEN
-        RETURN pressure_mp.said('mismatch',
-            jsonb_build_array(q.discipline, a_discipline));
+        status := 'opened';
+    ELSIF status = 'opened' AND q.discipline <> a_discipline THEN
+        RETURN pressure_mp.said('mismatch', jsonb_build_array(q.discipline, a_discipline));
     END IF;
-    PERFORM pressure_mp.enlist(q, args);
-    RETURN pressure_mp.said('opened', to_jsonb(q.bound));
+    IF status = 'opened' THEN
+        PERFORM pressure_mp.enlist(q, args);
+    END IF;
+    RETURN pressure_mp.said(status, coalesce(q.settings, to_jsonb(q.bound)));
 END $$;
 
 CREATE OR REPLACE FUNCTION pressure_mp.enlist(q pressure_mp.queues, args jsonb)
@@ -77,6 +81,9 @@ BEGIN
     PERFORM pressure_mp.tell(v.listener, v.session, NULL) FROM pressure_mp.inboxes v
         WHERE v.queue = q.id AND v.session IS NOT NULL;
     DELETE FROM pressure_mp.inboxes v WHERE v.queue = q.id;
+    PERFORM pressure_mp.tell(v.listener, v.session, NULL) FROM pressure_mp.watchers v
+        WHERE v.slot = q.slot;
+    DELETE FROM pressure_mp.watchers v WHERE v.slot = q.slot;
     DELETE FROM pressure_mp.notices v WHERE v.queue = q.id;
 END $$;
 

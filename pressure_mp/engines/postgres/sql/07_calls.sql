@@ -1,4 +1,4 @@
--- One function for each request to a queue of items: it is done atomically, and once.
+-- One function for all requests to queues: each is done atomically, and once.
 
 CREATE OR REPLACE FUNCTION pressure_mp.find_call(a_lane text, a_number bigint)
 RETURNS pressure_mp.reply
@@ -99,11 +99,93 @@ BEGIN
     RETURN FOUND;
 END $$;
 
+-- Return the reply to a call that was made before; NULL if it is to be made, perhaps anew.
+CREATE OR REPLACE FUNCTION pressure_mp.repeat_call(q pressure_mp.queues, a_kind text, a_lane text,
+    a_number bigint, a_op text, args jsonb) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    r pressure_mp.reply := pressure_mp.find_call(a_lane, a_number);
+BEGIN
+    IF r.status = 'taken' AND a_kind = 'tasks' THEN
+        RETURN pressure_mp.repeat_take(q.id, args, r);
+    ELSIF r.status = 'taken' AND a_op IN ('take_with_hold', 'prefetch') THEN
+        r := pressure_mp.repeat_taken(q, a_op, args, (r.info)::integer);
+        IF r.status IS NULL THEN
+            DELETE FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number = a_number;
+        END IF;
+    END IF;
+    RETURN r;
+END $$;
+
+-- Return what is kept of the reply to a take. The tables have the items and the tasks, as long as they
+-- are in flight.
+CREATE OR REPLACE FUNCTION pressure_mp.shorten_take(r pressure_mp.reply, a_kind text)
+RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF a_kind = 'items' THEN
+        RETURN pressure_mp.said('taken', to_jsonb(coalesce(cardinality(r.items), 0)));
+    END IF;
+    RETURN pressure_mp.told('taken', r.info - 'tasks',
+        r.items[6 * jsonb_array_length(r.info->'tasks') + 1:], NULL);
+END $$;
+
+-- Give the caller a place in line if it waits, and take it away if it is served. Returns the reply.
+-- "moment" is the time of a call to a queue of tasks.
+CREATE OR REPLACE FUNCTION pressure_mp.line_up(q pressure_mp.queues, c pressure_mp.caller,
+    moment bigint, a_placed boolean, a_op text, args jsonb, a_items bytea[], r pressure_mp.reply)
+RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+DECLARE
+    a_line text := CASE WHEN a_op = 'put' THEN 'p' WHEN a_op = 'join' THEN 'j'
+        WHEN q.kind = 'tasks' THEN 't' ELSE 'c' END;
+BEGIN
+    IF r.status NOT IN ('no_space', 'no_item', 'no_task', 'unfinished') OR NOT args ? 'waits'
+        OR c.session = ''
+    THEN
+        IF a_placed THEN
+            DELETE FROM pressure_mp.waiting w
+                WHERE w.slot = c.slot AND w.line = a_line AND w.place > coalesce(q.passed, 0)
+                    AND w.session = c.session;
+        END IF;
+        RETURN r;
+    END IF;
+    PERFORM pressure_mp.stand(c, a_line, args ? 'until_ended', args->>'owner',
+        CASE a_line WHEN 't' THEN a_items[1] ELSE '' END);
+    IF a_line = 't' AND q.limited THEN
+        r.info := pressure_mp.watch_limits(q, c, moment, r.info);
+    ELSIF q.kind = 'items' AND a_line <> 'j'
+        AND (pressure_mp.first_place(c.slot, a_line)).session = c.session
+    THEN
+        UPDATE pressure_mp.queues v
+            SET version = v.version + 1,
+                producer = CASE a_line WHEN 'p' THEN c.client ELSE v.producer END,
+                consumer = CASE a_line WHEN 'c' THEN c.client ELSE v.consumer END
+            WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id
+                AND c.client IS DISTINCT FROM CASE a_line WHEN 'p' THEN v.producer ELSE v.consumer END;
+    END IF;
+    RETURN r;
+END $$;
+
+-- Wake the sessions in line that can go on after a call. Returns the ones of the caller's process, which
+-- has the listener "own": the reply tells it of them.
+CREATE OR REPLACE FUNCTION pressure_mp.wake_next(q pressure_mp.queues, a_slot bigint, a_prefix text,
+    a_kind text, a_name text, a_op text, own bigint) RETURNS bytea[]
+LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF a_kind = 'items' THEN
+        PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, own);
+    ELSE
+        PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, own);
+        IF q.has_line THEN
+            PERFORM pressure_mp.wake_putters(q, a_op, own);
+        END IF;
+    END IF;
+    RETURN pressure_mp.woken_of(a_slot, own);
+END $$;
+
 -- "a_again": the same call may have been made before, over a connection that was lost.
 -- "a_placed": the session may have a place in line.
-CREATE OR REPLACE FUNCTION pressure_mp.call_items(a_prefix text, a_name text, a_discipline text,
-    a_client text, a_lease bigint, a_session text, a_placed boolean, a_listener bigint,
-    a_lane text, a_number bigint, a_again boolean,
+CREATE OR REPLACE FUNCTION pressure_mp.call(a_prefix text, a_kind text, a_name text,
+    a_discipline text, a_client text, a_lease bigint, a_session text, a_placed boolean,
+    a_listener bigint, a_lane text, a_number bigint, a_again boolean,
     a_op text, args jsonb, a_items bytea[], a_keys bytea[],
     OUT status text, OUT info jsonb, OUT items bytea[], OUT woken bytea[], OUT is_early boolean)
 LANGUAGE plpgsql VOLATILE AS $$
@@ -112,31 +194,24 @@ DECLARE
     c pressure_mp.caller;
     r pressure_mp.reply;
     a_slot bigint;
-    a_line pg_catalog.text;
+    moment bigint;
 BEGIN
     -- The settings: schema.py says what is done here.
-    a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
+    a_slot := pressure_mp.slot(a_prefix, a_kind, a_name);
     IF args ? 'durable' THEN
         PERFORM pressure_mp.be_durable((args->>'durable')::integer);
     END IF;
     IF NOT pg_try_advisory_xact_lock(a_slot) THEN
         is_early := pressure_mp.wait_for_lock(a_slot, args ? 'flushes' AND NOT a_again);
     END IF;
-    SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.slot = a_slot
-            AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
-        ORDER BY v.version DESC LIMIT 1;
+    SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, a_kind, a_name);
+    -- This also writes something to commit: a commit that writes nothing waits for no standby, and
+    -- the first call may not have waited.
     IF a_again OR a_op IN ('take_back', 'delete', 'dismiss') THEN
         q := pressure_mp.end_quick_calls(q);
     END IF;
     IF a_again AND a_lane IS NOT NULL THEN
-        r := pressure_mp.find_call(a_lane, a_number);
-        IF r.status = 'taken' AND a_op IN ('take_with_hold', 'prefetch') THEN
-            r := pressure_mp.repeat_taken(q, a_op, args, (r.info)::integer);
-            IF r.status IS NULL THEN
-                DELETE FROM pressure_mp.calls v WHERE v.lane = a_lane AND v.number = a_number;
-            END IF;
-        END IF;
+        r := pressure_mp.repeat_call(q, a_kind, a_lane, a_number, a_op, args);
         IF r.status IS NOT NULL THEN
             status := r.status; info := r.info; items := r.items;
             woken := pressure_mp.woken_of(a_slot, a_listener);
@@ -145,46 +220,38 @@ BEGIN
     END IF;
     c := ROW(a_slot, a_client, a_lease, a_session, a_listener);
     IF a_op = 'open' THEN
-        r := pressure_mp.open_queue(q, a_prefix, a_name, a_discipline, args);
+        r := pressure_mp.open_queue(q, a_slot, a_prefix, a_kind, a_name, a_discipline, args);
     ELSIF q.id IS NULL THEN
         r.status := 'missing';
+    ELSIF a_kind = 'items' THEN
+        r := pressure_mp.do_items(q, c, a_op, args, a_items, a_keys);
     ELSE
-        r := pressure_mp.do_items(q, c, a_op, args, a_items, a_keys, a_lane);
-    END IF;
-    IF a_op IN ('put', 'take', 'take_with_hold', 'join') THEN
-        a_line := CASE a_op WHEN 'put' THEN 'p' WHEN 'join' THEN 'j' ELSE 'c' END;
-        IF r.status IN ('no_space', 'no_item', 'unfinished') AND args ? 'waits' THEN
-            PERFORM pressure_mp.stand(c, a_line, args ? 'until_ended',
-                args->>'owner', '');
-            IF a_line <> 'j' AND (pressure_mp.first_place(a_slot, a_line)).session = a_session THEN
-                UPDATE pressure_mp.queues v
-                    SET version = v.version + 1,
-                        producer = CASE a_line WHEN 'p' THEN a_client ELSE v.producer END,
-                        consumer = CASE a_line WHEN 'c' THEN a_client ELSE v.consumer END
-                    WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id AND a_client IS DISTINCT FROM
-                        CASE a_line WHEN 'p' THEN v.producer ELSE v.consumer END;
-            END IF;
-        ELSIF a_placed THEN
-            DELETE FROM pressure_mp.waiting w
-                WHERE w.slot = a_slot AND w.line = a_line AND w.place > coalesce(q.passed, 0)
-                    AND w.session = a_session;
+        moment := pressure_mp.clock();
+        IF a_op NOT IN ('get_discipline', 'enlist', 'get_users', 'dismiss', 'delete', 'truncate',
+            'requeue') AND pressure_mp.sweep_tasks(q, a_slot, moment)
+        THEN
+            SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, a_kind, a_name);
         END IF;
+        r := pressure_mp.do_tasks(q, c, moment, a_op, args, a_items);
     END IF;
-    IF a_lane IS NOT NULL AND (a_again OR r.undo IS NOT NULL
-        OR r.status NOT IN ('no_space', 'no_item', 'unfinished', 'missing'))
+    IF a_op IN ('put', 'take', 'take_with_hold', 'join') AND (a_placed OR (args ? 'waits'
+        AND r.status IN ('no_space', 'no_item', 'no_task', 'unfinished')))
+    THEN
+        r := pressure_mp.line_up(q, c, moment, a_placed, a_op, args, a_items, r);
+    END IF;
+    IF a_lane IS NOT NULL AND (a_again OR r.status NOT IN
+        ('no_space', 'no_item', 'no_task', 'unfinished', 'unprocessed', 'missing'))
     THEN
         PERFORM pressure_mp.keep_call(a_lane, a_number, q.id, CASE
-            WHEN r.status = 'taken' AND a_op IN ('take_with_hold', 'prefetch')
-                THEN pressure_mp.said('taken', to_jsonb(coalesce(cardinality(r.items), 0)))
+            WHEN r.status = 'taken' AND r.undo IS NULL THEN pressure_mp.shorten_take(r, a_kind)
             ELSE r END);
     ELSE
         is_early := false;  -- nothing is done that is to last
     END IF;
-    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot AND w.line IN ('p', 'c', 'j')
-        AND w.place > coalesce(q.passed, 0) LIMIT 1;
+    PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot
+        AND w.line IN ('p', 'c', 'j', 't') AND w.place > coalesce(q.passed, 0) LIMIT 1;
     IF FOUND THEN
-        PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, a_listener);
-        woken := pressure_mp.woken_of(a_slot, a_listener);
+        woken := pressure_mp.wake_next(q, a_slot, a_prefix, a_kind, a_name, a_op, a_listener);
     ELSIF q.has_line THEN
         PERFORM pressure_mp.note_line(a_slot, false);
     END IF;
@@ -193,8 +260,7 @@ END $$;
 
 -- Do a request to a queue of items that exists.
 CREATE OR REPLACE FUNCTION pressure_mp.do_items(q pressure_mp.queues, c pressure_mp.caller,
-    a_op text,
-    args jsonb, a_items bytea[], a_keys bytea[], a_lane text) RETURNS pressure_mp.reply
+    a_op text, args jsonb, a_items bytea[], a_keys bytea[]) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
     CASE a_op
@@ -237,28 +303,38 @@ BEGIN
         RETURN pressure_mp.requeue_rejected(q, c, a_items[1]);
     WHEN 'drop_rejected' THEN
         RETURN pressure_mp.drop_rejected(q, a_items[1]);
-    WHEN 'delete' THEN
-        PERFORM pressure_mp.drop_queue(q);
-        RETURN pressure_mp.said('done');
     WHEN 'set_bound' THEN
         UPDATE pressure_mp.queues v
             SET version = v.version + 1, bound = (args->>'bound')::bigint
             WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
         RETURN pressure_mp.said('done');
-    WHEN 'enlist' THEN
-        RETURN pressure_mp.enlist(q, args);
-    WHEN 'dismiss' THEN
-        RETURN pressure_mp.dismiss(q, args);
     WHEN 'inspect' THEN
         RETURN pressure_mp.inspect(q, c, args);
+    ELSE
+        RETURN pressure_mp.do_any(q, c, a_op, args, a_items);
+    END CASE;
+END $$;
+
+-- Do a request that queues of items and of tasks have in common.
+CREATE OR REPLACE FUNCTION pressure_mp.do_any(q pressure_mp.queues, c pressure_mp.caller, a_op text,
+    args jsonb, parts bytea[]) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    CASE a_op
     WHEN 'store_chunks' THEN
-        RETURN pressure_mp.store_chunks(q, c, args, a_items);
+        RETURN pressure_mp.store_chunks(q, c, args, parts);
     WHEN 'read_chunks' THEN
         RETURN pressure_mp.read_chunks(q, c, args);
     WHEN 'sweep_contents' THEN
         RETURN pressure_mp.sweep_contents(q, args);
+    WHEN 'delete' THEN
+        PERFORM pressure_mp.drop_queue(q);
+        RETURN pressure_mp.said('done');
+    WHEN 'enlist' THEN
+        RETURN pressure_mp.enlist(q, args);
+    WHEN 'dismiss' THEN
+        RETURN pressure_mp.dismiss(q, args);
     ELSE
-        RETURN pressure_mp.look(q, a_op, args, a_items);
+        RETURN pressure_mp.look(q, a_op, args, parts);
     END CASE;
 END $$;
 
@@ -277,10 +353,7 @@ BEGIN
     IF a_op NOT IN ('exists', 'get_length', 'is_closed', 'get_discipline', 'count_ready') THEN
         PERFORM pg_advisory_xact_lock(a_slot);
     END IF;
-    SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.slot = a_slot
-            AND v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
-        ORDER BY v.version DESC LIMIT 1;
+    SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, a_kind, a_name);
     IF a_op = 'exists' THEN
         r := pressure_mp.said('exists', to_jsonb(q.id IS NOT NULL));
     ELSIF q.id IS NULL OR (a_op IN ('get_snapshot', 'get_keys', 'get_queued')
@@ -315,17 +388,8 @@ BEGIN
     PERFORM FROM pressure_mp.waiting w WHERE w.slot = a_slot
         AND w.line IN ('p', 'c', 'j', 't') AND w.place > before LIMIT 1;
     IF FOUND THEN
-        IF a_kind = 'items' THEN
-            PERFORM pressure_mp.wake_items(a_slot, a_prefix, a_name, NULL);
-        ELSE
-            PERFORM pressure_mp.wake_takers(a_slot, a_prefix, a_name, NULL);
-            SELECT * INTO q FROM pressure_mp.queues v WHERE v.slot = a_slot
-                AND v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
-                ORDER BY v.version DESC LIMIT 1;
-            IF q.has_line THEN
-                PERFORM pressure_mp.wake_putters(q, 'leave', NULL);
-            END IF;
-        END IF;
+        SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, a_kind, a_name);
+        PERFORM pressure_mp.wake_next(q, a_slot, a_prefix, a_kind, a_name, 'leave', NULL);
     END IF;
 END $$;
 

@@ -489,10 +489,7 @@ DECLARE
     given jsonb := '{}';
     moment bigint;
 BEGIN
-    SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.slot = a_slot
-            AND v.prefix = a_prefix AND v.kind = 'tasks' AND v.name = a_name
-        ORDER BY v.version DESC LIMIT 1;
+    SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, 'tasks', a_name);
     IF NOT FOUND OR (q.closed AND NOT pressure_mp.has_withheld(q, '')) THEN
         PERFORM pressure_mp.wake_all(a_slot, 't', own);
         RETURN;

@@ -352,15 +352,6 @@ BEGIN
         r.info || jsonb_build_object('acknowledged', done.info->'tasks'), r.items || done.items, NULL);
 END $$;
 
--- Return what is kept of the reply to a take: the task that was acknowledged.
-CREATE OR REPLACE FUNCTION pressure_mp.shorten_take(r pressure_mp.reply) RETURNS pressure_mp.reply
-LANGUAGE plpgsql IMMUTABLE AS $$
-DECLARE
-    n integer := 6 * jsonb_array_length(r.info->'tasks');
-BEGIN
-    RETURN pressure_mp.told(r.status, r.info - 'tasks', r.items[n + 1:], NULL);
-END $$;
-
 -- Return the reply to a take that was made before, of which that was kept: with the tasks that are
 -- still taken by it.
 CREATE OR REPLACE FUNCTION pressure_mp.repeat_take(a_queue bigint, args jsonb, kept pressure_mp.reply)

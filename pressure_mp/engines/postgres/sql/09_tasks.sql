@@ -1,23 +1,5 @@
 -- Requests to a queue of tasks.
 
-CREATE OR REPLACE FUNCTION pressure_mp.open_tasks(q pressure_mp.queues, a_prefix text, a_name text,
-    args jsonb) RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
-BEGIN
-    IF q.id IS NULL THEN
-        IF args->>'how' = 'attach' THEN
-            RETURN pressure_mp.said('missing');
-        END IF;
-        INSERT INTO pressure_mp.queues (slot, prefix, kind, name, discipline, settings, created)
-            VALUES (pressure_mp.slot(a_prefix, 'tasks', a_name), a_prefix, 'tasks', a_name,
-                'tasks', args->'settings', pressure_mp.clock())
-            RETURNING * INTO q;
-    ELSIF args->>'how' = 'create' THEN
-        RETURN pressure_mp.said('existing', q.settings);
-    END IF;
-    PERFORM pressure_mp.enlist(q, args);
-    RETURN pressure_mp.said('opened', q.settings);
-END $$;
-
 CREATE OR REPLACE FUNCTION pressure_mp.is_known(a_queue bigint, a_id bytea, ids bytea[])
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$

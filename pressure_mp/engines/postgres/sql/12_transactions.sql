@@ -17,10 +17,7 @@ BEGIN
         info := to_jsonb(current_setting('transaction_isolation'));
         RETURN;
     END IF;
-    SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.slot = a_slot
-            AND v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
-        ORDER BY v.version DESC LIMIT 1;
+    SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, a_kind, a_name);
     a_items := coalesce(a_items, '{}');
     a_keys := coalesce(a_keys, '{}');
     IF q.id IS NULL THEN
@@ -206,13 +203,8 @@ DECLARE
     done boolean;
     what text;
 BEGIN
-    IF s.kind = 'items' THEN
-        SELECT * INTO r FROM pressure_mp.call_items(s.prefix, s.name, s.discipline, s.client,
-            s.lease, '', false, NULL, NULL, 0, false, s.op, s.args, s.items, s.keys);
-    ELSE
-        SELECT * INTO r FROM pressure_mp.call_tasks(s.prefix, s.name, s.client,
-            s.lease, '', false, NULL, NULL, 0, false, s.op, s.args, s.items);
-    END IF;
+    SELECT * INTO r FROM pressure_mp.call(s.prefix, s.kind, s.name, s.discipline, s.client,
+        s.lease, '', false, NULL, NULL, 0, false, s.op, s.args, s.items, s.keys);
     done := CASE r.status
         WHEN 'added' THEN (r.info)::bigint = cardinality(s.items)
         WHEN 'acknowledged' THEN r.info->'refused' = '{}'

@@ -55,10 +55,7 @@ CREATE OR REPLACE FUNCTION pressure_mp.give_note(a_slot bigint, a_prefix text, a
 DECLARE
     q pressure_mp.queues;
 BEGIN
-    SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.slot = a_slot
-            AND v.prefix = a_prefix AND v.kind = 'items' AND v.name = a_name
-        ORDER BY v.version DESC LIMIT 1;
+    SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, 'items', a_name);
     IF for_puts AND q.put_lane <> a_lane THEN
         PERFORM pressure_mp.move_put_note(q);
         UPDATE pressure_mp.queues v SET version = v.version + 1, put_lane = a_lane, put_number = 0

@@ -1,11 +1,11 @@
 -- A put on one queue that settles a delivery of another one, or of the same: both are done, or neither.
 
--- "s_…": the queue of the delivery, and the call that settles it. The rest is as for call_items and
--- call_tasks, for the queue of the put. The status "forwarded" has the replies of both, "refused" the
--- reply to the call that settles; any other is the reply to the put, and nothing is settled.
+-- "s_…": the queue of the delivery, and the call that settles it. The rest is as for "call", for the
+-- queue of the put. The status "forwarded" has the replies of both, "refused" the reply to the call
+-- that settles; any other is the reply to the put, and nothing is settled.
 CREATE OR REPLACE FUNCTION pressure_mp.forward(s_prefix text, s_kind text, s_name text,
     s_discipline text, s_op text, s_args jsonb, s_items bytea[],
-    a_kind text, a_prefix text, a_name text, a_discipline text,
+    a_prefix text, a_kind text, a_name text, a_discipline text,
     a_client text, a_lease bigint, a_session text, a_placed boolean, a_listener bigint,
     a_lane text, a_number bigint, a_again boolean,
     a_op text, args jsonb, a_items bytea[], a_keys bytea[],
@@ -36,21 +36,21 @@ BEGIN
         END IF;
     END IF;
     IF NOT pressure_mp.may_settle(source, s_prefix, s_kind, s_name, s_args, s_items) THEN
-        s := pressure_mp.call_one(s_kind, s_prefix, s_name, s_discipline, a_client, a_lease, '', false,
-            a_listener, s_op, s_args, s_items, '{}');
+        SELECT * INTO s FROM pressure_mp.call(s_prefix, s_kind, s_name, s_discipline, a_client,
+            a_lease, '', false, a_listener, NULL, 0, false, s_op, s_args, s_items, '{}');
         status := 'refused'; woken := s.woken;
         info := jsonb_build_object('status', s.status, 'info', s.info); items := s.items;
         RETURN;
     END IF;
     BEGIN
-        p := pressure_mp.call_one(a_kind, a_prefix, a_name, a_discipline, a_client, a_lease,
-            a_session, a_placed, a_listener, a_op, args, a_items, a_keys);
+        SELECT * INTO p FROM pressure_mp.call(a_prefix, a_kind, a_name, a_discipline, a_client,
+            a_lease, a_session, a_placed, a_listener, NULL, 0, false, a_op, args, a_items, a_keys);
         IF p.status NOT IN ('added', 'ids') THEN
             status := p.status; info := p.info; items := p.items; woken := p.woken;
             RETURN;
         END IF;
-        s := pressure_mp.call_one(s_kind, s_prefix, s_name, s_discipline, a_client, a_lease, '', false,
-            a_listener, s_op, s_args, s_items, '{}');
+        SELECT * INTO s FROM pressure_mp.call(s_prefix, s_kind, s_name, s_discipline, a_client,
+            a_lease, '', false, a_listener, NULL, 0, false, s_op, s_args, s_items, '{}');
         IF s.status NOT IN ('done', 'task') THEN
             RAISE SQLSTATE 'PMREF';  -- the put is undone
         END IF;
@@ -59,9 +59,7 @@ BEGIN
         info := jsonb_build_object('status', s.status, 'info', s.info); items := s.items;
         RETURN;
     END;
-    SELECT v.id INTO a_queue FROM pressure_mp.queues v
-        WHERE v.slot = target AND v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
-        ORDER BY v.version DESC LIMIT 1;
+    SELECT v.id INTO a_queue FROM pressure_mp.find_queue(target, a_prefix, a_kind, a_name) v;
     status := 'forwarded';
     info := jsonb_build_object('put', p.status, 'info', p.info, 'number', coalesce(cardinality(p.items), 0),
         'settled', s.status, 'told', s.info);
@@ -69,25 +67,6 @@ BEGIN
     woken := p.woken || s.woken;
     PERFORM pressure_mp.keep_call(a_lane, a_number, a_queue,
         ROW(status, info, items, NULL)::pressure_mp.reply);
-END $$;
-
--- Make a call that is kept by its caller.
-CREATE OR REPLACE FUNCTION pressure_mp.call_one(a_kind text, a_prefix text, a_name text,
-    a_discipline text, a_client text, a_lease bigint, a_session text, a_placed boolean,
-    a_listener bigint, a_op text, args jsonb, a_items bytea[], a_keys bytea[],
-    OUT status text, OUT info jsonb, OUT items bytea[], OUT woken bytea[])
-LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    r record;
-BEGIN
-    IF a_kind = 'items' THEN
-        SELECT * INTO r FROM pressure_mp.call_items(a_prefix, a_name, a_discipline, a_client, a_lease,
-            a_session, a_placed, a_listener, NULL, 0, false, a_op, args, a_items, a_keys);
-    ELSE
-        SELECT * INTO r FROM pressure_mp.call_tasks(a_prefix, a_name, a_client, a_lease,
-            a_session, a_placed, a_listener, NULL, 0, false, a_op, args, a_items);
-    END IF;
-    status := r.status; info := r.info; items := r.items; woken := r.woken;
 END $$;
 
 -- Return whether a call may settle a delivery: its process has that, and the content of the result
@@ -98,9 +77,7 @@ LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
 BEGIN
-    SELECT * INTO q FROM pressure_mp.queues v
-        WHERE v.slot = a_slot AND v.prefix = a_prefix AND v.kind = a_kind AND v.name = a_name
-        ORDER BY v.version DESC LIMIT 1;
+    SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, a_kind, a_name);
     IF q.id IS NULL THEN
         RETURN false;
     ELSIF a_kind = 'tasks' THEN
