@@ -140,7 +140,8 @@ BEGIN
     IF (t.result_ttl <> 0 OR cardinality(t.inboxes) > 0)
         AND (had IS NULL OR (t.state <> 'X' AND had <> a_outcome))
     THEN
-        PERFORM pressure_mp.keep_result(moment, t, a_outcome);
+        t.data := '';  -- say_result sets the result
+        PERFORM pressure_mp.keep_results(moment, ARRAY[t], a_outcome);
     END IF;
 END $$;
 

@@ -319,11 +319,11 @@ BEGIN
         END IF;
         IF most = 1 THEN
             PERFORM pressure_mp.count_way(q.id, 'R', 'T', t.tube);
-            PERFORM pressure_mp.tell_inboxes(t, 'taken');
         ELSE
             PERFORM pressure_mp.count_ways(q.id, 'R', 'T', taken);
-            PERFORM pressure_mp.tell_inbox_of(i.name, taken, 'taken')
-                FROM (SELECT DISTINCT unnest(u.inboxes) AS name FROM unnest(taken) u) i;
+        END IF;
+        IF most > 1 OR cardinality(t.inboxes) > 0 THEN
+            PERFORM pressure_mp.tell_inboxes(taken, 'taken');
         END IF;
         PERFORM pressure_mp.renew_lease(q.id, 't', args->>'owner', c.lease);
         IF q.limited THEN
@@ -514,13 +514,11 @@ BEGIN
 END $$;
 
 -- Tell the sessions that wait for tasks that these were taken until now and ended, and keep their
--- results, which are the tasks' data here.
+-- results, as keep_results does.
 CREATE OR REPLACE FUNCTION pressure_mp.conclude_all(a_slot bigint, moment bigint,
     ended pressure_mp.tasks[], a_outcome text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     w pressure_mp.watchers;
-    an_inbox text;
-    before bigint;
 BEGIN
     FOR w IN
         UPDATE pressure_mp.watchers v SET outcome = a_outcome
@@ -532,18 +530,5 @@ BEGIN
         PERFORM pressure_mp.tell(w.listener, w.session, NULL);
     END LOOP;
     PERFORM pressure_mp.release_key(e, moment) FROM unnest(ended) e WHERE e.unique_key <> '';
-    PERFORM pressure_mp.forget_result(e.queue, e.id) FROM unnest(ended) e
-        WHERE e.result_ttl <> 0 AND (SELECT v.outcome FROM pressure_mp.results v
-            WHERE v.queue = e.queue AND v.id = e.id) IS NOT NULL;
-    INSERT INTO pressure_mp.results
-        SELECT e.queue, e.id, moment + e.result_ttl, a_outcome, '', 0, e.data, ''
-            FROM unnest(ended) e WHERE e.result_ttl > 0;
-    FOR an_inbox IN SELECT DISTINCT unnest(e.inboxes) FROM unnest(ended) e LOOP
-        before := pressure_mp.tell_inbox_of(an_inbox, ended, a_outcome);
-        INSERT INTO pressure_mp.results
-            SELECT e.queue, e.id, NULL, a_outcome, an_inbox, before + e.place, e.data, ''
-            FROM (SELECT u.*, row_number() OVER (ORDER BY u.ordinality) AS place
-                FROM unnest(ended) WITH ORDINALITY u WHERE an_inbox = ANY (u.inboxes)) e
-            WHERE e.result_ttl < 0 AND e.inboxes[1] = an_inbox AND before IS NOT NULL;
-    END LOOP;
+    PERFORM pressure_mp.keep_results(moment, ended, a_outcome);
 END $$;

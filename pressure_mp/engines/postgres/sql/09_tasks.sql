@@ -93,7 +93,7 @@ BEGIN
         IF parts[3] <> '' THEN
             t.report := parts[3];
             UPDATE pressure_mp.tasks v SET report = t.report WHERE v.queue = q.id AND v.id = t.id;
-            PERFORM pressure_mp.tell_inboxes(t, 'progress');
+            PERFORM pressure_mp.tell_inboxes(ARRAY[t], 'progress');
         END IF;
     END CASE;
     IF a_op <> 'touch' THEN

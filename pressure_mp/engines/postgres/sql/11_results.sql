@@ -13,30 +13,9 @@ BEGIN
     END IF;
 END $$;
 
--- Tell an inbox of a task, and wake its waiter. Returns the number of the notice, 0 if the inbox
--- does not exist or is not told of such events.
-CREATE OR REPLACE FUNCTION pressure_mp.tell_inbox(a_queue bigint, a_name text, a_event text,
-    a_id bytea, a_deliveries bigint, a_report bytea) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    i pressure_mp.inboxes;
-BEGIN
-    SELECT * INTO i FROM pressure_mp.inboxes v WHERE v.queue = a_queue AND v.name = a_name;
-    IF NOT FOUND OR (a_event IN ('taken', 'progress') AND NOT i.takes) THEN
-        RETURN 0;
-    END IF;
-    UPDATE pressure_mp.inboxes v SET number = i.number + 1, session = NULL, listener = NULL
-        WHERE v.queue = a_queue AND v.name = a_name;
-    INSERT INTO pressure_mp.notices
-        VALUES (a_queue, a_name, i.number + 1, a_id, a_event, a_deliveries, a_report);
-    IF i.session IS NOT NULL THEN
-        PERFORM pressure_mp.tell(i.listener, i.session, NULL);
-    END IF;
-    RETURN i.number + 1;
-END $$;
-
--- Tell an inbox of those of the tasks that it is to be told of, as tell_inbox does. Returns the number
--- before their notices', NULL if it is not told.
-CREATE OR REPLACE FUNCTION pressure_mp.tell_inbox_of(a_name text, tasks pressure_mp.tasks[],
+-- Tell an inbox of those of the tasks that it is to be told of, and wake its waiter. Returns the number
+-- before their notices', NULL if the inbox does not exist or is not told of such events.
+CREATE OR REPLACE FUNCTION pressure_mp.tell_inbox(a_name text, tasks pressure_mp.tasks[],
     a_event text) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     i pressure_mp.inboxes;
@@ -60,43 +39,36 @@ BEGIN
     RETURN i.number;
 END $$;
 
--- Tell all inboxes of a task. Returns the number of the notice in the first one.
-CREATE OR REPLACE FUNCTION pressure_mp.tell_inboxes(t pressure_mp.tasks, a_event text)
-RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    number bigint;
-    first bigint := 0;
+-- Tell all inboxes of the tasks.
+CREATE OR REPLACE FUNCTION pressure_mp.tell_inboxes(tasks pressure_mp.tasks[], a_event text)
+RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    FOR at IN 1 .. cardinality(t.inboxes) LOOP
-        number := pressure_mp.tell_inbox(t.queue, t.inboxes[at], a_event, t.id, t.deliveries,
-            t.report);
-        IF at = 1 THEN
-            first := number;
-        END IF;
-    END LOOP;
-    RETURN first;
+    PERFORM pressure_mp.tell_inbox(i.name, tasks, a_event)
+        FROM (SELECT DISTINCT unnest(t.inboxes) AS name FROM unnest(tasks) t) i;
 END $$;
 
--- Note that a task has ended, or is buried: keep that, if its result is to be kept, and tell its
--- inboxes.
-CREATE OR REPLACE FUNCTION pressure_mp.keep_result(moment bigint, t pressure_mp.tasks,
+-- Note that tasks of a queue have ended, or are buried: keep their results, which are their data here,
+-- as far as these are to be kept, and tell their inboxes.
+CREATE OR REPLACE FUNCTION pressure_mp.keep_results(moment bigint, ended pressure_mp.tasks[],
     a_outcome text) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
-    a_number bigint := 0;
+    an_inbox text;
+    before bigint;
 BEGIN
-    IF t.result_ttl <> 0 THEN
-        PERFORM pressure_mp.forget_result(t.queue, t.id);
-    END IF;
-    IF cardinality(t.inboxes) > 0 THEN
-        a_number := pressure_mp.tell_inboxes(t, a_outcome);
-    END IF;
-    IF t.result_ttl > 0 THEN
+    PERFORM pressure_mp.forget_result(e.queue, e.id) FROM unnest(ended) e
+        WHERE e.result_ttl <> 0 AND (SELECT v.outcome FROM pressure_mp.results v
+            WHERE v.queue = e.queue AND v.id = e.id) IS NOT NULL;
+    INSERT INTO pressure_mp.results
+        SELECT e.queue, e.id, moment + e.result_ttl, a_outcome, '', 0, e.data, ''
+            FROM unnest(ended) e WHERE e.result_ttl > 0;
+    FOR an_inbox IN SELECT DISTINCT unnest(e.inboxes) FROM unnest(ended) e LOOP
+        before := pressure_mp.tell_inbox(an_inbox, ended, a_outcome);
         INSERT INTO pressure_mp.results
-            VALUES (t.queue, t.id, moment + t.result_ttl, a_outcome, '', 0, '', '');
-    ELSIF t.result_ttl < 0 AND a_number > 0 THEN
-        INSERT INTO pressure_mp.results
-            VALUES (t.queue, t.id, NULL, a_outcome, t.inboxes[1], a_number, '', '');
-    END IF;
+            SELECT e.queue, e.id, NULL, a_outcome, an_inbox, before + e.place, e.data, ''
+            FROM (SELECT u.*, row_number() OVER (ORDER BY u.ordinality) AS place
+                FROM unnest(ended) WITH ORDINALITY u WHERE an_inbox = ANY (u.inboxes)) e
+            WHERE e.result_ttl < 0 AND e.inboxes[1] = an_inbox AND before IS NOT NULL;
+    END LOOP;
 END $$;
 
 -- Whether the content of a result exists, if it needs one.
@@ -204,21 +176,22 @@ BEGIN
     END IF;
     FOR at IN 1 .. cardinality(parts) LOOP
         t := pressure_mp.get_task(q.id, parts[at]);
+        an_event := CASE t.state WHEN 'T' THEN 'taken' WHEN 'B' THEN 'buried'
+            WHEN 'Z' THEN 'processed' WHEN 'D' THEN 'processed' END;
         IF t.id IS NULL THEN
-            SELECT v.outcome INTO an_event FROM pressure_mp.results v
-                WHERE v.queue = q.id AND v.id = parts[at];
-            PERFORM pressure_mp.tell_inbox(q.id, a_name, coalesce(an_event, 'absent'), parts[at], 0,
-                '');
-            CONTINUE;
-        END IF;
-        IF a_name <> ALL (t.inboxes) THEN
+            an_event := coalesce((SELECT v.outcome FROM pressure_mp.results v
+                WHERE v.queue = q.id AND v.id = parts[at]), 'absent');
+            t.queue := q.id;
+            t.id := parts[at];
+            t.deliveries := 0;
+            t.report := '';
+        ELSIF a_name <> ALL (t.inboxes) THEN
             UPDATE pressure_mp.tasks v SET inboxes = v.inboxes || a_name
                 WHERE v.queue = q.id AND v.id = t.id;
         END IF;
-        an_event := CASE t.state WHEN 'T' THEN 'taken' WHEN 'B' THEN 'buried'
-            WHEN 'Z' THEN 'processed' WHEN 'D' THEN 'processed' END;
         IF an_event IS NOT NULL THEN
-            PERFORM pressure_mp.tell_inbox(q.id, a_name, an_event, t.id, t.deliveries, t.report);
+            t.inboxes := ARRAY[a_name];
+            PERFORM pressure_mp.tell_inbox(a_name, ARRAY[t], an_event);
         END IF;
     END LOOP;
     RETURN pressure_mp.said('done');
