@@ -38,6 +38,7 @@ ROOMS = {
     "engines.bells": "",
     "engines.blocking_coroutines": "",
     "engines.closed_loops": "",
+    "engines.host_sessions": "engines.blocking_coroutines engines.contract",
     "engines.shortcut": "",
     "engines.silence": "",
     "engines.lines": "engines.contract engines.shortcut",
@@ -62,13 +63,14 @@ ROOMS = {
     ),
     "engines.redis": (
         "caller_warnings encoding engines.blocking_coroutines engines.cancelled_calls "
-        "engines.closed_loops engines.contract engines.lines engines.shared engines.shortcut "
-        "engines.silence exceptions hidden identity off_loop states urls"
+        "engines.closed_loops engines.contract engines.host_sessions engines.lines engines.shared "
+        "engines.shortcut engines.silence exceptions hidden identity off_loop states urls"
     ),
     "engines.postgres": (
         "encoding engines.bells engines.blocking_coroutines engines.cancelled_calls "
-        "engines.closed_loops engines.contract engines.lines engines.own_connections "
-        "engines.shortcut engines.silence exceptions hidden identity off_loop polling urls"
+        "engines.closed_loops engines.contract engines.host_sessions engines.lines "
+        "engines.own_connections engines.shortcut engines.silence exceptions hidden identity "
+        "off_loop polling urls"
     ),
     "engines.embedded": (
         "engines.contract engines.redis exceptions identity interrupts lifecycle polling urls"

@@ -29,7 +29,8 @@ from ..contract.default_replies import default_reply
 from ..contract.implementations import Implementations
 from ..contract.requests import Request
 from ..contract.session import Options
-from .hosts import AsyncHostSession, Database, HostSession
+from ..host_sessions import AsyncHostSession, HostSession
+from .hosts import Database
 from .notifications import connect_to_listen, wire_to_listen
 from .outage import persist
 from .pool import Pool

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ...exceptions import ArgumentError, PressureError
 from ..blocking_coroutines import finish
-from ..contract.items import Put, Take
 from ..contract.session import DEFAULTS, ONE_TRY, Options
-from ..contract.tasks import TakeTasks
-from ..shortcut import Shortcut
 from . import (  # noqa: F401 - these fill the table of ways
     forwarding_ways,
     item_ways,
@@ -21,6 +17,7 @@ from . import (  # noqa: F401 - these fill the table of ways
     task_ways,
 )
 from .address import PostgresAddress
+from .binding import Binding
 from .broker import PostgresBroker
 from .callers import Known
 from .hosts import PostgresHost
@@ -78,7 +75,8 @@ class PostgresEngine:
 
     def _bind(self, name: str, kind: str, discipline: str, options: Options) -> PostgresQueue:
         quick = Quick(self.statements, self.prefix, name, discipline, options)
-        return PostgresQueue(self, name, kind, discipline, options, quick)
+        own = self.address, self.statements, self.listener, self.thread_pool, self.known
+        return PostgresQueue(name, kind, discipline, options, *own, quick, engine=self)
 
     def broker(self, options: Options = DEFAULTS) -> PostgresBroker:
         return PostgresBroker(self, options)
@@ -117,56 +115,19 @@ class PostgresEngine:
 
 
 @dataclass(frozen=True)
-class PostgresQueue:
+class PostgresQueue(Binding):
     """One queue in a database."""
 
-    engine: PostgresEngine
-    name: str
-    kind: str
-    discipline: str
-    options: Options
-    quick: Quick = field(compare=False)
-    #: Whether tasks of an event loop that wait for the same make their calls together.
-    tries: Mapping[type, Shortcut] = field(
-        default_factory=lambda: {kind: Shortcut() for kind in (Put, Take, TakeTasks)}, compare=False
-    )
-
-    @property
-    def prefix(self) -> str:
-        """The prefix of the engine's address."""
-        return self.engine.prefix
-
-    @property
-    def statements(self) -> Statements:
-        """The statements of the engine's schema."""
-        return self.engine.statements
-
-    @property
-    def listener(self) -> Listener:
-        return self.engine.listener
-
-    @property
-    def shown(self) -> str:
-        """The engine's URL, without passwords."""
-        return self.engine.address.url
-
-    @property
-    def schema(self) -> str:
-        return self.engine.address.schema
-
-    @property
-    def known(self) -> Known:
-        """The connections of callers that lead to the engine's database."""
-        return self.engine.known
+    engine: PostgresEngine = field(kw_only=True)
 
     def is_beside(self, other: object) -> bool:
         if not isinstance(other, PostgresQueue):
             return False
-        here, there = self.engine.address, other.engine.address
+        here, there = self.address, other.address
         return here._replace(prefix="") == there._replace(prefix="")
 
     def session(self) -> PostgresSession:
-        return PostgresSession(self, self.engine.thread_pool)
+        return PostgresSession(self, self.thread_pool)
 
     def asession(self) -> AsyncPostgresSession:
         return AsyncPostgresSession(self, self.engine.loop_pool)
@@ -175,7 +136,7 @@ class PostgresQueue:
         """Raise nothing: a connection of the engine opens the queue."""
 
     def session_in(self, connection: object) -> TransactionSession:
-        return TransactionSession(self, self.engine.thread_pool, connection)
+        return TransactionSession(self, self.thread_pool, connection)
 
     def asession_in(self, connection: object) -> AsyncTransactionSession:
         return AsyncTransactionSession(self, self.engine.loop_pool, connection)

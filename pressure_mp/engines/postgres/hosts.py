@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ..blocking_coroutines import finish
 from ..contract.hosts import (
     Forget,
     ForgetReply,
@@ -18,9 +17,10 @@ from ..contract.hosts import (
     RememberReply,
 )
 from ..contract.implementations import Implementations
-from ..contract.replies import Later, Outcome
+from ..contract.replies import Outcome
 from ..contract.requests import Request
-from ..contract.session import Options, SessionDefaults
+from ..contract.session import Options
+from ..host_sessions import AsyncHostSession, HostSession
 from .outage import persist
 from .packing import texts
 from .pool import Pool
@@ -43,13 +43,6 @@ class Database(Protocol):
 
     def lanes(self) -> list[str]:
         """List the ids of the lanes of this process without a call."""
-
-
-class Asked(Protocol):
-    """A host, or the broker."""
-
-    async def call(self, request: Any, pool: Pool, end: float | None) -> Any:
-        """Do a request."""
 
 
 for_hosts: Implementations[PostgresHost, [Pool, float | None]] = Implementations()
@@ -120,37 +113,3 @@ def _read_key(row: Sequence[bytes | None]) -> QueueKey:
     name, discipline = row
     assert name is not None and discipline is not None  # noqa: PT018
     return name.decode(), discipline.decode()
-
-
-class _Session(SessionDefaults):
-    """The common part of both sessions, which never wait and take nothing."""
-
-    def __init__(self, asked: Asked, pool: Pool) -> None:
-        self._asked = asked
-        self._pool = pool
-
-
-class HostSession(_Session):
-    """For a thread."""
-
-    def call(self, request: Any, end: float | None = None) -> Any:
-        return finish(self._asked.call(request, self._pool, end))
-
-    def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"{later} is no reply of a host or of a broker")
-
-    def end(self) -> None:
-        """Do nothing: nothing is held."""
-
-
-class AsyncHostSession(_Session):
-    """For an asyncio task."""
-
-    async def call(self, request: Any, end: float | None = None) -> Any:
-        return await self._asked.call(request, self._pool, end)
-
-    async def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"{later} is no reply of a host or of a broker")
-
-    async def end(self) -> None:
-        """Do nothing: nothing is held."""

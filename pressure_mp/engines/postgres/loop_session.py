@@ -22,8 +22,9 @@ from ..contract.requests import Request
 from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
 from ..lines import LARGE, MAY_WAIT, Place, line_of
+from .binding import Binding
 from .loop_pool import LoopPool, Together
-from .session import LAST_WORDS, BaseSession, Bound, PostgresSession
+from .session import LAST_WORDS, BaseSession, PostgresSession
 from .wire import Row
 
 
@@ -32,7 +33,7 @@ class AsyncPostgresSession(BaseSession):
 
     _pool: LoopPool
 
-    def __init__(self, binding: Bound, pool: LoopPool) -> None:
+    def __init__(self, binding: Binding, pool: LoopPool) -> None:
         super().__init__(binding, pool, LoopBell())
         self._place: Place | None = None
 
@@ -131,9 +132,8 @@ class AsyncPostgresSession(BaseSession):
         placed, self._placed = self._placed, False
         taken, self._taken = self._taken, None
         if (placed or taken is not None) and not self._pool.loop.is_parents:
-            give_back(
-                partial(_give_back, self.binding.session(), self._ticket if placed else "", taken)
-            )
+            session = PostgresSession(self.binding, self.binding.thread_pool)
+            give_back(partial(_give_back, session, self._ticket if placed else "", taken))
 
     async def _wait_for(self, starting: Future[int | None], seconds: float) -> None:
         waiting = asyncio.wrap_future(starting)

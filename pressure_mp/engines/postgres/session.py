@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ...exceptions import BrokerUnavailable, NotDurable, PressureError
 from ...identity.client import client_id_bytes, ticket
@@ -17,16 +17,13 @@ from ..contract.forwarding import NotSettled
 from ..contract.items import Put, Take, TakeBack, Taken
 from ..contract.replies import Later, NoSpace, NoTask
 from ..contract.requests import Request
-from ..contract.session import ONE_TRY, TICK, Options, SessionDefaults
+from ..contract.session import ONE_TRY, TICK, SessionDefaults
 from ..contract.tasks import AwaitTask
-from ..shortcut import Shortcut
+from .binding import Binding
 from .errors import MadeBefore
-from .listener import Listener
 from .outage import Call, Calls, Failed, patience, persist
 from .packing import array, dump, load, read_array
 from .pool import Lane, Pool
-from .quick import Quick
-from .statements import Statements
 from .ways import Asked, Reply, Settles, Way, ways
 from .wire import Row, Unconfirmed
 
@@ -50,43 +47,10 @@ class First(NamedTuple):
     failed: Failed | None
 
 
-class Bound(Protocol):
-    """The queue of a session."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def discipline(self) -> str: ...
-
-    @property
-    def options(self) -> Options: ...
-
-    @property
-    def statements(self) -> Statements: ...
-
-    @property
-    def listener(self) -> Listener: ...
-
-    @property
-    def prefix(self) -> str: ...
-
-    def session(self) -> PostgresSession: ...
-
-    @property
-    def quick(self) -> Quick: ...
-
-    @property
-    def tries(self) -> Mapping[type, Shortcut]: ...
-
-
 class BaseSession(SessionDefaults):
     """The common part of the sessions of asyncio tasks and, driven by ``finish``, of threads."""
 
-    def __init__(self, binding: Bound, pool: Pool, bell: Bell) -> None:
+    def __init__(self, binding: Binding, pool: Pool, bell: Bell) -> None:
         self.binding = binding
         #: See ``Session``.
         self.found: list[Any] | None = None
@@ -400,7 +364,7 @@ def _reply(row: list[bytes | None]) -> Reply:
 class PostgresSession(BaseSession):
     """The session of a thread."""
 
-    def __init__(self, binding: Bound, pool: Pool) -> None:
+    def __init__(self, binding: Binding, pool: Pool) -> None:
         super().__init__(binding, pool, ThreadBell())
 
     def call(self, request: Request, end: float | None = None) -> Any:

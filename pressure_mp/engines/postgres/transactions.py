@@ -7,7 +7,7 @@ that only reads goes over a connection of this package.
 from __future__ import annotations
 
 import json
-from typing import Any, Protocol
+from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
@@ -23,13 +23,13 @@ from ..contract.requests import Request
 from ..contract.session import SessionDefaults
 from ..contract.tasks import AckTask, AckTasks, PutTasks
 from ..own_connections import unwrap
-from . import session, task_ways
+from . import task_ways
+from .binding import Binding
 from .callers import (
     IDENTITY,
     WANTED,
     AnyConnection,
     CallersTransaction,
-    Known,
     as_of_queues,
     as_read,
     check,
@@ -46,24 +46,11 @@ _STAGED = (Put, StoreChunks, Acknowledge, PutTasks, AckTask, AckTasks)
 _IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())
 
 
-class Bound(session.Bound, Protocol):
-    """The queue of a session, and the known facts about its database."""
-
-    @property
-    def shown(self) -> str: ...
-
-    @property
-    def schema(self) -> str: ...
-
-    @property
-    def known(self) -> Known: ...
-
-
 class BaseTransactionSession(SessionDefaults):
     """The common part of the sessions of asyncio tasks and, driven by ``finish``, of threads."""
 
     def __init__(
-        self, binding: Bound, pool: Pool, reader: BaseSession, connection: AnyConnection
+        self, binding: Binding, pool: Pool, reader: BaseSession, connection: AnyConnection
     ) -> None:
         check(connection, binding.name)
         self._binding = binding
@@ -96,7 +83,7 @@ class BaseTransactionSession(SessionDefaults):
         if known.identity is None:
             rows = await persist(self._pool, binding.options, end, lambda again: (_IDENTIFY, ()))
             known.identity = tuple((part or b"").decode() for part in rows[0])
-        known.add(self._connection, await self._execute(IDENTITY, ()), binding.shown)
+        known.add(self._connection, await self._execute(IDENTITY, ()), binding.address.url)
 
     async def _with_ids(self, request: PutTasks, end: float | None) -> PutTasks:
         """Make the ids of tasks now, for good: the caller gets them before the commit."""
@@ -133,7 +120,7 @@ class BaseTransactionSession(SessionDefaults):
                 ),
             )
         except psycopg.Error as error:
-            raise as_of_queues(error, binding.shown, binding.schema) from error
+            raise as_of_queues(error, binding.address.url, binding.address.schema) from error
         status, info, items, xid = row
         if status == "isolation":
             raise ArgumentError(
@@ -152,7 +139,7 @@ class BaseTransactionSession(SessionDefaults):
 class TransactionSession(BaseTransactionSession):
     """The session of a thread."""
 
-    def __init__(self, binding: Bound, pool: Pool, given: object) -> None:
+    def __init__(self, binding: Binding, pool: Pool, given: object) -> None:
         connection = unwrap(given, WANTED)
         if not isinstance(connection, Connection):
             raise ArgumentTypeError(
@@ -181,7 +168,7 @@ class TransactionSession(BaseTransactionSession):
 class AsyncTransactionSession(BaseTransactionSession):
     """The session of an asyncio task."""
 
-    def __init__(self, binding: Bound, pool: LoopPool, given: object) -> None:
+    def __init__(self, binding: Binding, pool: LoopPool, given: object) -> None:
         connection = unwrap(given, WANTED)
         if not isinstance(connection, AsyncConnection):
             raise ArgumentTypeError(

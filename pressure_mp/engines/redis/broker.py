@@ -41,8 +41,9 @@ from ..contract.implementations import Implementations
 from ..contract.items import Attendance
 from ..contract.requests import Request
 from ..contract.session import Options
+from ..host_sessions import AsyncHostSession, HostSession
 from . import keys, scripts
-from .hosts import AsyncHostSession, HostSession, PooledServer
+from .hosts import PooledServer
 from .packing import KeyNames, pack_command
 from .plain_commands import PlainCommands
 from .requests.items import attendance
@@ -99,7 +100,7 @@ class RedisBroker:
     def asession(self) -> AsyncHostSession:
         return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
 
-    async def call(self, request: Request, commands: PlainCommands) -> Any:
+    async def call(self, request: Request, commands: PlainCommands, end: float | None) -> Any:
         return await for_brokers[type(request)](self, request, commands)
 
     @for_brokers.does(Identify)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from ..blocking_coroutines import finish
 from ..contract.hosts import (
     Forget,
     ForgetReply,
@@ -17,9 +16,10 @@ from ..contract.hosts import (
     RememberReply,
 )
 from ..contract.implementations import Implementations
-from ..contract.replies import Later, Outcome
+from ..contract.replies import Outcome
 from ..contract.requests import Request
-from ..contract.session import Options, SessionDefaults
+from ..contract.session import Options
+from ..host_sessions import AsyncHostSession, HostSession
 from . import keys
 from .binding import Server
 from .host_registry import as_noted
@@ -42,13 +42,6 @@ class PooledServer(Server, Protocol):
         """List the ids of the lanes of all connections of this process."""
 
 
-class Asked(Protocol):
-    """A host, or the broker."""
-
-    async def call(self, request: Any, commands: PlainCommands) -> Any:
-        """Do a request."""
-
-
 for_hosts: Implementations[RedisHost, [PlainCommands]] = Implementations()
 
 
@@ -66,7 +59,7 @@ class RedisHost:
     def asession(self) -> AsyncHostSession:
         return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
 
-    async def call(self, request: Request, commands: PlainCommands) -> Any:
+    async def call(self, request: Request, commands: PlainCommands, end: float | None) -> Any:
         return await for_hosts[type(request)](self, request, commands)
 
     @for_hosts.does(Remember)
@@ -111,37 +104,3 @@ class RedisHost:
 def _read(noted: bytes) -> QueueKey:
     discipline, _, name = noted.decode().partition(" ")
     return name, discipline
-
-
-class _Session(SessionDefaults):
-    """The common part of both sessions, which never wait and take nothing."""
-
-    def __init__(self, asked: Asked, commands: PlainCommands) -> None:
-        self._asked = asked
-        self._commands = commands
-
-
-class HostSession(_Session):
-    """For a thread."""
-
-    def call(self, request: Any, end: float | None = None) -> Any:
-        return finish(self._asked.call(request, self._commands))
-
-    def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"{later} is no reply of a host or of a broker")
-
-    def end(self) -> None:
-        """Do nothing: nothing is held."""
-
-
-class AsyncHostSession(_Session):
-    """For an asyncio task."""
-
-    async def call(self, request: Any, end: float | None = None) -> Any:
-        return await self._asked.call(request, self._commands)
-
-    async def wait(self, later: Later, timeout: float | None) -> bool:
-        raise AssertionError(f"{later} is no reply of a host or of a broker")
-
-    async def end(self) -> None:
-        """Do nothing: nothing is held."""
