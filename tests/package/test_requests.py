@@ -98,8 +98,8 @@ def functions():
                 yield kind, does.rest
             elif not isinstance(does, OneScript):
                 yield kind, does
-            elif does.read.__name__ != "<lambda>":
-                yield kind, does.read
+            elif does.value.__name__.startswith("_read"):
+                yield kind, does.value
 
 
 @pytest.mark.parametrize(("kind", "function"), [*functions()])

@@ -118,7 +118,7 @@ class Commands(dict[str, Command]):
 
 
 def _text(arg: Any) -> bytes:
-    if type(arg) is int:
+    if isinstance(arg, int):  # True is 1
         return b"%d" % arg
     if type(arg) is float:
         return str(arg).encode()

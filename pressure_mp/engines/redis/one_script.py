@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from .binding import RedisBinding
 from .caller import Caller
-from .statuses import Reply
+from .statuses import Reply, is_refusal, outcome
 
 R = TypeVar("R")
 P = TypeVar("P")
@@ -17,11 +17,12 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class OneScript(Generic[R, P]):
-    """The implementation of a request that is one script."""
+    """The implementation of a request that is one script. ``value`` makes a reply of the script's
+    reply, unless this is only a status that refuses the request."""
 
     op: str
     args: Callable[[RedisBinding, R], tuple[Any, ...]]
-    read: Callable[[R, Reply], P]
+    value: Callable[[R, Reply], P]
     #: Whether a list in its reply has the tickets of waiters to wake.
     rings: bool = True
 
@@ -30,6 +31,10 @@ class OneScript(Generic[R, P]):
         if self.rings and (bells := bells_in(reply)):
             await caller.script("ring", bells)
         return self.read(request, reply)
+
+    def read(self, request: R, reply: Reply) -> P:
+        found: P = outcome(reply) if is_refusal(reply) else self.value(request, reply)
+        return found
 
 
 class PlainRead(NamedTuple):
@@ -77,6 +82,20 @@ def bells_in(reply: Reply) -> tuple[str, ...]:
     return tuple(bell.decode() for bell in reply[1])
 
 
-def nothing(binding: RedisBinding, request: object) -> tuple[Any, ...]:
-    """Return the arguments of a script without arguments."""
-    return ()
+def fields(binding: RedisBinding, request: Any) -> tuple[Any, ...]:
+    """Return the fields of a request as the arguments of its script."""
+    return tuple(request)
+
+
+def only_status(request: object, reply: Reply) -> Any:
+    """Read the reply of a script that is only a status."""
+    return outcome(reply)
+
+
+def plain(
+    op: str,
+    value: Callable[[Any, Reply], Any] = only_status,
+    args: Callable[[RedisBinding, Any], tuple[Any, ...]] = fields,
+) -> OneScript[Any, Any]:
+    """Make the implementation of a request that wakes no waiter."""
+    return OneScript(op, args, value, rings=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..contract.replies import Outcome
+
 #: A status, then values that depend on it.
 Reply = list[Any]
 
@@ -44,3 +46,16 @@ FIRST = "first"
 WAIT = b"wait"  # the caller waits when it cannot be served, and keeps its turn
 TRY = b"try"  # serve it if no other client waits; otherwise it calls again in mode wait
 NOW = b"now"  # serve it at once or not at all, and give back a role that it held
+
+#: The outcomes, by their statuses.
+_OUTCOMES = {one.value.encode(): one for one in Outcome}
+
+
+def outcome(reply: Reply) -> Any:
+    """Return the outcome for a reply that is only a status."""
+    return _OUTCOMES[reply[0]]
+
+
+def is_refusal(reply: Reply) -> bool:
+    """Tell whether a reply is only a status, and not the one of a request that is done."""
+    return reply[0] != DONE and reply[0] in _OUTCOMES

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from ....exceptions import PressureError
 from ...contract import contents
 from ...contract.replies import Outcome
 from ...contract.session import ONE_TRY
+from ..binding import RedisBinding
 from ..caller import Caller
 from ..implementations import does
+from ..one_script import plain
 from ..statuses import LOST, MISSING
-from .queues import outcome
 
 #: How often in a lease a reader of a content renews it. The content of a result stays as long as
 #: the result, without renewals.
 RENEWALS = 3
 
 
-@does(contents.StoreChunks)
-async def store_chunks(
-    caller: Caller, request: contents.StoreChunks, end: float | None
-) -> contents.StoreChunksReply:
+def _store(binding: RedisBinding, request: contents.StoreChunks) -> tuple[Any, ...]:
     token, first, chunks = request
-    args = (token, first, caller.binding.options.lease, chunks)
-    found: contents.StoreChunksReply = outcome(await caller.script("store", args, end))
-    return found
+    return token, first, binding.options.lease, chunks
+
+
+does(contents.StoreChunks)(plain("store", args=_store))
 
 
 @does(contents.ReadChunks)

@@ -15,10 +15,9 @@ from ..caller import Caller
 from ..implementations import does
 from ..one_script import bells_in
 from ..scripts import FORWARDS
-from ..statuses import DONE, Reply
+from ..statuses import DONE, Reply, outcome
 from ..turns import Turns
 from . import items, tasks
-from .queues import outcome
 
 _REFUSED = b"refused"
 
@@ -51,10 +50,9 @@ async def _call(
     source: RedisBinding = request.source
     if isinstance(request.settle, Acknowledge):
         op, settling = "forward_item", (request.settle.owner, request.settle.number)
-    elif isinstance(request.settle, AckTask):
-        op, settling = "forward_task", tasks.ack_args(source, request.settle)
     else:
-        op, settling = "forward_release", tasks.release_args(source, request.settle)
+        op = "forward_task" if isinstance(request.settle, AckTask) else "forward_release"
+        settling = tasks.changes(source, request.settle)
     keys = (source.key(part) for part in source.scripts[FORWARDS[op][1]].keys)
     reply = await caller.script(op, (*keys, *settling, *args), end)
     status, checked, *rest = reply

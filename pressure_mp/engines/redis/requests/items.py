@@ -28,9 +28,10 @@ from ..statuses import (
     TAKEN,
     UNORDERED,
     Reply,
+    outcome,
 )
 from .contents import sweep_all
-from .queues import outcome, turns
+from .queues import turns
 
 #: A field beside the producers: it exists if there ever was a producer.
 _EVER = "ever"

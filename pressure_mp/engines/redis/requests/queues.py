@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...contract import queues
 from ...contract.items import Purge, PurgeReply
 from ...contract.replies import InUse, Outcome, Unfinished
 from .. import inspection
 from ..caller import Caller
 from ..implementations import does
+from ..one_script import plain
 from ..roles import free_roles, read_counts, try_to_check_roles, wake
-from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply
+from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, outcome
 from ..turns import Turns, UntilFinished
 
 #: The format version of the keys of a queue of items.
 _FORMAT = "1"
 
 
-def outcome(reply: Reply) -> Any:
-    """Return the outcome for a reply that is only a status."""
-    return _OUTCOMES[reply[0]]
-
-
-_OUTCOMES = {one.value.encode(): one for one in Outcome}
+def _decode(text: bytes) -> str:
+    return text.decode(errors="replace")
 
 
 @does(queues.Open)
@@ -37,47 +32,20 @@ async def open_(caller: Caller, request: queues.Open, end: float | None) -> queu
     if reply[0] == MISMATCH:
         what = reply[1].decode()
         wanted = {"format": _FORMAT}.get(what, discipline)
-        return queues.Mismatch(what, reply[2].decode(errors="replace"), wanted)
+        return queues.Mismatch(what, _decode(reply[2]), wanted)
     if reply[0] == MISSING:
         return Outcome.MISSING
     caller.binding.server.notes_of_host.hear(noted, reply[3])
     return queues.Opened(int(reply[1]))
 
 
-@does(queues.Exists)
-async def exists(caller: Caller, request: queues.Exists, end: float | None) -> queues.ExistsReply:
-    reply = await caller.script("exists", (), end)
-    return bool(reply[1])
-
-
-@does(queues.GetDiscipline)
-async def get_discipline(
-    caller: Caller, request: queues.GetDiscipline, end: float | None
-) -> queues.GetDisciplineReply:
-    reply = await caller.script("kind", (), end)
-    return Outcome.MISSING if reply[0] == MISSING else reply[1].decode(errors="replace")
-
-
-@does(queues.Enlist)
-async def enlist(caller: Caller, request: queues.Enlist, end: float | None) -> queues.EnlistReply:
-    found: queues.EnlistReply = outcome(await caller.script("enlist", request, end))
-    return found
-
-
-@does(queues.GetUsers)
-async def get_users(
-    caller: Caller, request: queues.GetUsers, end: float | None
-) -> queues.GetUsersReply:
-    reply = await caller.script("users", (), end)
-    return Outcome.MISSING if reply[0] == MISSING else [user.decode() for user in reply[1]]
-
-
-@does(queues.Dismiss)
-async def dismiss(
-    caller: Caller, request: queues.Dismiss, end: float | None
-) -> queues.DismissReply:
-    reply = await caller.script("dismiss", request.users, end)
-    return Outcome.MISSING if reply[0] == MISSING else int(reply[1])
+does(queues.Exists)(plain("exists", lambda request, reply: bool(reply[1])))
+does(queues.GetDiscipline)(plain("kind", lambda request, reply: _decode(reply[1])))
+does(queues.Enlist)(plain("enlist"))
+does(queues.GetUsers)(plain("users", lambda request, reply: [user.decode() for user in reply[1]]))
+does(queues.Dismiss)(
+    plain("dismiss", lambda request, reply: int(reply[1]), lambda binding, request: request.users)
+)
 
 
 @does(queues.GetLength)
@@ -91,12 +59,7 @@ async def get_length(
     return int(reply[1])
 
 
-@does(queues.IsClosed)
-async def is_closed(
-    caller: Caller, request: queues.IsClosed, end: float | None
-) -> queues.IsClosedReply:
-    reply = await caller.script("closed", (), end)
-    return Outcome.MISSING if reply[0] == MISSING else bool(reply[1])
+does(queues.IsClosed)(plain("closed", lambda request, reply: bool(reply[1])))
 
 
 @does(queues.GetStats)
@@ -118,28 +81,16 @@ async def get_stats(
         produced_bytes=put_bytes,
         consumed_messages=got,
         consumed_bytes=got_bytes,
-        producer=producer and producer.decode(errors="replace"),
-        consumer=consumer and consumer.decode(errors="replace"),
+        producer=producer and _decode(producer),
+        consumer=consumer and _decode(consumer),
         unfinished=unfinished,
         rejected=rejected,
         in_flight=in_flight,
     )
 
 
-@does(queues.SetBound)
-async def set_bound(
-    caller: Caller, request: queues.SetBound, end: float | None
-) -> queues.SetBoundReply:
-    found: queues.SetBoundReply = outcome(await caller.script("set_bound", request, end))
-    return found
-
-
-@does(queues.CountDone)
-async def count_done(
-    caller: Caller, request: queues.CountDone, end: float | None
-) -> queues.CountDoneReply:
-    found: queues.CountDoneReply = outcome(await caller.script("task_done", (), end))
-    return found
+does(queues.SetBound)(plain("set_bound"))
+does(queues.CountDone)(plain("task_done"))
 
 
 @does(queues.Join)
@@ -186,10 +137,13 @@ async def delete(caller: Caller, request: queues.Delete, end: float | None) -> q
     return found
 
 
-@does(queues.Unlock)
-async def unlock(caller: Caller, request: queues.Unlock, end: float | None) -> queues.UnlockReply:
-    reply = await caller.script("unlock", (request.role, b""), end)
-    return Outcome.MISSING if reply[0] == MISSING else reply[1].decode(errors="replace")
+does(queues.Unlock)(
+    plain(
+        "unlock",
+        lambda request, reply: _decode(reply[1]),
+        lambda binding, request: (request.role, b""),
+    )
+)
 
 
 @does(queues.Inspect)

@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...contract import task_administration as a
 from ...contract import tasks as t
 from ...contract.queues import Mismatch
-from ...contract.replies import Changed, Done, Lost, Missing, NoSpace, NoTask, Outcome
+from ...contract.replies import Changed, Lost, Missing, NoSpace, NoTask, Outcome
 from ...contract.task_records import Edit, StoredTask, TaskSettings
 from .. import task_waiting
 from ..binding import RedisBinding
 from ..caller import Caller
 from ..implementations import does
-from ..one_script import FirstScript, OneScript, bells_in, nothing
+from ..one_script import FirstScript, OneScript, bells_in, fields, only_status
 from ..statuses import (
     ABSENT,
-    CHANGED,
-    CLOSED,
     DONE,
     EXISTS,
     FOREIGN,
     FULL,
     HELD,
-    LOST,
     MISMATCH,
     MISSING,
     NOW,
-    RENEWED,
     WAIT,
     WRONG,
     Reply,
+    outcome,
 )
 from ..task_records import (
     PackedRecord,
@@ -45,8 +42,6 @@ from ..task_records import (
 from ..task_waiting import ask, end_wait_for_space, or_none, place_of, waiter_of
 
 _FORMAT = "1"
-#: The arguments for data that stays as it is.
-NO_EDIT = 0, b"", b""
 
 
 @does(t.OpenTasks)
@@ -54,7 +49,7 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
     settings, discipline = request.settings, caller.binding.discipline
     named = (request.how.value, dump(settings), discipline, _FORMAT, request.user)
     noted = caller.binding.note_arguments(request.user)
-    args = (*named, *_numbers(settings), int(request.mends), *noted)
+    args = (*named, *_numbers(settings), request.mends, *noted)
     reply = await caller.script("open", args, end)
     status = reply[0]
     if status == MISSING:
@@ -72,7 +67,7 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
 def _numbers(settings: TaskSettings) -> tuple[int, ...]:
     times = settings.ttr, settings.ttl, settings.zombie
     most = settings.max_deliveries, settings.per_key, settings.maxsize
-    return (*times, int(settings.keep), *most)
+    return (*times, settings.keep, *most)
 
 
 def _configure(binding: RedisBinding, request: t.ConfigureTasks) -> tuple[Any, ...]:
@@ -81,7 +76,7 @@ def _configure(binding: RedisBinding, request: t.ConfigureTasks) -> tuple[Any, .
 
 
 def _read_configured(request: t.ConfigureTasks, reply: Reply) -> t.ConfigureTasksReply:
-    return Outcome.MISSING if reply[0] == MISSING else t.OpenedTasks(load(reply[2]))
+    return t.OpenedTasks(load(reply[2]))
 
 
 does(t.ConfigureTasks)(OneScript("configure", _configure, _read_configured))
@@ -112,7 +107,8 @@ def read_put(caller: Caller, request: t.PutTasks, reply: Reply) -> t.PutTasksRep
         return t.TaskThere(reply[2], reply[3].decode())
     if status == HELD:
         return t.KeyTaken(reply[2], reply[3].decode())
-    return Outcome.CLOSED if status == CLOSED else Outcome.MISSING
+    found: t.PutTasksReply = outcome(reply)
+    return found
 
 
 def _first_of_put(binding: RedisBinding, request: t.PutTasks) -> tuple[str, tuple[Any, ...]] | None:
@@ -197,7 +193,8 @@ async def _take(
             return t.TakenTasks([], done.record.into("X", int(moment)), later)
         await caller.script("ring", bells_in(reply[1:]))
         return t.TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
-    args = (done.id, owner, done.record.call, "", "", 0, *NO_EDIT, 0, *done.result)
+    acking = t.AckTask(done.id, owner, done.record.call, result=done.result)
+    args = changes(caller.binding, acking)
     settled = settlement(done.id, await ask(caller, "ack", args, end))
     if isinstance(settled, StoredTask):
         caller.binding.keeps_processed = settled.record.state != "X"
@@ -214,7 +211,7 @@ async def _acknowledge(caller: Caller, request: t.TakeTasks, end: float | None) 
     results = [(place, ack.result) for place, ack in enumerate(request.acks) if ack.result.data]
     acking = t.AckTasks(request.owner, held, results)
     reply = await ask(caller, "ack_many", _ack_many(caller.binding, acking), end)
-    acked = _read_acknowledged(acking, reply)
+    acked = _ACKING.read(acking, reply)
     if not isinstance(acked, t.AcknowledgedTasks):
         return acked
     return t.TakenTasks([], refused=acked.refused, processed=acked.processed)
@@ -223,27 +220,37 @@ async def _acknowledge(caller: Caller, request: t.TakeTasks, end: float | None) 
 does(t.TakeTasks)(FirstScript(_first_of_take, _read_taken, _take))
 
 
-def ack_args(binding: RedisBinding, request: t.AckTask) -> tuple[Any, ...]:
-    id, owner, call, delay, tube, edit, whole, result = request
-    fence = id, owner.encode(), call
-    return (*fence, or_none(delay), *_shift(tube), *_edit(edit), 1 if whole else 0, *result)
+def _edit(edit: Edit | None) -> tuple[Any, ...]:
+    """Make the arguments for an edit: whether the data changes, the new data, and the digest of the
+    old data."""
+    if edit is None:
+        return 0, b"", b""
+    if edit.made_of is None:
+        return 1, edit.data, b""
+    return 1, edit.data, hashlib.sha1(edit.made_of, usedforsecurity=False).hexdigest()
 
 
-def release_args(binding: RedisBinding, request: t.ReleaseTask) -> tuple[Any, ...]:
-    id, owner, call, delay, ttl, priority, tube, report, edit, whole, result = request
-    urgency = b"" if priority is None else encode_priority(priority)
-    times = delay, or_none(ttl), urgency
-    return (id, owner, call, *times, *_shift(tube), report, *_edit(edit), int(whole), *result)
+#: The arguments for the fields of a request that settles or changes a task; any other field is an
+#: argument itself.
+_ARGUMENTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "tube": lambda tube: (b"", 0) if tube is None else (tube, 1),
+    "edit": _edit,
+    "priority": lambda priority: (b"" if priority is None else encode_priority(priority),),
+    "result": tuple,
+}
 
 
-def _bury(binding: RedisBinding, request: t.BuryTask) -> tuple[Any, ...]:
-    id, owner, call, ttl, tube, report, edit, whole, result = request
-    return (id, owner, call, ttl, *_shift(tube), report, *_edit(edit), int(whole), *result)
-
-
-def _touch(binding: RedisBinding, request: t.TouchTask) -> tuple[Any, ...]:
-    id, owner, call, increment, edit, whole, report = request
-    return (id, owner, call, or_none(increment), *_edit(edit), int(whole), report)
+def changes(binding: RedisBinding, request: Any) -> tuple[Any, ...]:
+    """Make the arguments of a script that settles or changes a task: those for each field of the
+    request, in order."""
+    args: list[Any] = []
+    for name, value in zip(request._fields, request, strict=True):
+        encode = _ARGUMENTS.get(name)
+        if encode is None:
+            args.append(or_none(value))
+        else:
+            args += encode(value)
+    return tuple(args)
 
 
 def _read_settled(request: t.SettleRequest, reply: Reply) -> t.SettledReply:
@@ -271,13 +278,13 @@ async def _rest_of_ack(
         return StoredTask(request.id, PackedRecord(reply[2]), b"")
     if reply is not None:
         caller.binding.ack_one.close()
-    return settlement(request.id, await ask(caller, "ack", ack_args(caller.binding, request), end))
+    return settlement(request.id, await ask(caller, "ack", changes(caller.binding, request), end))
 
 
 does(t.AckTask)(FirstScript(_first_of_ack, _read_ack_one, _rest_of_ack))
-does(t.ReleaseTask)(OneScript("release", release_args, _read_settled))
-does(t.BuryTask)(OneScript("bury", _bury, _read_settled))
-does(t.TouchTask)(OneScript("touch", _touch, _read_settled))
+does(t.ReleaseTask)(OneScript("release", changes, _read_settled))
+does(t.BuryTask)(OneScript("bury", changes, _read_settled))
+does(t.TouchTask)(OneScript("touch", changes, _read_settled))
 
 
 def _ack_many(binding: RedisBinding, request: t.AckTasks) -> tuple[Any, ...]:
@@ -289,8 +296,6 @@ def _ack_many(binding: RedisBinding, request: t.AckTasks) -> tuple[Any, ...]:
 
 
 def _read_acknowledged(request: t.AckTasks, reply: Reply) -> t.AckTasksReply:
-    if reply[0] != DONE:
-        return Outcome.LOST if reply[0] == LOST else Outcome.MISSING
     return t.AcknowledgedTasks(reply[2].decode(), _problems(reply[3:]))
 
 
@@ -304,12 +309,8 @@ def _problem(why: bytes) -> t.Refusal:
     return t.OtherOwner("") if why == FOREIGN else t.OtherState(why.decode())
 
 
-does(t.AckTasks)(OneScript("ack_many", _ack_many, _read_acknowledged))
-
-
-def _change(binding: RedisBinding, request: a.ChangeTask) -> tuple[Any, ...]:
-    id, origins, to, delay, ttl, tube, edit = request
-    return (id, origins, to, delay, or_none(ttl), *_shift(tube), *_edit(edit))
+_ACKING = OneScript("ack_many", _ack_many, _read_acknowledged)
+does(t.AckTasks)(_ACKING)
 
 
 def _read_changed(request: a.ChangeTask, reply: Reply) -> a.ChangeTaskReply:
@@ -319,57 +320,38 @@ def _read_changed(request: a.ChangeTask, reply: Reply) -> a.ChangeTaskReply:
     return settled
 
 
-does(a.ChangeTask)(OneScript("change", _change, _read_changed))
-
-
-def _kick(binding: RedisBinding, request: a.KickTasks) -> tuple[Any, ...]:
-    limit, delay, ttl = request
-    return limit, delay, or_none(ttl)
+does(a.ChangeTask)(OneScript("change", changes, _read_changed))
 
 
 def _read_kicked(request: a.KickTasks, reply: Reply) -> a.KickTasksReply:
-    return Outcome.MISSING if reply[0] == MISSING else a.KickedTasks(reply[2], reply[3])
+    return a.KickedTasks(reply[2], reply[3])
 
 
-does(a.KickTasks)(OneScript("kick", _kick, _read_kicked))
-
-
-def _fields(binding: RedisBinding, request: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(request)
+does(a.KickTasks)(OneScript("kick", changes, _read_kicked))
 
 
 def _read_list(request: a.ListTasks, reply: Reply) -> a.ListTasksReply:
-    if reply[0] == MISSING:
-        return Outcome.MISSING
     _, _, examined, ids, records, data = reply
     return a.ListedTasks(examined, [*map(StoredTask, ids, map(PackedRecord, records), data)])
 
 
-does(a.ListTasks)(OneScript[a.ListTasks, a.ListTasksReply]("list", _fields, _read_list))
+does(a.ListTasks)(OneScript("list", fields, _read_list))
 
 
 def _read_task(request: t.GetTask, reply: Reply) -> t.GetTaskReply:
-    if reply[0] == DONE:
-        return StoredTask(request.id, PackedRecord(reply[2]), reply[3])
-    return Outcome.ABSENT if reply[0] == ABSENT else Outcome.MISSING
+    return StoredTask(request.id, PackedRecord(reply[2]), reply[3])
 
 
-does(t.GetTask)(OneScript[t.GetTask, t.GetTaskReply]("peek", _fields, _read_task))
+def _number(request: object, reply: Reply) -> int:
+    return int(reply[2])
 
 
-def _read_number(request: object, reply: Reply) -> int | Missing:
-    return Outcome.MISSING if reply[0] == MISSING else int(reply[2])
-
-
-does(t.CountReady)(OneScript[t.CountReady, t.CountReadyReply]("length", _fields, _read_number))
-does(a.TruncateTasks)(
-    OneScript[a.TruncateTasks, a.TruncateTasksReply]("truncate", _fields, _read_number)
-)
+does(t.GetTask)(OneScript("peek", fields, _read_task))
+does(t.CountReady)(OneScript("length", fields, _number))
+does(a.TruncateTasks)(OneScript("truncate", fields, _number))
 
 
 def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply:
-    if reply[0] == MISSING:
-        return Outcome.MISSING
     _, _, now, created, oldest, closed, flat, pauses, limited, *bound = reply
     total: dict[str, int] = {}
     tubes: dict[str, dict[str, int]] = {}
@@ -388,20 +370,18 @@ def _read_counts(request: a.GetTaskCounts, reply: Reply) -> a.GetTaskCountsReply
     return a.TaskCounts(*moments, bool(closed), total, tubes, paused, limits, *bound)
 
 
-does(a.GetTaskCounts)(OneScript("stats", nothing, _read_counts))
+does(a.GetTaskCounts)(OneScript("stats", fields, _read_counts))
 
 
 def _renew(binding: RedisBinding, request: t.RenewTaker) -> tuple[Any, ...]:
     owner, holds, workers, watched = request
     texts = "\0".join(workers or ())
     asked = [part for task in watched for part in task]
-    says = int(workers is not None), texts
-    return (owner, binding.options.lease, int(holds), *says, *asked)
+    says = workers is not None, texts
+    return (owner, binding.options.lease, holds, *says, *asked)
 
 
 def _read_takers(request: t.RenewTaker, reply: Reply) -> t.RenewTakerReply:
-    if reply[0] == MISSING:
-        return Outcome.MISSING
     _, _, now, flat, *lost = reply
     leases = {owner: int(until) for owner, until in _by_owner(flat)}
     return t.Takers(int(now), leases, _problems(lost))
@@ -415,8 +395,6 @@ does(t.RenewTaker)(OneScript("renew", _renew, _read_takers))
 
 
 def _read_workers(request: a.GetWorkers, reply: Reply) -> a.GetWorkersReply:
-    if reply[0] == MISSING:
-        return Outcome.MISSING
     _, _, now, leases, texts = reply
     return a.TakerTexts(
         int(now),
@@ -425,7 +403,7 @@ def _read_workers(request: a.GetWorkers, reply: Reply) -> a.GetWorkersReply:
     )
 
 
-does(a.GetWorkers)(OneScript("workers", nothing, _read_workers))
+does(a.GetWorkers)(OneScript("workers", fields, _read_workers))
 
 
 def _requeue(binding: RedisBinding, request: t.RequeueTasks) -> tuple[Any, ...]:
@@ -433,36 +411,16 @@ def _requeue(binding: RedisBinding, request: t.RequeueTasks) -> tuple[Any, ...]:
     return owner, or_none(seen), or_none(call), report, limit
 
 
-def _read_requeued(request: t.RequeueTasks, reply: Reply) -> t.RequeueTasksReply:
-    return Outcome.RENEWED if reply[0] == RENEWED else _read_number(request, reply)
-
-
-does(t.RequeueTasks)(OneScript("requeue", _requeue, _read_requeued))
-
-
-def _read_done(request: object, reply: Reply) -> Done | Missing:
-    return Outcome.MISSING if reply[0] == MISSING else Outcome.DONE
-
-
-def _read_flag(request: object, reply: Reply) -> bool | Missing:
-    return Outcome.MISSING if reply[0] == MISSING else bool(reply[2])
-
-
 def _pause(binding: RedisBinding, request: t.PauseTasks) -> tuple[Any, ...]:
     return request.tube, "P" if request.paused else "R"
 
 
-def _limit(binding: RedisBinding, request: t.LimitTasks) -> tuple[Any, ...]:
-    return request.tube, request.number, request.per, int(request.each_key)
-
-
-does(t.PauseTasks)(OneScript("pause", _pause, _read_done))
-does(t.LimitTasks)(OneScript("limit", _limit, _read_done))
-does(t.CloseTasks)(OneScript("close", nothing, _read_done))
-does(t.AreTasksClosed)(
-    OneScript[t.AreTasksClosed, t.AreTasksClosedReply]("closed", nothing, _read_flag)
-)
-does(t.DeleteTasks)(OneScript("delete", nothing, _read_done))
+does(t.RequeueTasks)(OneScript("requeue", _requeue, _number))
+does(t.PauseTasks)(OneScript("pause", _pause, only_status))
+does(t.LimitTasks)(OneScript("limit", fields, only_status))
+does(t.CloseTasks)(OneScript("close", fields, only_status))
+does(t.AreTasksClosed)(OneScript("closed", fields, lambda request, reply: bool(reply[2])))
+does(t.DeleteTasks)(OneScript("delete", fields, only_status))
 
 
 def settlement(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lost | Missing:
@@ -474,23 +432,5 @@ def settlement(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lo
         return t.OtherState(reply[2].decode())
     if status == FOREIGN:
         return t.OtherOwner(reply[2].decode(errors="replace"))
-    if status == CHANGED:
-        return Outcome.CHANGED
-    if status == LOST:
-        return Outcome.LOST
-    return Outcome.ABSENT if status == ABSENT else Outcome.MISSING
-
-
-def _shift(tube: str | None) -> tuple[str | bytes, int]:
-    """Make the arguments for the new tube of a task, and for whether it changes."""
-    return (b"", 0) if tube is None else (tube, 1)
-
-
-def _edit(edit: Edit | None) -> tuple[Any, ...]:
-    """Make the arguments for an edit: whether the data changes, the new data, and the digest of the
-    old data."""
-    if edit is None:
-        return NO_EDIT
-    if edit.made_of is None:
-        return 1, edit.data, b""
-    return 1, edit.data, hashlib.sha1(edit.made_of, usedforsecurity=False).hexdigest()
+    found: t.Refusal | Changed | Lost | Missing = outcome(reply)
+    return found
