@@ -21,75 +21,53 @@ BEGIN
         AND get_byte(one, same) BETWEEN 1 AND 15 AND get_byte(other, same) BETWEEN 1 AND 15;
 END $$;
 
+-- Return the sort keys of queued items that are next to these: for each, the last one before it, and the
+-- first one that is not. They are all where the queue's row has all.
+CREATE OR REPLACE FUNCTION pressure_mp.neighbours(q pressure_mp.queues, keys bytea[])
+RETURNS bytea[] LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF q.ranks IS NOT NULL THEN
+        RETURN ARRAY(SELECT u.r FROM unnest(q.ranks, q.positions) u (r, p)
+            WHERE EXISTS (SELECT FROM pressure_mp.items i
+                WHERE i.queue = q.id AND i.rank = u.r AND i.position > u.p));
+    END IF;
+    RETURN ARRAY(SELECT f.rank FROM (SELECT DISTINCT u.key FROM unnest(keys) u (key)) k,
+        LATERAL ((SELECT i.rank FROM pressure_mp.items i
+            WHERE i.queue = q.id AND i.rank < k.key
+                AND (i.rank, i.position) > (q.head_rank, q.head_position)
+            ORDER BY i.rank DESC, i.position DESC LIMIT 1)
+        UNION ALL (SELECT i.rank FROM pressure_mp.items i
+            WHERE i.queue = q.id AND (i.rank, i.position) > (greatest(k.key, q.head_rank),
+                CASE WHEN k.key > q.head_rank THEN -9223372036854775808
+                    ELSE q.head_position END)
+            ORDER BY i.rank, i.position LIMIT 1)) f);
+END $$;
+
 -- Return the sort key of a queued item with which this one cannot be compared, if there is one: the
 -- last of the items before it, else the first of the items behind it. A sort key that can be
 -- compared with both neighbours can be compared with all.
 CREATE OR REPLACE FUNCTION pressure_mp.find_not_comparable(q pressure_mp.queues, a_key bytea)
 RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    other bytea;
-    from_rank bytea := q.head_rank;
-    from_position bigint := q.head_position;
 BEGIN
-    IF q.ranks IS NOT NULL THEN
-        IF a_key = ANY (q.ranks) AND EXISTS (SELECT FROM pressure_mp.items i
-            WHERE i.queue = q.id AND i.rank = a_key
-                AND i.position > q.positions[array_position(q.ranks, a_key)])
-        THEN
-            RETURN NULL;  -- an equal one is queued, so it can be compared with all
-        END IF;
-        RETURN (SELECT u.r FROM unnest(q.ranks, q.positions) u (r, p)
-            WHERE u.r <> a_key AND pressure_mp.differ_in_kind(a_key, u.r)
-                AND EXISTS (SELECT FROM pressure_mp.items i
-                    WHERE i.queue = q.id AND i.rank = u.r AND i.position > u.p)
-            ORDER BY u.r > a_key, CASE WHEN u.r < a_key THEN u.r END DESC, u.r LIMIT 1);
+    IF a_key = ANY (q.ranks) AND EXISTS (SELECT FROM pressure_mp.items i
+        WHERE i.queue = q.id AND i.rank = a_key
+            AND i.position > q.positions[array_position(q.ranks, a_key)])
+    THEN
+        RETURN NULL;  -- an equal one is queued, so it can be compared with all
     END IF;
-    IF q.head_rank < a_key THEN
-        SELECT i.rank INTO other FROM pressure_mp.items i
-            WHERE i.queue = q.id AND i.rank < a_key
-                AND (i.rank, i.position) > (q.head_rank, q.head_position)
-            ORDER BY i.rank DESC, i.position DESC LIMIT 1;
-        IF FOUND AND pressure_mp.differ_in_kind(a_key, other) THEN
-            RETURN other;
-        END IF;
-        from_rank := a_key;
-        from_position := -9223372036854775808;
-    END IF;
-    SELECT i.rank INTO other FROM pressure_mp.items i
-        WHERE i.queue = q.id AND (i.rank, i.position) > (from_rank, from_position)
-        ORDER BY i.rank, i.position LIMIT 1;
-    IF FOUND AND pressure_mp.differ_in_kind(a_key, other) THEN
-        RETURN other;
-    END IF;
-    RETURN NULL;
+    RETURN (SELECT n.key FROM unnest(pressure_mp.neighbours(q, ARRAY[a_key])) n (key)
+        WHERE pressure_mp.differ_in_kind(a_key, n.key)
+        ORDER BY n.key > a_key, CASE WHEN n.key < a_key THEN n.key END DESC, n.key LIMIT 1);
 END $$;
 
 -- Whether these sort keys can be compared with each other and with the sort keys of the queued items.
 -- They can if each can be compared with the next one in their order.
 CREATE OR REPLACE FUNCTION pressure_mp.are_comparable(q pressure_mp.queues, keys bytea[])
 RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
-DECLARE
-    queued bytea[];
 BEGIN
-    IF q.ranks IS NOT NULL THEN
-        queued := ARRAY(SELECT u.r FROM unnest(q.ranks, q.positions) u (r, p)
-            WHERE EXISTS (SELECT FROM pressure_mp.items i
-                WHERE i.queue = q.id AND i.rank = u.r AND i.position > u.p));
-    ELSE
-        queued := ARRAY(SELECT f.rank FROM (SELECT DISTINCT u.key FROM unnest(keys) u (key)) k,
-            LATERAL ((SELECT i.rank FROM pressure_mp.items i
-                WHERE i.queue = q.id AND i.rank < k.key
-                    AND (i.rank, i.position) > (q.head_rank, q.head_position)
-                ORDER BY i.rank DESC, i.position DESC LIMIT 1)
-            UNION ALL (SELECT i.rank FROM pressure_mp.items i
-                WHERE i.queue = q.id AND (i.rank, i.position) > (greatest(k.key, q.head_rank),
-                    CASE WHEN k.key > q.head_rank THEN -9223372036854775808
-                        ELSE q.head_position END)
-                ORDER BY i.rank, i.position LIMIT 1)) f);
-    END IF;
     RETURN NOT EXISTS (
         SELECT FROM (SELECT v.key, lag(v.key) OVER (ORDER BY v.key) AS before
-            FROM (SELECT unnest(keys) UNION SELECT unnest(queued)) v (key)) p
+            FROM (SELECT unnest(keys) UNION SELECT unnest(pressure_mp.neighbours(q, keys))) v (key)) p
         WHERE pressure_mp.differ_in_kind(p.before, p.key));
 END $$;
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...contract import queues
 from ...contract.items import Purge, PurgeReply
 from ...contract.replies import InUse, Outcome, Unfinished
@@ -109,13 +111,26 @@ async def join(caller: Caller, request: queues.Join, end: float | None) -> queue
 @does(queues.Close)
 async def close(caller: Caller, request: queues.Close, end: float | None) -> queues.CloseReply:
     args = (int(request.once), int(request.immediate))
-    reply = await turns(caller).call("close", args, request.waits, end)
+    found: queues.CloseReply = await _end_in_turn(caller, "close", args, request.waits, end)
+    return found
+
+
+@does(queues.Delete)
+async def delete(caller: Caller, request: queues.Delete, end: float | None) -> queues.DeleteReply:
+    found: queues.DeleteReply = await _end_in_turn(caller, "delete", (), request.waits, end)
+    return found
+
+
+async def _end_in_turn(
+    caller: Caller, op: str, args: tuple[Any, ...], waits: bool, end: float | None
+) -> Any:
+    """Call a script that shuts the queue down or deletes it, and wake the holders of the roles."""
+    reply = await turns(caller).call(op, args, waits, end)
     if reply[0] == BUSY:
         return InUse(reply[1].decode())
     if reply[0] == DONE:
         await wake(caller, reply[1:])
-    found: queues.CloseReply = outcome(reply)
-    return found
+    return outcome(reply)
 
 
 @does(Purge)
@@ -124,17 +139,6 @@ async def purge(caller: Caller, request: Purge, end: float | None) -> PurgeReply
     if reply[0] == BUSY:
         return InUse(reply[1].decode())
     return Outcome.MISSING if reply[0] == MISSING else int(reply[1])
-
-
-@does(queues.Delete)
-async def delete(caller: Caller, request: queues.Delete, end: float | None) -> queues.DeleteReply:
-    reply = await turns(caller).call("delete", (), request.waits, end)
-    if reply[0] == BUSY:
-        return InUse(reply[1].decode())
-    if reply[0] == DONE:
-        await wake(caller, reply[1:])
-    found: queues.DeleteReply = outcome(reply)
-    return found
 
 
 does(queues.Unlock)(
