@@ -9,14 +9,14 @@ from ..contract import fair as f
 from ..contract import items as i
 from ..contract import queues as q
 from ..contract.replies import NoItem, NoSpace, Outcome, Unfinished
-from .ways import Asked, Reply, does, flags, given, number, outcome, same
+from .ways import Asked, Reply, does, fields, given, number, outcome
 
 
 def _ask_put(request: i.Put, discipline: str) -> Asked:
     items, keys, overfill, has_content, waits = request
     return Asked(
         "put",
-        flags(overfill=overfill, has_content=has_content, waits=waits),
+        given(overfill=overfill, has_content=has_content, waits=waits),
         items,
         keys if discipline in ("priority", "fair") else (),
     )
@@ -35,7 +35,7 @@ def _read_put(request: i.Put, reply: Reply) -> Any:
 
 def _ask_take(request: i.Take, discipline: str) -> Asked:
     limit, hold, until_ended, waits = request
-    args = {"limit": limit, **flags(until_ended=until_ended, waits=waits)}
+    args = given(limit=limit, until_ended=until_ended, waits=waits)
     if hold is None:
         return Asked("take", args)
     args |= {"owner": hold.owner, "call": hold.call, "most": hold.limit}
@@ -55,8 +55,8 @@ def _read_take(request: Any, reply: Reply) -> Any:
 
 def _ask_prefetch(request: i.Prefetch, discipline: str) -> Asked:
     reader, call, handed, kept, limit, until_ended, *_ = request
-    args = {"reader": reader, "call": call, "handed": handed, "kept": kept, "limit": limit}
-    return Asked("prefetch", args | flags(until_ended=until_ended))
+    handing = given(reader=reader, call=call, handed=handed, until_ended=until_ended)
+    return Asked("prefetch", handing | {"kept": kept, "limit": limit})
 
 
 def _ask_end_prefetch(request: i.EndPrefetch, discipline: str) -> Asked:
@@ -71,7 +71,7 @@ def _read_end_prefetch(request: i.EndPrefetch, reply: Reply) -> i.HandedOut:
 def _ask_take_back(request: i.TakeBack, discipline: str) -> Asked:
     lane, of_call = request.call
     args = {"lane": lane, "number": of_call}
-    return Asked("take_back", args | flags(if_open=request.if_open))
+    return Asked("take_back", args | given(if_open=request.if_open))
 
 
 def _read_take_back(request: i.TakeBack, reply: Reply) -> Any:
@@ -184,11 +184,7 @@ def _read_stats(request: q.GetStats, reply: Reply) -> Any:
     return q.Stats(**reply.info) if reply.status == "stats" else outcome(request, reply)
 
 
-does(
-    i.Acknowledge,
-    lambda request, _: Asked("acknowledge", given(owner=request.owner, number=request.number)),
-    outcome,
-)
+does(i.Acknowledge, fields("acknowledge"), outcome)
 does(
     i.SetAside,
     lambda request, _: Asked(
@@ -202,81 +198,37 @@ does(i.TakeBack, _ask_take_back, _read_take_back, once=False)
 does(i.Prefetch, _ask_prefetch, _read_take)
 does(i.EndPrefetch, _ask_end_prefetch, _read_end_prefetch)
 does(i.Requeue, _ask_requeue, outcome)
-does(
-    i.Renew,
-    lambda request, _: Asked(
-        "renew",
-        {"owner": request.owner, "consumes": request.consumes, "produces": request.produces},
-    ),
-    _read_renew,
-    once=False,
-)
-does(
-    i.Retire,
-    lambda request, _: Asked("retire", given(owner=request.owner, seen=request.seen)),
-    outcome,
-)
+does(i.Renew, fields("renew"), _read_renew, once=False)
+does(i.Retire, fields("retire"), outcome)
 does(q.Open, _ask_open, _read_open)
-does(q.CountDone, same("count_done"), outcome)
+does(q.CountDone, fields("count_done"), outcome)
 does(q.Join, lambda request, _: Asked("join", {"waits": True}), _read_join, once=False)
-does(
-    q.SetBound, lambda request, _: Asked("set_bound", {"bound": request.bound}), outcome, once=False
-)
+does(q.SetBound, fields("set_bound"), outcome, once=False)
 does(
     q.Close,
-    lambda request, _: Asked("close", flags(once=request.once, immediate=request.immediate)),
+    lambda request, _: Asked("close", given(once=request.once, immediate=request.immediate)),
     outcome,
 )
-does(q.Delete, same("delete"), outcome)
-does(i.Purge, same("purge"), number)
+does(q.Delete, lambda request, _: Asked("delete", {}), outcome)
+does(i.Purge, lambda request, _: Asked("purge", {}), number)
 does(i.RequeueRejected, lambda request, _: Asked("requeue_rejected", {}, (request.item,)), outcome)
 does(i.DropRejected, lambda request, _: Asked("drop_rejected", {}, (request.item,)), outcome)
-does(
-    i.PeekItems,
-    lambda request, _: Asked("peek", {"start": request.start, "limit": request.limit}),
-    _read_items,
-    reads=True,
-)
-does(
-    i.PeekPlaced,
-    lambda request, _: Asked("peek_placed", {"start": request.start, "limit": request.limit}),
-    _read_placed,
-    reads=True,
-)
-does(
-    q.Inspect,
-    lambda request, _: Asked("inspect", {"limit": request.limit}),
-    _read_inspection,
-    once=False,
-)
+does(i.PeekItems, fields("peek"), _read_items, reads=True)
+does(i.PeekPlaced, fields("peek_placed"), _read_placed, reads=True)
+does(q.Inspect, fields("inspect"), _read_inspection, once=False)
 does(c.StoreChunks, _ask_store, outcome, once=False)
 does(c.ReadChunks, _ask_read, _read_chunks, once=False)
-does(
-    c.SweepContents,
-    lambda request, _: Asked("sweep_contents", {"token": request.token}),
-    lambda request, reply: False,
-    once=False,
-)
-does(q.Enlist, lambda request, _: Asked("enlist", {"user": request.user}), outcome, once=False)
+does(c.SweepContents, fields("sweep_contents"), lambda request, reply: False, once=False)
+does(q.Enlist, fields("enlist"), outcome, once=False)
 does(q.Dismiss, lambda request, _: Asked("dismiss", {"users": [*request.users]}), number)
 
-does(q.Exists, same("exists"), lambda request, reply: reply.info, reads=True)
-does(q.GetDiscipline, same("get_discipline"), _read_info, reads=True)
-does(q.GetUsers, same("get_users"), _read_info, reads=True)
-does(q.GetLength, same("get_length"), number, reads=True)
-does(q.IsClosed, same("is_closed"), _read_info, reads=True)
-does(q.GetStats, same("get_stats"), _read_stats, reads=True)
-does(
-    i.GetRejected,
-    lambda request, _: Asked("get_rejected", {"limit": request.limit}),
-    _read_items,
-    reads=True,
-)
-does(
-    f.GetSnapshot,
-    lambda request, _: Asked("get_snapshot", {"limit": request.limit}),
-    _read_snapshot,
-    reads=True,
-)
-does(f.GetKeys, same("get_keys"), _read_items, reads=True)
+does(q.Exists, fields("exists"), lambda request, reply: reply.info, reads=True)
+does(q.GetDiscipline, fields("get_discipline"), _read_info, reads=True)
+does(q.GetUsers, fields("get_users"), _read_info, reads=True)
+does(q.GetLength, fields("get_length"), number, reads=True)
+does(q.IsClosed, fields("is_closed"), _read_info, reads=True)
+does(q.GetStats, fields("get_stats"), _read_stats, reads=True)
+does(i.GetRejected, fields("get_rejected"), _read_items, reads=True)
+does(f.GetSnapshot, fields("get_snapshot"), _read_snapshot, reads=True)
+does(f.GetKeys, fields("get_keys"), _read_items, reads=True)
 does(f.GetQueued, lambda request, _: Asked("get_queued", {}, (request.key,)), number, reads=True)

@@ -11,7 +11,7 @@ from ..contract import tasks as t
 from ..contract.replies import NoSpace, NoTask, Outcome, Unprocessed
 from ..contract.task_records import Edit, HeldTask, Record, StoredTask, TaskSettings
 from ..contract.task_results import NO_RESULT, Result
-from .ways import Asked, Reply, Way, does, flags, given, number, outcome, same
+from .ways import Asked, Reply, Way, does, fields, given, number, outcome
 
 
 def encode(text: str) -> bytes:
@@ -83,8 +83,7 @@ def _read_open(request: t.OpenTasks | t.ConfigureTasks, reply: Reply) -> Any:
 def _ask_put(put: t.PutTasks, discipline: str) -> Asked:
     args = {"ids": put.ids, "delay": put.delay, "priority": repr(put.priority)}
     args["result_ttl"] = put.result_ttl
-    args |= given(ttl=put.ttl, inbox=put.inbox or None)
-    args |= flags(awaited=put.awaited, waits=put.waits)
+    args |= given(ttl=put.ttl, inbox=put.inbox or None, awaited=put.awaited, waits=put.waits)
     ids, data = zip(*put.tasks, strict=True)
     parts = [encode(put.tube), encode(put.key)]
     unique = put.unique
@@ -113,8 +112,8 @@ def _read_put(request: Any, reply: Reply) -> Any:
 
 def _ask_take(request: t.TakeTasks, discipline: str) -> Asked:
     owner, call, limit, tube, ttr, acks, waits, retries_alone, _ = request
-    args = {"owner": owner, "call": call, "limit": limit} | given(ttr=ttr)
-    args |= flags(waits=waits, retries_alone=retries_alone)
+    args: dict[str, Any] = {"owner": owner, "call": call, "limit": limit}
+    args |= given(ttr=ttr, waits=waits, retries_alone=retries_alone)
     parts = [encode(tube)]
     if acks:
         held = [(ack.id, ack.record.call) for ack in acks]
@@ -158,8 +157,12 @@ def _parts(request: Any) -> tuple[dict[str, Any], list[bytes]]:
     report = getattr(request, "report", "")
     made_of = edit.made_of if edit is not None else None
     result: Result = getattr(request, "result", NO_RESULT)
-    args = flags(tube=tube is not None, edit=edit is not None, made_of=made_of is not None)
-    args |= given(token=result.token or None)
+    args = given(
+        tube=tube is not None,
+        edit=edit is not None,
+        made_of=made_of is not None,
+        token=result.token or None,
+    )
     parts = [request.id, encode(tube or ""), encode(report)]
     return args, [*parts, edit.data if edit is not None else b"", made_of or b"", result.data]
 
@@ -167,8 +170,8 @@ def _parts(request: Any) -> tuple[dict[str, Any], list[bytes]]:
 def _ask_settle(op: str, *names: str) -> Any:
     def ask(request: Any, discipline: str) -> Asked:
         args, parts = _parts(request)
-        args |= {"owner": request.owner, "call": request.call} | flags(whole=request.whole)
-        args |= given(**{name: getattr(request, name) for name in names})
+        args |= {"owner": request.owner, "call": request.call}
+        args |= given(**{name: getattr(request, name) for name in ("whole", *names)})
         if "priority" in args:  # it may be infinite, unlike a number in JSON
             args["priority"] = repr(args["priority"])
         return Asked(op, args, parts)
@@ -254,8 +257,7 @@ def _ask_requeue(request: t.RequeueTasks, discipline: str) -> Asked:
 
 
 def _ask_renew(request: t.RenewTaker, discipline: str) -> Asked:
-    args = {"owner": request.owner} | flags(holds=request.holds)
-    args |= given(workers=request.workers)
+    args = given(owner=request.owner, holds=request.holds, workers=request.workers)
     if not request.watched:
         return Asked("renew", args)
     watched, parts = _acks(request.watched, {})
@@ -293,19 +295,13 @@ does(t.BuryTask, _ask_settle("bury", "ttl"), _read_task)
 does(t.TouchTask, _ask_settle("touch", "increment"), _read_task)
 does(t.AckTasks, _ask_ack_many, _read_ack_many)
 does(a.ChangeTask, _ask_change, _read_task)
-does(
-    a.KickTasks,
-    lambda request, _: Asked(
-        "kick", {"limit": request.limit, "delay": request.delay} | given(ttl=request.ttl)
-    ),
-    _read_kick,
-)
+does(a.KickTasks, fields("kick"), _read_kick)
 does(a.ListTasks, _ask_list, _read_list, once=False)
 does(t.GetTask, lambda request, _: Asked("get", {}, (request.id,)), _read_task, once=False)
 does(
     t.AwaitTask,
     lambda request, _: Asked(
-        "await", flags(whole=request.whole, waits=request.waits), (request.id,)
+        "await", given(whole=request.whole, waits=request.waits), (request.id,)
     ),
     _read_await,
 )
@@ -316,25 +312,25 @@ does(
     reads=True,
     once=False,
 )
-does(a.GetTaskCounts, same("count"), _read_counts, once=False)
-does(a.TruncateTasks, lambda request, _: Asked("truncate", {"limit": request.limit}), number)
+does(a.GetTaskCounts, fields("count"), _read_counts, once=False)
+does(a.TruncateTasks, fields("truncate"), number)
 does(t.RenewTaker, _ask_renew, _read_takers, once=False)
-does(a.GetWorkers, same("workers"), _read_workers, once=False)
+does(a.GetWorkers, fields("workers"), _read_workers, once=False)
 does(t.RequeueTasks, _ask_requeue, number)
 does(
     t.PauseTasks,
-    lambda request, _: Asked("pause", flags(paused=request.paused), (encode(request.tube),)),
+    lambda request, _: Asked("pause", given(paused=request.paused), (encode(request.tube),)),
     outcome,
 )
 does(
     t.LimitTasks,
     lambda request, _: Asked(
         "limit",
-        {"number": request.number, "per": request.per} | flags(each_key=request.each_key),
+        {"number": request.number, "per": request.per} | given(each_key=request.each_key),
         (encode(request.tube),),
     ),
     outcome,
 )
-does(t.CloseTasks, same("close"), outcome, once=False)
-does(t.AreTasksClosed, same("is_closed"), _read_closed, reads=True)
-does(t.DeleteTasks, same("delete"), outcome)
+does(t.CloseTasks, fields("close"), outcome, once=False)
+does(t.AreTasksClosed, fields("is_closed"), _read_closed, reads=True)
+does(t.DeleteTasks, fields("delete"), outcome)

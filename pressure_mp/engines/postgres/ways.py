@@ -88,16 +88,11 @@ def number(request: Any, reply: Reply) -> Any:
     return reply.info if reply.status == "number" else _OUTCOMES[reply.status]
 
 
-def flags(**said: bool) -> dict[str, Any]:
-    """Make arguments of the flags that are True."""
-    return {name: True for name, is_so in said.items() if is_so}
-
-
 def given(**said: Any) -> dict[str, Any]:
-    """Make arguments of the values that are not None."""
-    return {name: value for name, value in said.items() if value is not None}
+    """Make arguments of the values that are neither None nor False."""
+    return {name: value for name, value in said.items() if value is not None and value is not False}
 
 
-def same(op: str) -> Callable[[Any, str], Asked]:
-    """Make the ``ask`` of a request without arguments."""
-    return lambda request, discipline: Asked(op, {})
+def fields(op: str) -> Callable[[Any, str], Asked]:
+    """Make the ``ask`` of a request whose fields are the arguments."""
+    return lambda request, discipline: Asked(op, given(**request._asdict()))
