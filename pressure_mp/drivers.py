@@ -198,47 +198,56 @@ async def _aperform(effect: Effect, session: AsyncSession) -> Any:
     return await call(*effect)
 
 
-def ending(operation: AnyOperation[T], end: float) -> Operation[T]:
-    """Limit each call of an operation to ``end``, however long the broker cannot be reached."""
-    try:
-        operation = iter(operation)
-        effect = next(operation)
-        while True:
-            if isinstance(effect, Until):
-                effect = effect._replace(end=end)
-            elif not isinstance(effect, (Wait, Keep, On)):
-                effect = Until(effect, end)
-            effect = operation.send((yield effect))
-    except StopIteration as stop:
-        return stop.value  # type: ignore[no-any-return]
-
-
-def noting(operation: AnyOperation[T], note: Callable[[bool], None]) -> Operation[T]:
-    """Run an operation, and tell ``note`` when it begins to wait (True) and when it stops
-    (False)."""
+def through(operation: AnyOperation[T], do: Callable[[Effect], Operation[Any]]) -> Operation[T]:
+    """Run an operation, and have ``do`` do each of its effects."""
     steps = iter(operation)
     assert isinstance(steps, GeneratorType)
-    return _noting(steps, note, steps.send, None)
+    return _through(steps, do, steps.send, None)
 
 
-def _noting(
-    operation: Operation[T],
-    note: Callable[[bool], None],
+def _through(
+    steps: Operation[T],
+    do: Callable[[Effect], Operation[Any]],
     send: Callable[[Any], Effect],
     value: Any,
 ) -> Operation[T]:
     try:
         while True:
             effect = send(value)
-            send, waits = operation.send, type(effect) is Wait
-            if waits:
-                note(True)
-            value = yield effect
-            if waits:
-                note(False)
+            send = steps.send
+            value = yield from do(effect)
     except StopIteration as stop:
         return stop.value  # type: ignore[no-any-return]
     except BaseException as error:
-        if operation.gi_frame is None:  # type: ignore[attr-defined]
+        if steps.gi_frame is None:  # type: ignore[attr-defined]
             raise  # it has ended with that
-        return (yield from _noting(operation, note, operation.throw, error))
+        return (yield from _through(steps, do, steps.throw, error))
+
+
+def ending(operation: AnyOperation[T], end: float) -> Operation[T]:
+    """Limit each call of an operation to ``end``, however long the broker cannot be reached."""
+
+    def do(effect: Any) -> Operation[Any]:
+        if isinstance(effect, Until):
+            effect = effect._replace(end=end)
+        elif not isinstance(effect, (Wait, Keep, On)):
+            effect = Until(effect, end)
+        return (yield effect)
+
+    return through(operation, do)
+
+
+def noting(operation: AnyOperation[T], note: Callable[[bool], None]) -> Operation[T]:
+    """Run an operation, and tell ``note`` when it begins to wait (True) and when it stops
+    (False)."""
+
+    def do(effect: Effect) -> Operation[Any]:
+        waits = type(effect) is Wait
+        if waits:
+            note(True)
+        value = yield effect
+        if waits:
+            note(False)
+        return value
+
+    return through(operation, do)

@@ -163,15 +163,13 @@ class Handle(Awaiting, BaseHandle):
     async def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
         """Run it in a transaction of the caller's, when the broker has what this loop put before.
         Raises what went wrong with that."""
+        if isinstance(connection, Forwarding):
+            binding = self._at.binding or await self._open()
+            return await self._acknowledge(connection.settled_by(operation, self._at, binding))
         return await run_on(self._at, await self._session_in(connection), operation)
 
     async def _session_in(self, connection: object) -> AsyncSessionIn:
         """Begin a session for :meth:`_run_in`."""
-        if isinstance(connection, Forwarding):
-            session = connection.asession(self._at, self._at.binding or await self._open())
-            if buffered_put.busy:
-                await buffered_put.flush(registry.engine(self._at.address))
-            return session
         if buffered_put.busy:
             await buffered_put.flush(registry.engine(self._at.address))
         self._at.check_may_open(connection)

@@ -291,15 +291,17 @@ class Attachment:
         return self.run_on(self.session(), operation, guard)
 
     def session_in(self, connection: object) -> SessionIn:
-        """Begin an operation in a transaction of the caller, as :meth:`flushed_session`; or one
-        that settles a delivery."""
-        if isinstance(connection, Forwarding):
-            session = connection.session(self)
-            self.flush_all()
-            return session
+        """Begin an operation in a transaction of the caller, as :meth:`flushed_session`."""
         self.flush_all()
         self.check_may_open(connection)
         return transactional(self.attached(), self.address).session_in(connection)
+
+    def run_in(self, connection: object, operation: AnyOperation[T]) -> T:
+        """Run an operation on such a session; or a put that settles a delivery."""
+        if isinstance(connection, Forwarding):
+            operation = connection.settled_by(operation, self, self.attached())
+            return self.run_on(self.flushed_session(), operation)
+        return self.run_on(self.session_in(connection), operation)
 
     def check_may_open(self, connection: object) -> None:
         """Raise ArgumentError if the queue is not open, and a transaction of the caller keeps it

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ..engines.contract.session import AsyncSessionIn, Binding, Neighbour, SessionIn, is_local
+from ..drivers import through
+from ..effects import AnyOperation, Operation, T
+from ..engines.contract.session import Binding, Neighbour, is_local
 from ..exceptions import ArgumentError
 from ..operations.settling import Settling
 
@@ -17,29 +20,20 @@ class Forwarding:
         """``source`` is the attachment of the queue from which the delivery is."""
         self._source, self._settling = source, settling
 
-    def session(self, target: Any) -> SessionIn:
-        """Begin to put, in a thread. Raises ArgumentError."""
-        from .forward_sessions import Delivery, ForwardSession  # few programs need it
+    def settled_by(self, putting: AnyOperation[T], target: Any, binding: Binding) -> Operation[T]:
+        """Return the operation that puts on ``target``, and settles the delivery in the same step.
+        Raises ArgumentError if that is not possible."""
+        from ..operations.forwarding import forward  # few programs need it
 
-        binding = self._checked(target, target.attached())
-        delivery = Delivery(self._source.binding, self._settling)
-        return ForwardSession(delivery, binding.session())
+        self._check(target, binding)
+        return through(putting, partial(forward, self._source.binding, self._settling))
 
-    def asession(self, target: Any, binding: Binding) -> AsyncSessionIn:
-        """Begin to put, in an asyncio task. Raises ArgumentError."""
-        from .forward_sessions import AsyncForwardSession, Delivery
-
-        binding = self._checked(target, binding)
-        delivery = Delivery(self._source.binding, self._settling)
-        return AsyncForwardSession(delivery, binding.asession())
-
-    def _checked(self, target: Any, binding: Binding) -> Binding:
-        """Return the binding of the other queue if both can change in one step. Else raises
-        ArgumentError."""
+    def _check(self, target: Any, binding: Binding) -> None:
+        """Raise ArgumentError unless both queues can change in one step."""
         source = self._source
         here = source.binding
         if isinstance(binding, Neighbour) and binding.is_beside(here):
-            return binding
+            return
         refused = (
             f"forward() from queue {source.name!r} to queue {target.name!r} is one step at a broker"
         )

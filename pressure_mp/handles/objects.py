@@ -120,7 +120,7 @@ class ObjectAttachment(ItemAttachment):
         if self.eof:
             operation = self.operations.as_producer(self.here, self.token, operation)
         if connection is not None:
-            return self.run_on(self.session_in(connection), operation)
+            return self.run_in(connection, operation)
         return self.run_on(self.settled_session(), operation)
 
     def put_in_memory(self, item: bytes | Large) -> bool:

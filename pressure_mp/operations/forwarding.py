@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..effects import On, Operation, until
+from ..effects import Effect, On, Operation, Until, until
 from ..engines.contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
 from ..engines.contract.items import Added, Put
 from ..engines.contract.session import Binding
@@ -12,11 +12,13 @@ from ..engines.contract.tasks import PutTasks
 from .settling import Settling
 
 
-def forward(
-    source: Binding, settling: Settling, put: Put | PutTasks, end: float | None
-) -> Operation[Any]:
-    """Put at the session's queue, and settle a delivery of ``source``; return the reply to the put.
-    Raises the error of a delivery that this process has no more: then nothing was put."""
+def forward(source: Binding, settling: Settling, effect: Effect) -> Operation[Any]:
+    """Do an effect of an operation that puts at the session's queue; in the same step as a put
+    settle a delivery of ``source``. Raises the error of a delivery that this process has no more:
+    then nothing was put."""
+    put, end = effect if type(effect) is Until else (effect, None)
+    if not isinstance(put, (Put, PutTasks)):
+        return (yield effect)
     while True:
         settle = yield On(source, settling.request())
         reply: ForwardReply = yield until(Forward(source, settle, put), end)

@@ -139,7 +139,7 @@ class ScheduleOperations(TaskOperations):
 def _forward_in_time(source: Binding, settling: Settling, put: PutTasks) -> Operation[Any]:
     """Forward as soon as there is space for the put."""
     while True:
-        reply = yield from forward(source, settling, put, None)
+        reply = yield from forward(source, settling, put)
         if not isinstance(reply, NoSpace):
             return reply
         yield Wait(reply, None)

@@ -78,7 +78,7 @@ class Handle(Blocking, BaseHandle):
     def _run_in(self, connection: object, operation: AnyOperation[T]) -> T:
         """Run an operation in a transaction of the caller, when the broker has all items that this
         process put before. Raises the error of a put that failed."""
-        return self._at.run_on(self._at.session_in(connection), operation)
+        return self._at.run_in(connection, operation)
 
     def _run_unopened(self, operation: AnyOperation[T]) -> T:
         """Run an operation, for which the queue is not opened."""
