@@ -77,9 +77,8 @@ class TaskQueueOptions(RecordedOptions, ObjectOptions, total=False):
     strict: Annotated[bool, False]
 
 
-class ForwardOptions(TypedDict, total=False):
-    """The options of the put of a ``forward()``: the first two, and on a queue of tasks the
-    others."""
+class TaskPutOptions(TypedDict, total=False):
+    """The options of each put of a task."""
 
     block: bool
     timeout: float | None
@@ -90,10 +89,20 @@ class ForwardOptions(TypedDict, total=False):
     key: str | None
     id: int | str | None
     result_ttl: float | None
-    inbox: Any
+
+
+class UniqueTaskOptions(TaskPutOptions, total=False):
+    """The options of a put of a task that is not waited for."""
+
     unique: str | None
     on_conflict: Literal["skip", "replace", "error"]
     for_: float | None
+
+
+class ForwardOptions(UniqueTaskOptions, total=False):
+    """The options of the put of a ``forward()``: on a queue of items these are the first two."""
+
+    inbox: Any
 
 
 def read(kind: type[Kind], given: Kind, handle: object) -> Kind:

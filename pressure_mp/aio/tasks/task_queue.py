@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ...engines.contract.queues import How
 from ...engines.contract.task_records import TaskSettings
-from ...engines.contract.tasks import OnConflict
 from ...handles.base_task import Data
-from ...handles.options import SignatureOf, TaskQueueOptions
+from ...handles.options import (
+    SignatureOf,
+    TaskPutOptions,
+    TaskQueueOptions,
+    UniqueTaskOptions,
+)
 from ...hidden import hide_in
 from ...sync.tasks import task_queue as sync
 from ...sync.tasks.administration import TaskAdministration
@@ -77,21 +81,10 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
         self,
         data: Data,
         *,
-        delay: float | None = None,
-        ttl: float | None = None,
-        priority: float = 0,
-        tube: str | None = None,
-        key: str | None = None,
-        id: int | str | None = None,
-        result_ttl: float | None = None,
-        inbox: BaseInbox | None = None,
-        unique: str | None = None,
-        on_conflict: OnConflict = "skip",
-        for_: float | None = None,
-        block: bool = True,
-        timeout: float | None = None,
         wait: None = None,
+        inbox: BaseInbox | None = None,
         connection: object | None = None,
+        **options: Unpack[UniqueTaskOptions],
     ) -> int | str: ...
 
     @overload
@@ -99,17 +92,9 @@ class TaskQueue(Results[Data], TaskWorkers[Data]):
         self,
         data: Data,
         *,
-        delay: float | None = None,
-        ttl: float | None = None,
-        priority: float = 0,
-        tube: str | None = None,
-        key: str | None = None,
-        id: int | str | None = None,
-        result_ttl: float | None = None,
-        inbox: BaseInbox | None = None,
-        block: bool = True,
-        timeout: float | None = None,
         wait: float,
+        inbox: BaseInbox | None = None,
+        **options: Unpack[TaskPutOptions],
     ) -> tuple[Task[Data], bool]: ...
 
     @signed_as(TaskProducer.put)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import get_args, overload
+from typing import TYPE_CHECKING, get_args, overload
 
 from ...deadlines import seconds_left
 from ...encoding.task_values import (
@@ -20,11 +20,15 @@ from ...engines.contract.tasks import OnConflict, UniqueKeys
 from ...exceptions import ArgumentError, ArgumentTypeError, PressureError
 from ...handles.base_task import Data
 from ...handles.forwarding import Forwarding
+from ...handles.options import TaskPutOptions, UniqueTaskOptions
 from ...handles.task_verbs import AnyTask
 from ...handles.transactions import check_waits_for_nothing
 from ...operations.task_producing import PutOptions
 from .handle import TaskHandle
 from .inbox import BaseInbox
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class TaskProducer(TaskHandle[Data, AnyTask]):
@@ -35,21 +39,10 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         self,
         data: Data,
         *,
-        delay: float | None = None,
-        ttl: float | None = None,
-        priority: float = 0,
-        tube: str | None = None,
-        key: str | None = None,
-        id: int | str | None = None,
-        result_ttl: float | None = None,
-        inbox: BaseInbox | None = None,
-        unique: str | None = None,
-        on_conflict: OnConflict = "skip",
-        for_: float | None = None,
-        block: bool = True,
-        timeout: float | None = None,
         wait: None = None,
+        inbox: BaseInbox | None = None,
         connection: object | None = None,
+        **options: Unpack[UniqueTaskOptions],
     ) -> int | str: ...
 
     @overload
@@ -57,17 +50,9 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
         self,
         data: Data,
         *,
-        delay: float | None = None,
-        ttl: float | None = None,
-        priority: float = 0,
-        tube: str | None = None,
-        key: str | None = None,
-        id: int | str | None = None,
-        result_ttl: float | None = None,
-        inbox: BaseInbox | None = None,
-        block: bool = True,
-        timeout: float | None = None,
         wait: float,
+        inbox: BaseInbox | None = None,
+        **options: Unpack[TaskPutOptions],
     ) -> tuple[AnyTask, bool]: ...
 
     def put(
