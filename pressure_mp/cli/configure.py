@@ -86,7 +86,7 @@ def configure(queue: Named, in_json: bool, maxsize: int | None, **given: Any) ->
 def _configure(queue: Named, stated: dict[str, Any]) -> TaskSettings:
     if not stated:
         return queue.run(queue.tasks.recorded())
-    return queue.run(queue.tasks.configure(settings.change(**stated)))
+    return queue.run(queue.tasks.configure(settings.change(stated)))
 
 
 def _show(options: dict[str, Any], in_json: bool) -> None:

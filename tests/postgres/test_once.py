@@ -21,6 +21,7 @@ from pressure_mp.engines.contract.items import (
 from pressure_mp.engines.contract.queues import CountDone, GetLength, GetStats, How, Open
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import ONE_TRY
+from pressure_mp.engines.contract.task_records import TaskSettings
 from pressure_mp.engines.contract.tasks import (
     Acknowledged,
     AckTasks,
@@ -32,7 +33,6 @@ from pressure_mp.engines.contract.tasks import (
 )
 from pressure_mp.engines.postgres.pool import Pool
 from pressure_mp.exceptions import BrokerUnavailable
-from pressure_mp.sync.tasks import settings
 
 OWNER = "elsewhere/1/1/aaaaaaaa"
 
@@ -377,8 +377,7 @@ def test_what_was_taken_goes_back_to_its_place_once(binding):
 @pytest.fixture
 def tasks(postgres, name):
     found = bind(postgres.limited_url, name, "tasks")
-    chosen = {"ttr": 60, "ttl": None, "zombie": None, "keep": False, "max_deliveries": None}
-    ask(found, OpenTasks(How.CREATE, settings.make(**chosen, id="auto_increment")))
+    ask(found, OpenTasks(How.CREATE, TaskSettings(60_000, 0, 0, False, 0, "auto_increment", 0)))
     return found
 
 

@@ -67,17 +67,17 @@ class TaskAdministration(TaskHandle[Data, AnyTask]):
         Never waits, and takes longer the more tasks are taken if ``per_key`` changes. Raises
         QueueDoesNotExistError, ArgumentError, ArgumentTypeError.
         """
-        given: dict[str, object] = {"ttr": ttr, "ttl": ttl, "zombie": zombie, "keep": keep}
-        given |= {"max_deliveries": max_deliveries, "per_key": per_key, "id": id}
-        given["maxsize"] = maxsize
-        stated = {name: value for name, value in given.items() if value is not UNCHANGED}
+        options: dict[str, object] = {"ttr": ttr, "ttl": ttl, "zombie": zombie, "keep": keep}
+        options |= {"max_deliveries": max_deliveries, "per_key": per_key, "id": id}
+        options["maxsize"] = maxsize
+        stated = {name: one for name, one in options.items() if one is not UNCHANGED}
 
         def learn(found: TaskSettings) -> None:
             if callable(id):
                 self._at.make_id = id
             self._at.learn(found)
 
-        configuring = self._at.operations.configure(settings.change(**stated))
+        configuring = self._at.operations.configure(settings.change(stated))
         return self._then(self._run(configuring), learn)
 
     def pause(self, tube: str | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,49 +11,26 @@ from ...encoding.task_values import milliseconds
 from ...engines.contract.task_records import TaskSettings
 from ...exceptions import ArgumentError
 from ...handles.arguments import check_maxsize
-from ...handles.options import IdKind
 from ...numeric import integer
 
 IDS = ("time64", "auto_increment", "uuid", "required")
 
 
-def make(
-    ttr: float | None,
-    ttl: float | None,
-    zombie: float | bool | None,
-    keep: bool,
-    max_deliveries: int | None,
-    id: IdKind,
-    per_key: int | None = None,
-    maxsize: int = 0,
-) -> TaskSettings:
-    """Check the options of a queue. Raises ArgumentError, ArgumentTypeError."""
-    return checked(
-        TaskSettings(
-            **convert(
-                ttr=ttr,
-                ttl=ttl,
-                zombie=zombie,
-                keep=keep,
-                max_deliveries=max_deliveries,
-                per_key=per_key,
-                id=id,
-                maxsize=maxsize,
-            )
-        )
-    )
+def of_all(given: Mapping[str, Any]) -> TaskSettings:
+    """Return the settings for all options, as users state them. Raises ArgumentError,
+    ArgumentTypeError."""
+    return checked(TaskSettings(**_convert({name: given[name] for name in _CONVERT})))
 
 
-def convert(**stated: Any) -> dict[str, Any]:
-    """Convert options, as users state them. Raises ArgumentError, ArgumentTypeError."""
-    return {name: _CONVERT[name](name, value) for name, value in stated.items()}
-
-
-def change(**stated: Any) -> Callable[[TaskSettings], TaskSettings]:
+def change(stated: Mapping[str, Any]) -> Callable[[TaskSettings], TaskSettings]:
     """Return the function that changes options of a queue, as users state them, and checks the
     result. Raises ArgumentError, ArgumentTypeError."""
-    changes = convert(**stated)
+    changes = _convert(stated)
     return lambda found: checked(replace(found, **changes))
+
+
+def _convert(stated: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _CONVERT[name](name, value) for name, value in stated.items()}
 
 
 def checked(settings: TaskSettings) -> TaskSettings:

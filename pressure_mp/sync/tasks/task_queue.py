@@ -98,16 +98,7 @@ class TaskQueue(
         """
         given = read(TaskQueueOptions, options, self)
         stated = [option for option in RecordedOptions.__annotations__ if option in options]
-        settings = task_settings.make(
-            ttr=given["ttr"],
-            ttl=given["ttl"],
-            zombie=given["zombie"],
-            keep=given["keep"],
-            max_deliveries=given["max_deliveries"],
-            id=given["id"],
-            per_key=given["per_key"],
-            maxsize=given["maxsize"],
-        )
+        settings = task_settings.of_all(given)
         encoder = serializers.find(given["serializer"])
         keys = signing.gather(given["authkey"], name is None, os.environ)
         how, is_of_asyncio = self._opens

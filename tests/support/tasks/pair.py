@@ -55,9 +55,9 @@ class Pair:
         self.items = [engine.bind(f"{self.name}-items", "fifo") for engine in engines]
 
     def create(self, **options):
-        chosen = {"ttr": 3600, "ttl": None, "zombie": None, "keep": False, **options}
-        chosen = {"max_deliveries": None, "id": "auto_increment", **chosen}
-        self.ask(OpenTasks(How.CREATE, settings.make(**chosen)))
+        chosen = {"ttr": 3600, "ttl": None, "zombie": None, "keep": False, "per_key": None}
+        chosen |= {"max_deliveries": None, "id": "auto_increment", "maxsize": 0, **options}
+        self.ask(OpenTasks(How.CREATE, settings.of_all(chosen)))
 
     def ask(self, request):
         """The reply to a request, without what may differ."""

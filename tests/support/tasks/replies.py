@@ -20,7 +20,7 @@ from pressure_mp.engines.contract.task_administration import (
     ListTasks,
     TruncateTasks,
 )
-from pressure_mp.engines.contract.task_records import Edit
+from pressure_mp.engines.contract.task_records import Edit, TaskSettings
 from pressure_mp.engines.contract.task_results import OpenInbox, Result, TakeNotices, WatchTasks
 from pressure_mp.engines.contract.tasks import (
     AckTask,
@@ -44,11 +44,10 @@ from pressure_mp.engines.contract.tasks import (
     TouchTask,
 )
 from pressure_mp.engines.redis.requests import tasks as redis_tasks
-from pressure_mp.sync.tasks import settings
 from tasks.pair import ask
 
 OLD = Edit(b"new", b"not what is there")
-SETTINGS = settings.make(60, None, None, False, None, "time64")
+SETTINGS = TaskSettings(60_000, 0, 0, False, 0, "time64", 0)
 
 
 def refused(call, *args, **kwargs):
