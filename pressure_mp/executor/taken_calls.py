@@ -9,8 +9,8 @@ from collections import deque
 from typing import Any
 
 from ..exceptions import BrokerUnavailable, Empty, QueueDoesNotExistError, TaskError
+from ..sync.tasks.pool_calls import not_acknowledged
 from ..sync.tasks.task import Task
-from ..sync.tasks.worker_pool import not_acknowledged
 from .call_queue import CallQueue
 from .calls import Outcome
 

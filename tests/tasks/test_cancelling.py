@@ -94,6 +94,16 @@ def test_a_task_that_another_taker_has_is_not_cancelled(queue, url, name):
     again.ack()
 
 
+def test_a_handler_whose_task_is_cancelled_can_end_the_run(queue):
+    def leave(task):
+        queue.cancel(task.id)
+        raise SystemExit(3)
+
+    queue.put("data")
+    with pytest.raises(SystemExit):
+        queue.run(leave, max_tasks=1)
+
+
 def test_a_handler_in_a_thread_sees_that_its_task_is_cancelled(queue, caplog):
     begun, seen, stop = threading.Event(), threading.Event(), threading.Event()
 

@@ -7,37 +7,21 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
-from ...exceptions import (
-    BrokerUnavailable,
-    Empty,
-    EncodingError,
-    PressureError,
-    ShutDown,
-    TaskError,
-)
-from ...operations.task_taking import Delivery
+from ...exceptions import BrokerUnavailable, Empty, ShutDown
 from ...states import TAKEN
 from ...sync.tasks.dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
-from ...sync.tasks.outages import PAUSE, Outages
-from ...sync.tasks.overdue import Work, Worker, too_late
+from ...sync.tasks.outages import PAUSE
+from ...sync.tasks.overdue import Work, too_late
+from ...sync.tasks.pool_calls import Calling, Note, PoolCalls, Run, not_acknowledged
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
-from ...sync.tasks.worker_pool import (
-    UNFINISHED,
-    is_of_a_buried_task,
-    not_acknowledged,
-    say_buried,
-    say_late,
-    say_unsaid,
-    to_bury,
-)
 from .handlers import Job, for_threads, handle
 from .signals import heard_by
 from .task import Task
@@ -49,44 +33,27 @@ _CLEANING = 5.0
 
 _log = logging.getLogger("pressure_mp")
 
-T = TypeVar("T")
 
-
-class WorkerPool:
+class WorkerPool(PoolCalls[Task[Any]]):
     """The workers of one run."""
 
+    _is_ending = False
+
     def __init__(
-        self,
-        queue: QueueOfThreads[Any],
-        worker: Worker,
-        take: Callable[..., Coroutine[Any, Any, Delivery[Task[Any]]]],
-        acknowledge: Callable[..., Coroutine[Any, Any, dict[int, PressureError]]],
-        takes_at_a_time: int,
-        jobs: Sequence[Job],
-        grace: float | None,
-        stop: asyncio.Event | None,
-        outages: Outages,
-        max_tasks: float,
+        self, queue: QueueOfThreads[Any], run: Run[Job], stop: asyncio.Event | None
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue = queue
-        self._name = queue.name
-        self._worker = worker
-        self._take_tasks = partial(take, worker.number)
-        self._acknowledge_tasks = acknowledge
-        self._takes_at_a_time = takes_at_a_time
-        self._jobs = jobs
-        self._grace = grace
+        self._run = run
+        self._name = run.name
         self._stop = stop
-        self._outages = outages
-        self._left = max_tasks  # to handle before the run ends
+        self._left = run.max_tasks
         self._threads = Threads(f"{queue.name} worker")
         self._workers: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[Any]] = set()  # takes, that may wait for long
         self._handling: set[asyncio.Task[Any]] = set()  # handlers at work
         self._bells: list[asyncio.Event] = []
         self._timers: list[asyncio.TimerHandle] = []
-        self._is_ending = False
         self._is_over = False  # the run waits for the handlers no longer
         #: Done when the run no longer waits for cancelled handlers.
         self._abandoned: asyncio.Future[None] = self._loop.create_future()
@@ -97,7 +64,7 @@ class WorkerPool:
         heeding = asyncio.ensure_future(self._heed(self._stop)) if self._stop else None
         try:
             with heard_by(self._hear):
-                self._workers = {one for job in self._jobs for one in self._workers_of(job)}
+                self._workers = {one for job in self._run.jobs for one in self._workers_of(job)}
                 cancelled = await self._outlast_workers()
         finally:
             if heeding is not None:
@@ -112,7 +79,9 @@ class WorkerPool:
 
     def _workers_of(self, job: Job) -> Iterator[asyncio.Task[None]]:
         """Begin the workers of a handler, which share a book."""
-        book: Dispatch[Task[Any]] = Dispatch(job.concurrency, self._takes_at_a_time, job.prefetch)
+        book: Dispatch[Task[Any]] = Dispatch(
+            job.concurrency, self._run.takes_at_a_time, job.prefetch
+        )
         for _ in range(job.concurrency):
             bell = asyncio.Event()
             self._bells.append(bell)
@@ -157,8 +126,8 @@ class WorkerPool:
             taking.cancel()
         for bell in self._bells:
             bell.set()
-        if self._grace is not None:
-            self._timers.append(self._loop.call_later(self._grace, self._give_up))
+        if self._run.grace is not None:
+            self._timers.append(self._loop.call_later(self._run.grace, self._give_up))
 
     def _give_up(self) -> None:
         """Cancel the handlers."""
@@ -197,7 +166,7 @@ class WorkerPool:
                         await self._take(job, book, step, wake)
                     case Acknowledge():
                         done = step.done
-                        await self._acknowledge(done)
+                        await self._acknowledge_all(done)
                         book.acknowledged(len(done))
                     case _:
                         await self._rest(bell)
@@ -207,7 +176,7 @@ class WorkerPool:
             if not isinstance(error, asyncio.CancelledError):  # as at the end of asyncio.run()
                 self._error = self._error or error
             self._end()
-        await self._give_back_all([*done, *book.leave_ready()])
+        await self._give_back([*done, *book.leave_ready()])
 
     async def _rest(self, bell: asyncio.Event) -> None:
         """Wait to be woken."""
@@ -217,21 +186,16 @@ class WorkerPool:
             self._end()
         bell.clear()
 
-    async def _persist(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Make a call again until the broker answers. When the run ends, raise BrokerUnavailable
-        instead."""
-        while True:
-            tried = time.monotonic()
-            try:
-                found = await call()
-            except BrokerUnavailable as error:
-                if self._is_ending:
-                    raise
-                self._outages.failed(error, tried)
-                await asyncio.sleep(PAUSE)
-            else:
-                self._outages.answered()
-                return found
+    # The calls, see :class:`PoolCalls`
+
+    async def _call(self, call: Calling) -> Any:
+        return await call()
+
+    async def _finish(self, call: Calling) -> Any:
+        return await to_its_end(call(), LAST_SECONDS)
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(PAUSE)
 
     async def _take(
         self, job: Job, book: Dispatch[Task[Any]], step: Take[Task[Any]], wake: Wake
@@ -241,7 +205,7 @@ class WorkerPool:
         done, tasks = step.done, list[Task[Any]]()
 
         def note(is_waiting: bool) -> None:
-            self._outages.answered()
+            self._run.outages.answered()
             book.waits(is_waiting)
 
         try:
@@ -252,7 +216,7 @@ class WorkerPool:
             if not tasks and step.waits and not self._is_ending:
                 tasks = await self._wait_for_tasks(job, replace(step, done=[]), note)
         except ShutDown:  # of this queue; or of another one, into which a handler had put
-            await self._give_back_all(done)
+            await self._give_back(done)
             book.shut(step, wake)
             return
         except BrokerUnavailable:
@@ -260,36 +224,7 @@ class WorkerPool:
                 raise
         book.took(step, tasks, time.monotonic())
 
-    async def _take_after(
-        self,
-        job: Job,
-        step: Take[Task[Any]],
-        timeout: float | None,
-        note: Callable[[bool], None] | None,
-    ) -> list[Task[Any]]:
-        """Take tasks after acknowledging what is done."""
-
-        async def take() -> tuple[list[Task[Any]], Delivery[Task[Any]]]:
-            done = not_acknowledged(step.done)
-            return done, await self._take_tasks(step.number, done, timeout, note, **job.taking)
-
-        try:
-            done, taken = await self._persist(take)
-        except PressureError as error:
-            if not is_of_a_buried_task(error):
-                raise
-            say_buried(self._name, error)
-            return []
-        tasks, problem, refused = taken
-        if problem is not None:
-            say_buried(self._name, problem)
-        for task, unsaid in to_bury(done, refused):
-            await self._bury(task, unsaid)
-        return tasks
-
-    async def _wait_for_tasks(
-        self, job: Job, step: Take[Task[Any]], note: Callable[[bool], None]
-    ) -> list[Task[Any]]:
+    async def _wait_for_tasks(self, job: Job, step: Take[Task[Any]], note: Note) -> list[Task[Any]]:
         taking = asyncio.ensure_future(self._take_after(job, step, None, note))
         self._waiting.add(taking)
         try:
@@ -302,27 +237,10 @@ class WorkerPool:
         finally:
             self._waiting.discard(taking)
 
-    async def _acknowledge(self, done: list[Task[Any]]) -> None:
-        try:
-            await self._settle_all(done)
-        except ShutDown:
-            await self._give_back_all(done)
-
-    async def _settle_all(self, done: list[Task[Any]]) -> None:
-        """Acknowledge tasks, in one call."""
-
-        async def acknowledge() -> tuple[list[Task[Any]], dict[int, PressureError]]:
-            left = not_acknowledged(done)
-            return left, await to_its_end(self._acknowledge_tasks(left), LAST_SECONDS)
-
-        left, problems = await self._persist(acknowledge)
-        for task, error in to_bury(left, problems):
-            await self._bury(task, error)
-
     async def _process(self, job: Job, step: Begin[Task[Any]]) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
         task = step.task
-        work = Work(self._name, self._worker, task, step.taken, job.time_limit)
+        work = Work(self._name, self._run.worker, task, step.taken, job.time_limit)
         if self._is_ending:
             await self._settle(task.release)
             return False
@@ -391,7 +309,7 @@ class WorkerPool:
     async def _fail(self, task: Task[Any], error: BaseException) -> None:
         """Say what becomes of a task whose handler raised ``error``."""
         if self._is_over and isinstance(error, asyncio.CancelledError):
-            await self._give_back(task)
+            await self._give_back([task])
             return
         _log.error(
             "task %r of %r failed, delivery %d",
@@ -402,37 +320,8 @@ class WorkerPool:
             try:
                 await self._settle(partial(task.fail, error))
             except Exception:
-                await self._give_back(task)
+                await self._give_back([task])
                 raise
         is_of_task = isinstance(error, (Exception, asyncio.CancelledError))
         if not is_of_task or isinstance(error, BrokenExecutor):  # no handler can run any more
             raise error
-
-    async def _give_back(self, task: Task[Any]) -> None:
-        """Release what was not finished. What its handler says of it from now on is refused."""
-        if task.state != TAKEN:
-            return
-        _log.warning("task %r of %r is given back: %s", task.id, self._name, UNFINISHED)
-        try:
-            await to_its_end(task.release(error=UNFINISHED), LAST_SECONDS)
-        except TaskError:
-            pass  # it was finished at this moment
-        except PressureError:
-            _log.exception("task %r could not be released", task.id)
-
-    async def _give_back_all(self, done: list[Task[Any]]) -> None:
-        """Release tasks that were not acknowledged: what their handlers put may not be there; or
-        not begun."""
-        for task in done:
-            await self._give_back(task)
-
-    async def _bury(self, done: Task[Any], error: EncodingError) -> None:
-        """Bury a task whose result cannot be encoded, now or later."""
-        say_unsaid(done.id, self._name, error)
-        await self._settle(partial(done.bury, error=error))
-
-    async def _settle(self, settle: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        try:
-            await self._persist(lambda: to_its_end(settle(), LAST_SECONDS))
-        except TaskError as error:
-            say_late(error)

@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeVar
 from ...handles.backoff import Backoff
 from ...handles.base_task import Data
 from ...sync.tasks import workers as sync
-from ...sync.tasks.jobs import announced, check_grace, check_max_tasks, choose
-from ...sync.tasks.outages import of_run
-from ...sync.tasks.periodic import PeriodicPuts
+from ...sync.tasks.jobs import choose
+from ...sync.tasks.pool_calls import begun
 from ...sync.tasks.workers import DEFAULT_GRACE
 from ..awaited import as_in
 from .batches import AnyBatchHandler, Batches
@@ -119,11 +118,5 @@ class TaskWorkers(TaskHandle[Data]):
         """
         options = (concurrency, tube, ttr, on_error, backoff, prefetch, time_limit, executor)
         jobs = choose(Job, handler, options, self._jobs)
-        check_grace(grace)
-        outages = of_run(self.name, max_outage, self._at.options.reconnect)
-        most = check_max_tasks(max_tasks)
-        self._at.check_open()
-        takes = self._at.address.capabilities.takes_at_a_time
-        with PeriodicPuts(self._at), self._at.here.announced(*announced(jobs)) as worker:
-            ways = worker, self._take_for_run, self._acknowledge_for_run, takes
-            await WorkerPool(self.sync, *ways, jobs, grace, stop, outages, most).run()
+        with begun(self, jobs, grace, max_outage, max_tasks) as run:
+            await WorkerPool(self.sync, run, stop).run()

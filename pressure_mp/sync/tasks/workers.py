@@ -9,9 +9,8 @@ from typing import Any, Literal, TypeVar
 from ...handles.backoff import Backoff
 from ...handles.base_task import Data
 from .batches import AnyBatchHandler, Batches
-from .jobs import Job, announced, check_grace, check_max_tasks, choose
-from .outages import of_run
-from .periodic import PeriodicPuts
+from .jobs import Job, choose
+from .pool_calls import begun
 from .taker import TaskTaker
 from .task import Task
 from .worker_pool import WorkerPool
@@ -158,12 +157,5 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
         """
         options = (concurrency, tube, ttr, on_error, backoff, prefetch, time_limit)
         jobs = choose(Job, handler, options, self._jobs)
-        check_grace(grace)
-        outages = of_run(self.name, max_outage, self._at.options.reconnect)
-        most = check_max_tasks(max_tasks)
-        self._at.check_open()
-        takes = self._at.address.capabilities.takes_at_a_time
-        stop = stop or threading.Event()
-        with PeriodicPuts(self._at), self._at.here.announced(*announced(jobs)) as worker:
-            ways = worker, self._take_for_run, self._acknowledge_for_run, takes
-            WorkerPool(self.name, *ways, jobs, grace, stop, outages, most).run()
+        with begun(self, jobs, grace, max_outage, max_tasks) as run:
+            WorkerPool(run, stop or threading.Event()).run()
