@@ -16,12 +16,12 @@ from ..exceptions import ArgumentError, ArgumentTypeError
 from ..handles.options import ObjectOptions, RecordedOptions, SignatureOf, read
 from ..hidden import hide_in
 from ..numeric import integer
-from . import calls, mapping
+from . import calls
 from .call_queue import RECORDED, CallQueue, Options, QueueClient
 from .client import Client
 from .future import Future
 from .manager import Manager
-from .submitter import Submitter
+from .submitter import Submitter, WithOptions
 from .worker import Calls, Setup
 from .worker_processes import WorkerProcesses
 
@@ -32,8 +32,6 @@ T = TypeVar("T")
 
 #: Seconds for which the result of a call of a named executor is kept.
 RESULT_TTL = 86400.0
-
-_NO_OPTIONS = Options()
 
 
 class Executor(Submitter, futures.Executor):
@@ -193,18 +191,6 @@ class Executor(Submitter, futures.Executor):
         """Its workers in this process, by pid. As in ProcessPoolExecutor."""
         return self._manager.workers.processes
 
-    def _submit(
-        self,
-        fn: Callable[..., T],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        id: str | None = None,
-    ) -> Future[T]:
-        return self._submit_with(_NO_OPTIONS, True, fn, args, kwargs, id)
-
-    def _weakly(self) -> mapping.Submit:
-        return weakref.WeakMethod(self.submit)
-
     def _submit_with(
         self,
         options: Options,
@@ -252,7 +238,7 @@ class Executor(Submitter, futures.Executor):
 
         Raises ArgumentError, ArgumentTypeError.
         """
-        return _WithOptions(self, Options(priority, delay, ttl, tube, key).checked(), block)
+        return WithOptions(self, Options(priority, delay, ttl, tube, key).checked(), block)
 
     def future(self, id: str) -> Future[Any]:
         """Return the future of a call by its ``id``, whichever process submitted the call.
@@ -305,33 +291,6 @@ class Executor(Submitter, futures.Executor):
 def client_of(executor: Executor) -> Client:
     """The client of an executor, by which the executor of asyncio waits for space."""
     return executor._manager.client
-
-
-class _WithOptions(Submitter):
-    """Submits calls to an executor, with some options."""
-
-    def __init__(self, executor: Executor, options: Options, block: bool) -> None:
-        self._executor = executor
-        self._options = options
-        self._block = block
-
-    def _submit(
-        self,
-        fn: Callable[..., T],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        id: str | None = None,
-    ) -> Future[T]:
-        return self._executor._submit_with(self._options, self._block, fn, args, kwargs, id)
-
-    def _weakly(self) -> mapping.Submit:
-        there, asked = weakref.ref(self._executor), (self._options, self._block)
-
-        def submit() -> Callable[..., Future[Any]] | None:
-            executor = there()
-            return None if executor is None else _WithOptions(executor, *asked).submit
-
-        return submit
 
 
 def _dumps_of(serializer: str | Serializer, is_named: bool) -> calls.Dumps:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import mapping
+from .call_queue import Options
 from .future import Future
 
 if TYPE_CHECKING:
@@ -19,6 +21,13 @@ T = TypeVar("T")
 class Submitter:
     """``submit`` and ``map``, as in :class:`concurrent.futures.Executor`."""
 
+    #: Its calls' options, and whether to wait for space.
+    _how: tuple[Options, bool] = (Options(), True)
+
+    def _whose(self) -> Any:
+        """Return the executor whose calls these are."""
+        return self
+
     def _submit(
         self,
         fn: Callable[..., T],
@@ -27,11 +36,12 @@ class Submitter:
         id: str | None = None,
     ) -> Future[T]:
         """Submit a call. ``id`` is an id that no call has; with None, the call gets one."""
-        raise NotImplementedError
+        future: Future[T] = self._whose()._submit_with(*self._how, fn, args, kwargs, id)
+        return future
 
     def _weakly(self) -> mapping.Submit:
         """Return its ``submit``, as long as the executor exists."""
-        raise NotImplementedError
+        return weakref.WeakMethod(self.submit)
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Let a worker call ``fn(*args, **kwargs)``; returns the future of the call.
@@ -78,6 +88,26 @@ class Submitter:
         return mapping.results(
             self._weakly(), fn, inputs, timeout, chunksize, buffersize, unordered
         )
+
+
+class WithOptions(Submitter):
+    """Submits calls to an executor, with some options."""
+
+    def __init__(self, executor: Submitter, options: Options, block: bool) -> None:
+        self._executor = executor
+        self._how = options, block
+
+    def _whose(self) -> Any:
+        return self._executor
+
+    def _weakly(self) -> mapping.Submit:
+        there, how = weakref.ref(self._executor), self._how
+
+        def submit() -> Callable[..., Future[Any]] | None:
+            executor = there()
+            return None if executor is None else WithOptions(executor, *how).submit
+
+        return submit
 
 
 def submit_as(

@@ -56,7 +56,7 @@ class TaskProducing(TaskQueueOperations):
         """Put a task; return its id. With ``block`` wait for space, without limit or for
         ``timeout`` seconds. Raises what :meth:`pressure_mp.TaskQueue.put` does."""
         if events.listeners or not self.is_open:  # the queue is opened before it is asked
-            return self._put_told(data, id, options, unique, block, timeout)
+            return _only_the_id(self._put_one(data, id, options, unique, block, timeout))
         task = self._name(id), self.codec.encode_whole(data)
         request = PutTasks([task], self.settings.id, *options, unique)
         waits = block and (timeout is None or timeout > 0)
@@ -68,18 +68,6 @@ class TaskProducing(TaskQueueOperations):
     def _put_on(self, ask: Ask[int | str], reply: PutTasksReply) -> Operation[int | str]:
         reply = yield from served_after(reply, ask.request, ask.end)
         return decode_id(self._made(reply, *ask.how))
-
-    def _put_told(
-        self,
-        data: Any,
-        id: int | str | None,
-        options: PutOptions,
-        unique: UniqueKeys | None = None,
-        block: bool = True,
-        timeout: float | None = None,
-    ) -> Operation[int | str]:
-        made, _ = yield from self._put_one(data, id, options, unique, block, timeout)
-        return decode_id(made)
 
     def _put_one(
         self,
@@ -283,6 +271,11 @@ class TaskProducing(TaskQueueOperations):
                 )
             return encode_id(self.make_id())
         return b""
+
+
+def _only_the_id(putting: Operation[tuple[bytes, bytes]]) -> Operation[int | str]:
+    made, _ = yield from putting
+    return decode_id(made)
 
 
 def _only_id(reply: PutTasksReply) -> Any:

@@ -101,7 +101,7 @@ ROOMS = {
         "events exceptions handles hidden identity in_flight lifecycle numeric operations"
     ),
     "sync.tasks": (
-        "engines.blocking_coroutines "
+        "background engines.blocking_coroutines "
         "authentication caller_warnings deadlines drivers effects encoding engines.contract "
         "exceptions exhaustive handles hidden identity in_flight interrupts numeric operations "
         "states sync events"

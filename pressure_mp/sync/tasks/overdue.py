@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
+from ...background.announcing import Announced
 from ...engines.contract.replies import Outcome
 from ...engines.contract.tasks import Refusal
 from ...handles.base_task import BaseTask
@@ -34,20 +35,6 @@ end_of_process: EndOfProcess | None = None
 _log = logging.getLogger("pressure_mp")
 
 
-class Worker(Protocol):
-    """The worker that has tasks, as other programs see it."""
-
-    number: int
-    #: How many tasks it processes at a time.
-    concurrency: int
-
-    def begin_late(self, id: int | str) -> None:
-        """Note that the ttr of a task is over, and its handler goes on."""
-
-    def end_late(self, id: int | str) -> None:
-        """Note that the handler of a task has ended."""
-
-
 class Work(Generic[AnyTask]):
     """A handler's work on a task. It has as long as the broker said when the task was taken, and
     as ``touch`` extends it; no clock is compared with the broker's."""
@@ -55,7 +42,7 @@ class Work(Generic[AnyTask]):
     def __init__(
         self,
         queue: str,
-        worker: Worker,
+        worker: Announced,
         task: AnyTask,
         taken: float,
         time_limit: float | None,

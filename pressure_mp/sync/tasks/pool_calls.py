@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from ...background.announcing import Announced
 from ...exceptions import (
     BrokerUnavailable,
     DecodingError,
@@ -27,7 +28,6 @@ from ...states import TAKEN
 from .dispatch import AnyTask, Take
 from .jobs import Job, announced, check_grace, check_max_tasks
 from .outages import Outages, of_run
-from .overdue import Worker
 from .periodic import PeriodicPuts
 
 #: The error of a task that is given back.
@@ -47,7 +47,7 @@ class Run(Generic[AnyJob]):
     """A run of handlers on a queue of tasks."""
 
     name: str
-    worker: Worker
+    worker: Announced
     jobs: Sequence[AnyJob]
     grace: float | None
     outages: Outages
