@@ -137,7 +137,7 @@ def test_a_handle_that_is_unpickled_has_what_the_program_said_and_nothing_else(q
     assert copy._at.options == queue._at.options._replace(shares_memory=False)
     assert not copy._at.codec._signs_late
     for attribute, answer in TABLE["codec"].items():
-        if answer is Answer.SAID and attribute != "_serializer":
+        if answer is Answer.SAID and attribute != "serializer":
             assert getattr(copy._at.codec, attribute) == getattr(queue._at.codec, attribute)
     copy.close()
     queue._at.kept.clear()

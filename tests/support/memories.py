@@ -61,14 +61,14 @@ ATTACHMENT = {
 }
 
 CODEC = {
-    "_anonymous": SAID,
-    "_divides": SAID,
+    "anonymous": SAID,
+    "divides": SAID,
     "_has_envelopes": SAID,
     "_key_ids": SAID,
     "_kind": SAID,
     "_prefix": SAID,
-    "_queue": SAID,
-    "_serializer": SAID,
+    "queue": SAID,
+    "serializer": SAID,
     "_keys": MADE,  # they go along only to a process that is being started
     "_signatures": MADE,
     "_signs_late": MADE,  # says nothing that the handle's ``_options`` do not say
