@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from simulated_fdb.cluster import Cluster
+from simulated_fdb.cluster import Cluster, Faults
 from simulated_fdb.free import Free
 from simulated_fdb.serving import served
 
@@ -17,6 +17,13 @@ from brokers.kv import StoredBroker
 
 #: The cluster file of a real cluster, if there is one.
 REAL = os.environ.get("PRESSURE_TEST_FDB")
+
+
+def _faults() -> Faults:
+    """The faults of the simulated cluster, such as ``refused=0.1,too_old=0.1``."""
+    asked = os.environ.get("PRESSURE_TEST_FDB_FAULTS")
+    named = (one.split("=") for one in asked.split(",")) if asked else ()
+    return Faults(**{name: float(probability) for name, probability in named})
 
 
 class Foundation(StoredBroker):
@@ -35,7 +42,7 @@ class Foundation(StoredBroker):
             return self
         self.directory = tempfile.mkdtemp(prefix="pressure-fdb-")
         self._open.callback(shutil.rmtree, self.directory)
-        self.cluster = Cluster(Free())
+        self.cluster = Cluster(Free(), faults=_faults())
         self._open.enter_context(served(self.cluster, self.path("cluster")))
         return self
 

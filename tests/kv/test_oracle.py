@@ -1,9 +1,10 @@
-"""The queues in a file of SQLite do in every history what those in memory do."""
+"""The queues in a store of ordered keys do in every history what those in memory do."""
 
 from __future__ import annotations
 
+import engines
 import pytest
-from brokers.sqlite import Sqlite
+from brokers.kv import StoredBroker
 from oracle.machine import Oracle
 from oracle.running import run
 
@@ -11,16 +12,17 @@ pytestmark = pytest.mark.timeout(300)
 
 #: How many histories of each discipline; the others are fewer, since less can be done there.
 EXAMPLES = {"fifo": 25, "lifo": 5, "priority": 7, "fair": 7}
+STORES = [one for one in engines.CHOSEN if issubclass(one.broker, StoredBroker)]
 
 
-@pytest.fixture
-def machine(monkeypatch):
-    """A class of machines that work on one file."""
+@pytest.fixture(params=STORES, ids=str)
+def machine(request, monkeypatch):
+    """A class of machines that work on one store."""
     from pressure_mp.engines.contract import session
 
     # How long a client waits until it looks again by itself; the histories are short.
     monkeypatch.setattr(session, "TICK", 0.05)
-    with Sqlite().serving() as broker:
+    with request.param.make().serving() as broker:
 
         class Machine(Oracle):
             url = broker.url
