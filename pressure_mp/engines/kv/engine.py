@@ -9,7 +9,7 @@ from ..contract.address import Address
 from ..contract.brokers import Finding
 from ..contract.session import DEFAULTS, Options
 from .bells import Bells, WatchedBells, of_process
-from .broker import StoredBroker, StoredHost
+from .broker import StoredBroker
 from .items import StoredItems
 from .packing import pack
 from .session import AsyncStoredSession, StoredQueue, StoredSession
@@ -71,7 +71,7 @@ class KvEngine:
         return KvBinding(StoredBroker(self.space, self.find), self.bells, "", options)
 
     def host(self, name: str, options: Options = DEFAULTS) -> KvBinding:
-        return KvBinding(StoredHost(self.space, name), self.bells, "", options)
+        return KvBinding(StoredBroker(self.space, self.find, name), self.bells, "", options)
 
     def find(self) -> list[Finding]:
         """Find what is wrong with the store. The caller is in the midst of a transaction."""

@@ -43,7 +43,7 @@ class Space:
         """Tell whether one transaction can change the queues of both."""
         return (self.store, self.bells) == (other.store, other.bells)
 
-    def names(self, unit: Unit, kind: str) -> Names:
+    def names(self, unit: Unit, kind: str) -> Names[str]:
         """The names of the queues of a kind that exist."""
         return Names(unit, self.prefix + pack(("names", kind)))
 

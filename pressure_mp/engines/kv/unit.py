@@ -157,16 +157,16 @@ class StoredLeases(Table[str, int], Leases):
         super().extend(owner, until)
 
 
-class Names(MutableSet[str]):
-    """A set of names."""
+class Names(MutableSet[K]):
+    """A set of names, or of tuples of names."""
 
-    def __init__(self, unit: Unit, prefix: bytes) -> None:
-        self._table: Table[str, int] = Table(unit, prefix, JSON)
+    def __init__(self, unit: Unit, prefix: bytes, single: bool = True) -> None:
+        self._table: Table[K, int] = Table(unit, prefix, JSON, single)
 
     def __contains__(self, name: object) -> bool:
         return name in self._table
 
-    def __iter__(self) -> Iterator[str]:
+    def __iter__(self) -> Iterator[K]:
         return iter(self._table)
 
     def __len__(self) -> int:
@@ -175,10 +175,10 @@ class Names(MutableSet[str]):
     def __bool__(self) -> bool:
         return bool(self._table)
 
-    def add(self, name: str) -> None:
+    def add(self, name: K) -> None:
         self._table[name] = 1
 
-    def discard(self, name: str) -> None:
+    def discard(self, name: K) -> None:
         self._table.pop(name, None)
 
     @classmethod

@@ -11,8 +11,9 @@ from ..contract.address import SimpleAddress
 from ..contract.brokers import QueueSummary
 from ..contract.hosts import QueueKey
 from ..contract.session import DEFAULTS, Options
-from .broker import MemoryBroker
-from .hosts import MemoryHost
+from ..requests.brokers import Broker
+from .broker import MemoryBroker, find
+from .clock import milliseconds
 from .queue import MemoryItems
 from .session import AsyncMemorySession, MemoryQueue, MemorySession
 from .tasks import MemoryTasks
@@ -41,7 +42,9 @@ class MemoryEngine:
         )
         self._existing: set[_Queue] = set()
         self._hosts: dict[str, set[QueueKey]] = {}
-        self._broker = MemoryBroker(self._summaries)
+        self._broker = MemoryBroker(
+            Broker(milliseconds, self._summaries, find, self._drop, set(), {}, {})
+        )
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
         return MemoryBinding(self._find(_kind(discipline), name), discipline, options)
@@ -67,7 +70,7 @@ class MemoryEngine:
                 yield summary
 
     def host(self, name: str, options: Options = DEFAULTS) -> MemoryBinding:
-        host = MemoryHost(self._hosts.setdefault(name, set()), self._drop)
+        host = self._broker.host(self._hosts.setdefault(name, set()))
         return MemoryBinding(host, "", options)
 
     def _drop(self, name: str, discipline: str) -> None:

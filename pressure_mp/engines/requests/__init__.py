@@ -6,6 +6,7 @@ An engine supplies the state: Python's mappings and the types of :mod:`.kinds`, 
 
 from . import (  # noqa: F401 - their import fills the tables of functions
     administration,
+    brokers,
     deliveries,
     fair,
     forwarding,
