@@ -183,10 +183,10 @@ def outgoing_in_loops(handle: Any) -> list[Any]:
 
 def memory_results(queue: Any) -> Any:
     """What a queue of tasks in memory keeps of the ends of tasks, by their ids."""
-    return queue._at.binding.queue.place.life.results.kept
+    return queue._at.binding.queue.place.state.results.kept
 
 
 def memory_data(queue: Any, id: int) -> bytes:
     """The data of a task of a queue in memory, as the broker has it."""
-    data: bytes = queue._at.binding.queue.place.life.tasks[b"%d" % id].data
+    data: bytes = queue._at.binding.queue.place.state.tasks[b"%d" % id].data
     return data

@@ -27,13 +27,15 @@ class Wakes(Protocol):
     def wake(self) -> None: ...
 
 
-class Bells(Protocol):
-    """How sessions are woken by their tickets."""
+class Bells:
+    """How sessions are woken by their tickets. Each method does nothing where that is not
+    needed."""
 
     def note(self, session: Wakes) -> None:
         """Have a session woken that is about to wait."""
 
-    def forget(self, ticket: str) -> None: ...
+    def forget(self, ticket: str) -> None:
+        """Undo :meth:`note`."""
 
     def silence(self, txn: Txn, ticket: str) -> None:
         """Forget earlier rings, in the transaction that gives the session its place or takes it
@@ -48,17 +50,24 @@ class Bells(Protocol):
     def listen(self, session: Wakes) -> Callable[[], None]:
         """Have a session woken that waits from now on, also if it was rung since its transaction.
         Returns a function that ends this. Neither blocks."""
+        return _nothing
 
-    def after_fork(self) -> None: ...
+    def after_fork(self) -> None:
+        """Forget the parent's sessions and sockets, in a forked child."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the thread, if no session waits."""
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _name(process: str) -> str:
     return hashlib.sha256(process.encode()).hexdigest()[:24]
 
 
-class SocketBells:
+class SocketBells(Bells):
     """The sessions of this process that wait, at whatever store, and the socket on which they are
     rung."""
 
@@ -80,15 +89,6 @@ class SocketBells:
     def forget(self, ticket: str) -> None:
         self._sessions.pop(ticket, None)
 
-    def silence(self, txn: Txn, ticket: str) -> None:
-        """Do nothing: the bell of the session is silenced in this process."""
-
-    def mark(self, txn: Txn, tickets: Iterable[str]) -> None:
-        """Do nothing: datagrams are sent after the transaction."""
-
-    def listen(self, session: Wakes) -> Callable[[], None]:
-        return _nothing  # its process listens since it was noted
-
     def _listen(self) -> socket.socket:
         own = wake_sockets.listen(_name(processes.incarnation()))
         own.setblocking(True)
@@ -106,8 +106,7 @@ class SocketBells:
             found.wake()
 
     def ring(self, tickets: Iterable[str]) -> None:
-        """Wake sessions of this process and of others, by a datagram. A session that none reaches
-        looks by itself."""
+        # A session that no datagram reaches looks by itself.
         for ticket in dict.fromkeys(tickets):
             process = process_of(ticket)
             if process == processes.incarnation():
@@ -117,13 +116,11 @@ class SocketBells:
                 wake_sockets.wake(_name(process), ticket.encode())
 
     def after_fork(self) -> None:
-        """Forget the parent's sessions and sockets, in a forked child."""
         if self._own is not None:
             self._own.close()
         self._begin()
 
     def close(self) -> None:
-        """End the thread, if no session waits."""
         if self._sessions:
             return
         own, self._own = self._own, None
@@ -133,15 +130,11 @@ class SocketBells:
                 own.shutdown(socket.SHUT_RDWR)
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 #: Of this process: the tickets of its sessions say no more than the process.
 of_process = SocketBells()
 
 
-class WatchedBells:
+class WatchedBells(Bells):
     """A key of each session in the store, which is there when the session was rung."""
 
     def __init__(self, store: Watching, prefix: bytes) -> None:
@@ -149,12 +142,6 @@ class WatchedBells:
 
     def _key(self, ticket: str) -> bytes:
         return self._prefix + pack((ticket,))
-
-    def note(self, session: Wakes) -> None:
-        """Do nothing: the transaction notes it."""
-
-    def forget(self, ticket: str) -> None:
-        """Do nothing, as in :meth:`note`."""
 
     def silence(self, txn: Txn, ticket: str) -> None:
         # A ring that comes before the commit is not lost: then this transaction is made again.
@@ -165,14 +152,5 @@ class WatchedBells:
         for ticket in tickets:
             txn.set(self._key(ticket), b"")
 
-    def ring(self, tickets: Iterable[str]) -> None:
-        """Do nothing: the transaction did it."""
-
     def listen(self, session: Wakes) -> Callable[[], None]:
         return self._store.watch(self._key(session.ticket), session.wake)
-
-    def after_fork(self) -> None:
-        """Do nothing, in a forked child."""
-
-    def close(self) -> None:
-        """Do nothing: no connection is the bells' own."""

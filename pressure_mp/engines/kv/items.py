@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..contract.brokers import QueueSummary
 from ..contract.default_replies import reply_alone
-from ..contract.forwarding import Forward
-from ..contract.items import Take, TakeBack, TakeBackReply, Taken
+from ..contract.items import Take, TakeBack, TakeBackReply, Taken, TakeReply
 from ..contract.replies import Outcome
 from ..contract.requests import Request
 from ..requests import queue
-from ..requests.administration import summarize
 from ..requests.contents import Contents
 from ..requests.line import Lines
 from ..requests.returning import count_back
@@ -115,29 +112,26 @@ class StoredSlot:
 
 
 class StoredItems(NamedQueue):
-    """The queue of items of one name, and the callers that wait at it."""
+    """The queue of items of one name."""
+
+    _rules, _make = queue, StoredSlot
 
     def call(self, request: Request, caller: Session, how: How) -> Any:
         if (found := reply_alone(request)) is not None:
             return found
         if isinstance(request, TakeBack):
             return self._take_back(request, how)
-        if isinstance(request, Forward):
-            return self.forward(request, caller, how)
+        if isinstance(request, Take) and request.hold is None:
+            return self._take_for_good(request, caller, how)
+        return super().call(request, caller, how)
 
-        def body(slot: StoredSlot) -> Any:
-            reply = queue.do(slot, request, caller)
-            takes = isinstance(request, Take) and request.hold is None and isinstance(reply, Taken)
-            caller.took = Took(slot.items.taken) if takes else None
+    def _take_for_good(self, request: Take, caller: Session, how: How) -> TakeReply:
+        def body(slot: StoredSlot) -> TakeReply:
+            reply: TakeReply = queue.do(slot, request, caller)
+            caller.took = Took(slot.items.taken) if isinstance(reply, Taken) else None
             return reply
 
         return self._write(body, caller, how)
-
-    def place(self, unit: Unit) -> StoredSlot:
-        return StoredSlot(self.space, unit, self.name)
-
-    def _write(self, body: Callable[[StoredSlot], Any], fate: Any, how: How) -> Any:
-        return self.space.write(lambda unit: body(self.place(unit)), fate, how)
 
     def _take_back(self, request: TakeBack, how: How) -> TakeBackReply:
         took: Took = request.call
@@ -163,13 +157,4 @@ class StoredItems(NamedQueue):
             queue.wake_ready(state, slot.lines)
             return Outcome.DONE
 
-        reply: TakeBackReply = self._write(body, took, how)
-        return reply
-
-    def summary(self, unit: Unit) -> QueueSummary | None:
-        state = StoredSlot(self.space, unit, self.name).state
-        return None if state is None else summarize(state, self.name)
-
-    def leave(self, caller: Session) -> None:
-        """Give up the caller's place, and wake the next caller for what this one was woken for."""
-        self._write(lambda slot: queue.leave(slot, caller), None, How())
+        return self._write(body, took, how)

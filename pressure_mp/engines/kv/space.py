@@ -8,11 +8,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...identity.processes import mark
+from ..contract.brokers import QueueSummary
 from ..contract.forwarding import Forward, ForwardReply
+from ..contract.requests import Request
 from ..requests import forwarding
-from ..requests.dispatch import Pair
+from ..requests.dispatch import Pair, Rules
 from ..requests.line import Caller
 from .bells import Bells
+from .line import Session
 from .packing import pack
 from .records import dump, load
 from .store import Fate, How, Transactions, Txn
@@ -77,16 +80,37 @@ class Space:
 
 
 class NamedQueue:
-    """The queue of one name in a space, of whatever kind."""
+    """The queue of one name in a space, and the callers that wait at it."""
+
+    _rules: Rules
+    #: Makes the place of the queue in a transaction.
+    _make: Callable[[Space, Unit, str], Any]
 
     def __init__(self, space: Space, name: str) -> None:
         self.space, self.name = space, name
 
-    def place(self, unit: Unit) -> Any:
-        """Return the place of the queue in a transaction."""
-        raise NotImplementedError
+    def within(self, store: Transactions) -> Self:
+        """Return the same queue in a transaction of the caller's."""
+        return type(self)(self.space.within(store), self.name)
 
-    def forward(self, request: Forward, caller: Caller, how: How) -> ForwardReply:
+    def call(self, request: Request, caller: Session, how: How) -> Any:
+        if isinstance(request, Forward):
+            return self._forward(request, caller, how)
+        return self._write(lambda place: self._rules.do(place, request, caller), caller, how)
+
+    def leave(self, caller: Caller) -> None:
+        self._write(lambda place: self._rules.leave(place, caller), None, How())
+
+    def summary(self, unit: Unit) -> QueueSummary | None:
+        return self._rules.summarize(self._place(unit), self.name)
+
+    def _place(self, unit: Unit) -> Any:
+        return self._make(self.space, unit, self.name)
+
+    def _write(self, body: Callable[[Any], R], fate: Fate | None, how: How) -> R:
+        return self.space.write(lambda unit: body(self._place(unit)), fate, how)
+
+    def _forward(self, request: Forward, caller: Caller, how: How) -> ForwardReply:
         """Change this queue and another one in one transaction."""
         source: NamedQueue = request.source.queue
         is_one = type(source) is type(self) and (source.space.prefix, source.name) == (
@@ -95,15 +119,11 @@ class NamedQueue:
         )
 
         def body(unit: Unit) -> ForwardReply:
-            target = self.place(unit)
-            pair = Pair(target if is_one else source.place(unit), target)
+            target = self._place(unit)
+            pair = Pair(target if is_one else source._place(unit), target)
             return forwarding.forward(pair, request, caller)
 
         return self.space.write(body, None, how)
-
-    def within(self, store: Transactions) -> Self:
-        """Return the same queue in a transaction of the caller's."""
-        return type(self)(self.space.within(store), self.name)
 
 
 def _epoch(txn: Txn) -> int:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ..contract.brokers import QueueSummary
-from ..contract.forwarding import Forward
-from ..contract.requests import Request
 from ..contract.task_records import Record, TaskSettings
 from ..requests import task_queue
 from ..requests.contents import Contents
@@ -15,11 +11,10 @@ from ..requests.life import Life, Living
 from ..requests.limits import Limit
 from ..requests.ready_tasks import ReadyTasks
 from ..requests.results import Results
-from .line import Session, StoredEnds, StoredTaskLine
+from .line import StoredEnds, StoredTaskLine
 from .packing import pack
 from .records import GROUP, HOLDER, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
 from .space import NamedQueue, Space
-from .store import How
 from .unit import Names, StoredCounter, StoredLeases, StoredSet, Table, Unit
 
 #: The fields of the queue that are no tables, beside its options, its pauses and its limits.
@@ -79,13 +74,13 @@ class StoredTaskPlace:
         self._prefix = prefix + b"q"
         self.line = StoredTaskLine(unit, prefix + b"w", space.clock)
         self._raw = unit.txn.get(self._prefix + b"h")
-        self.life: Life | None = None
+        self.state: Life | None = None
         unit.note_head(self._flush)
         if self._raw is not None:
             (settings, pauses, limits, key_limits, *values), _ = load(self._raw)
             head = dict(zip(_HEAD, values, strict=True))
             made = {tube: Limit(*limit) for tube, limit in limits.items()}
-            self.life = self._make(TaskSettings(*settings), pauses, made, key_limits, head)
+            self.state = self._make(TaskSettings(*settings), pauses, made, key_limits, head)
 
     def clock(self) -> int:
         return self._space.clock()
@@ -139,21 +134,21 @@ class StoredTaskPlace:
         )
 
     def create(self, settings: TaskSettings) -> Life:
-        self.life = self._make(settings, {}, {}, {}, {"created": self.clock()})
+        self.state = self._make(settings, {}, {}, {}, {"created": self.clock()})
         self._space.names(self.unit, "t").add(self._name)
-        return self.life
+        return self.state
 
     def delete(self) -> None:
-        self.life = self._raw = None
+        self.state = self._raw = None
         self.unit.clear(self._prefix)
         self._space.names(self.unit, "t").discard(self._name)
 
     def _flush(self) -> None:
-        if self.life is not None:
-            values = [getattr(self.life, name) for name in _HEAD]
-            ready = self.life.ready
+        if self.state is not None:
+            values = [getattr(self.state, name) for name in _HEAD]
+            ready = self.state.ready
             limits = {tube: _fields(limit) for tube, limit in ready.limits.items()}
-            settings = _fields(self.life.settings)
+            settings = _fields(self.state.settings)
             raw = dump([settings, ready.pauses, limits, ready.key_limits, *values])
             if raw != self._raw:
                 self.unit.txn.set(self._prefix + b"h", raw)
@@ -165,22 +160,6 @@ def _fields(record: Limit | TaskSettings) -> list[object]:
 
 
 class StoredTasks(NamedQueue):
-    """The queue of tasks of one name, and the callers that wait at it."""
+    """The queue of tasks of one name."""
 
-    def call(self, request: Request, caller: Session, how: How) -> Any:
-        if isinstance(request, Forward):
-            return self.forward(request, caller, how)
-        return self._write(lambda place: task_queue.do(place, request, caller), how)
-
-    def place(self, unit: Unit) -> StoredTaskPlace:
-        return StoredTaskPlace(self.space, unit, self.name)
-
-    def _write(self, body: Callable[[StoredTaskPlace], Any], how: How) -> Any:
-        return self.space.write(lambda unit: body(self.place(unit)), None, how)
-
-    def summary(self, unit: Unit) -> QueueSummary | None:
-        return task_queue.summarize(self.place(unit), self.name)
-
-    def leave(self, caller: Session) -> None:
-        """Give up the caller's place, and wake the next caller for what this one was woken for."""
-        self._write(lambda place: task_queue.leave(place, caller), How())
+    _rules, _make = task_queue, StoredTaskPlace

@@ -14,15 +14,8 @@ from ..contract.session import DEFAULTS, Options
 from ..requests.brokers import Broker
 from .broker import MemoryBroker, find
 from .clock import milliseconds
-from .queue import MemoryItems
+from .queue import NamedQueue
 from .session import AsyncMemorySession, MemoryQueue, MemorySession
-from .tasks import MemoryTasks
-
-#: The queue of one name: of items in some order, or of tasks.
-_Queue = MemoryItems | MemoryTasks
-
-#: The kinds of queues, by discipline; all other disciplines are queues of items.
-_KINDS: dict[str, type[_Queue]] = {"tasks": MemoryTasks}
 
 
 class MemoryEngine:
@@ -36,28 +29,27 @@ class MemoryEngine:
 
     def _begin(self) -> None:
         self._lock = threading.Lock()
-        #: The queues that exist or that handles refer to; no other names.
-        self._queues: weakref.WeakValueDictionary[tuple[type[_Queue], str], _Queue] = (
+        #: The queues that exist or that handles refer to, by whether they have tasks, and name.
+        self._queues: weakref.WeakValueDictionary[tuple[bool, str], NamedQueue] = (
             weakref.WeakValueDictionary()
         )
-        self._existing: set[_Queue] = set()
+        self._existing: set[NamedQueue] = set()
         self._hosts: dict[str, set[QueueKey]] = {}
         self._broker = MemoryBroker(
             Broker(milliseconds, self._summaries, find, self._drop, set(), {}, {})
         )
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
-        return MemoryBinding(self._find(_kind(discipline), name), discipline, options)
+        return MemoryBinding(self._find(discipline == "tasks", name), discipline, options)
 
     def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
-        other = MemoryTasks if _kind(discipline) is MemoryItems else MemoryItems
-        return MemoryBinding(self._find(other, name), discipline, options)
+        return MemoryBinding(self._find(discipline != "tasks", name), discipline, options)
 
-    def _find(self, kind: type[_Queue], name: str) -> _Queue:
+    def _find(self, has_tasks: bool, name: str) -> NamedQueue:
         with self._lock:
-            found = self._queues.get((kind, name))
+            found = self._queues.get((has_tasks, name))
             if found is None:
-                found = self._queues[kind, name] = kind(self._existing)
+                found = self._queues[has_tasks, name] = NamedQueue(has_tasks, self._existing)
             return found
 
     def broker(self, options: Options = DEFAULTS) -> MemoryBinding:
@@ -74,7 +66,7 @@ class MemoryEngine:
         return MemoryBinding(host, "", options)
 
     def _drop(self, name: str, discipline: str) -> None:
-        found = self._queues.pop((_kind(discipline), name), None)
+        found = self._queues.pop((discipline == "tasks", name), None)
         if found is not None:
             self._existing.discard(found)
 
@@ -85,10 +77,6 @@ class MemoryEngine:
 
     def close(self, kept: int = 0) -> None:
         """Do nothing: there are no connections."""
-
-
-def _kind(discipline: str) -> type[_Queue]:
-    return _KINDS.get(discipline, MemoryItems)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The queue of items of one name: its requests are done one after the other."""
+"""The queue of one name: its requests are done one after the other."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import Any
 
 from ..contract.brokers import QueueSummary
 from ..contract.default_replies import reply_alone
-from ..contract.forwarding import Forward
+from ..contract.forwarding import Forward, ForwardReply
 from ..contract.requests import Request
-from ..requests import queue
-from ..requests.administration import summarize
+from ..requests import forwarding, queue, task_queue
 from ..requests.contents import Contents
+from ..requests.dispatch import Pair, Rules
+from ..requests.life import TaskPlace
 from ..requests.line import Caller, Lines
-from ..requests.state import QueueState
+from ..requests.state import QueueState, Slot
 from .clock import milliseconds
-from .forwarding import forward
 from .kinds import MemoryCounter, MemorySet
 from .line import MemoryLine
 from .orders import STORAGES
+from .tasks import MemoryTaskPlace
 
 
 class MemorySlot:
@@ -40,32 +41,39 @@ class MemorySlot:
         self.state = None
 
 
-class MemoryItems:
-    """The queue of items of one name, and the callers that wait at it."""
+class NamedQueue:
+    """The queue of one name, of items or of tasks, and the callers that wait at it."""
 
-    def __init__(self, existing: set[Any]) -> None:
-        self.lock = threading.Lock()
+    def __init__(self, has_tasks: bool, existing: set[NamedQueue]) -> None:
+        self._lock = threading.Lock()
         self._existing = existing  # holds this object while a queue of its name exists
-        self.place = MemorySlot()
+        self._rules: Rules = task_queue if has_tasks else queue
+        self.place: Slot | TaskPlace = MemoryTaskPlace() if has_tasks else MemorySlot()
 
     def call(self, request: Request, caller: Caller) -> Any:
-        """Do a request, atomically, and wake the callers that can be served because of it."""
         if (found := reply_alone(request)) is not None:
             return found
         if type(request) is Forward:
-            return forward(self, request, caller)
-        with self.lock:
-            reply = queue.do(self.place, request, caller)
+            return self._forward(request, caller)
+        with self._lock:
+            reply = self._rules.do(self.place, request, caller)
             (self._existing.discard if self.place.state is None else self._existing.add)(self)
         return reply
 
+    def _forward(self, request: Forward, caller: Caller) -> ForwardReply:
+        source: NamedQueue = request.source.queue
+        pair = Pair(source.place, self.place)
+        if source is self:
+            with self._lock:
+                return forwarding.forward(pair, request, caller)
+        first, second = sorted((source, self), key=id)  # any two calls in the same order
+        with first._lock, second._lock:
+            return forwarding.forward(pair, request, caller)
+
     def summary(self, name: str) -> QueueSummary | None:
-        """Make the summary with which the queue is listed; None when it does not exist."""
-        with self.lock:
-            state = self.place.state
-            return None if state is None else summarize(state, name)
+        with self._lock:
+            return self._rules.summarize(self.place, name)
 
     def leave(self, caller: Caller) -> None:
-        """Give up the caller's place, and wake the next caller for what this one was woken for."""
-        with self.lock:
-            queue.leave(self.place, caller)
+        with self._lock:
+            self._rules.leave(self.place, caller)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..contract.brokers import QueueSummary
 from ..contract.items import (
     PeekItems,
     PeekItemsReply,
@@ -169,23 +168,3 @@ def purge(state: QueueState, request: Purge, caller: Caller) -> PurgeReply:
     state.items.clear()
     state.contents.end_queued()
     return number
-
-
-def summarize(state: QueueState, name: str) -> QueueSummary:
-    """Make the summary with which the queue is listed."""
-    return QueueSummary(
-        name=name,
-        discipline=state.discipline,
-        length=len(state.items),
-        maxsize=state.bound,
-        closed=state.closed,
-        produced=state.counts.value("produced_messages"),
-        consumed=state.counts.value("consumed_messages"),
-        in_flight=state.number_in_flight,
-        rejected=len(state.rejected),
-        putting=len(state.lines.putters),
-        getting=len(state.lines.takers),
-        age=None,
-        tasks={},
-        returned=state.counts.value("returned"),
-    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from ..contract.brokers import QueueSummary
 from ..contract.implementations import Implementations
+from ..contract.requests import Request
 from .life import Life, TaskPlace
 from .line import Caller
 from .state import QueueState, Slot
@@ -20,6 +22,19 @@ for_tasks: Implementations[Life, [Caller]] = Implementations()
 
 #: For queues of tasks, whether they exist or not.
 for_places: Implementations[TaskPlace, [Caller]] = Implementations()
+
+
+class Rules(Protocol):
+    """The rules of a kind of queue: the modules :mod:`.queue` and :mod:`.task_queue`."""
+
+    def do(self, place: Any, request: Request, caller: Caller, /) -> Any:
+        """Do a request, and wake the callers that can be served because of it."""
+
+    def leave(self, place: Any, caller: Caller, /) -> None:
+        """Give up the caller's place, and wake the next caller for what this one was woken for."""
+
+    def summarize(self, place: Any, name: str, /) -> QueueSummary | None:
+        """Make the summary with which the queue is listed; None when it does not exist."""
 
 
 class Pair(NamedTuple):

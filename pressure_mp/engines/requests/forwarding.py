@@ -35,7 +35,7 @@ def forward(pair: Pair, request: Forward, caller: Caller) -> ForwardReply:
 def _may_settle(source: Any, settle: Settlement) -> bool:
     if isinstance(settle, Acknowledge):
         return bool(source.state) and may_acknowledge(source.state, settle)
-    return bool(source.life) and may_settle(source.life, settle)
+    return bool(source.state) and may_settle(source.state, settle)
 
 
 def _do(place: Any, request: Settlement | Put | PutTasks, caller: Caller) -> Any:

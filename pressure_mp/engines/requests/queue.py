@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..contract.brokers import QueueSummary
 from ..contract.default_replies import default_reply
 from ..contract.items import Put, Take
 from ..contract.queues import Join
@@ -43,6 +44,29 @@ def leave(slot: Slot, caller: Caller) -> None:
     for line in slot.lines.all:
         line.leave(caller)
     wake_ready(slot.state, slot.lines)
+
+
+def summarize(slot: Slot, name: str) -> QueueSummary | None:
+    """Make the summary with which the queue is listed; None when it does not exist."""
+    state = slot.state
+    if state is None:
+        return None
+    return QueueSummary(
+        name=name,
+        discipline=state.discipline,
+        length=len(state.items),
+        maxsize=state.bound,
+        closed=state.closed,
+        produced=state.counts.value("produced_messages"),
+        consumed=state.counts.value("consumed_messages"),
+        in_flight=state.number_in_flight,
+        rejected=len(state.rejected),
+        putting=len(state.lines.putters),
+        getting=len(state.lines.takers),
+        age=None,
+        tasks={},
+        returned=state.counts.value("returned"),
+    )
 
 
 def _keep_place(

@@ -43,7 +43,7 @@ def do(place: TaskPlace, request: Request, caller: Caller) -> Any:
 
 def begin(place: TaskPlace, is_at_rest: bool = False) -> None:
     """Note the time, and make the transitions that are due unless the queue ``is_at_rest``."""
-    life = place.life
+    life = place.state
     if life is not None:
         life.now = place.clock()
         if not is_at_rest:
@@ -52,7 +52,7 @@ def begin(place: TaskPlace, is_at_rest: bool = False) -> None:
 
 def do_now(place: TaskPlace, request: Request, caller: Caller) -> Any:
     """Do a request to a queue that exists, at the time that was noted."""
-    life = place.life
+    life = place.state
     if life is None:
         return Outcome.MISSING
     reply = for_tasks[type(request)](life, request, caller)
@@ -64,21 +64,21 @@ def do_now(place: TaskPlace, request: Request, caller: Caller) -> Any:
         _keep_place(place.line, life, request, reply, caller)
     if life.is_deleted:
         place.delete()
-    _wake_ready(place.line, place.life)
+    _wake_ready(place.line, place.state)
     return reply
 
 
 def leave(place: TaskPlace, caller: Caller) -> None:
     """Give up the caller's place, and wake the next caller for what this one was woken for."""
     place.line.leave(caller)
-    if place.life is not None:
-        place.life.ends.forget(caller)
-    _wake_ready(place.line, place.life)
+    if place.state is not None:
+        place.state.ends.forget(caller)
+    _wake_ready(place.line, place.state)
 
 
 def summarize(place: TaskPlace, name: str) -> QueueSummary | None:
     """Make the summary with which the queue is listed; None when it does not exist."""
-    life = place.life
+    life = place.state
     if life is None:
         return None
     life.now = place.clock()

@@ -93,12 +93,12 @@ from .line import Caller
 
 @for_places.does(Exists)
 def _exists(place: TaskPlace, request: Exists, caller: Caller) -> ExistsReply:
-    return place.life is not None
+    return place.state is not None
 
 
 @for_places.does(OpenTasks)
 def _open(place: TaskPlace, request: OpenTasks, caller: Caller) -> OpenTasksReply:
-    life = place.life
+    life = place.state
     if life is not None:
         if request.how is How.CREATE:
             return ExistingTasks(life.settings)

@@ -43,7 +43,7 @@ class StoredBroker(Broker):
 
         def found(unit: Unit) -> list[tuple[str, int]]:
             if discipline == "tasks":
-                life = StoredTaskPlace(engine.space, unit, name).life
+                life = StoredTaskPlace(engine.space, unit, name).state
                 return list(life.presence.items()) if life else []
             state = StoredSlot(engine.space, unit, name).state
             return list(state.consumers.items()) if state else []
