@@ -7,6 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 #: The parameters of the function before the request, and behind it.
 S = TypeVar("S")
+Other = TypeVar("Other")
 P = ParamSpec("P")
 R = TypeVar("R")
 Result = TypeVar("Result")
@@ -19,15 +20,21 @@ class Implementations(dict[type, Callable[..., Any]], Generic[S, P]):
     """
 
     def does(
-        self, kind: type[R]
-    ) -> Callable[[Callable[Concatenate[S, R, P], Result]], Callable[Concatenate[S, R, P], Result]]:
-        """Note that the decorated function does requests of this type."""
+        self, kind: type[R], also: Implementations[Other, P] | None = None
+    ) -> Callable[
+        [Callable[Concatenate[S | Other, R, P], Result]],
+        Callable[Concatenate[S | Other, R, P], Result],
+    ]:
+        """Note that the decorated function does requests of this type; in another table, too, if
+        ``also`` is one."""
 
         def note(
-            function: Callable[Concatenate[S, R, P], Result],
-        ) -> Callable[Concatenate[S, R, P], Result]:
-            assert kind not in self, f"two functions do {kind.__name__}"
-            self[kind] = function
+            function: Callable[Concatenate[S | Other, R, P], Result],
+        ) -> Callable[Concatenate[S | Other, R, P], Result]:
+            for table in (self, also):
+                if table is not None:
+                    assert kind not in table, f"two functions do {kind.__name__}"
+                    table[kind] = function
             return function
 
         return note

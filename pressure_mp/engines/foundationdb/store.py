@@ -75,11 +75,7 @@ class FoundationStore:
         except IndexError:
             lane = self._new_lane(self._transaction(seconds))
         try:
-            while True:
-                try:
-                    return self._try(tr, body, fate, lane)
-                except fdb_error() as error:
-                    self._go_on(tr, error)
+            return self._until_done(tr, lambda: self._try(tr, body, fate, lane))
         finally:
             self._free.append(lane)
 
@@ -118,40 +114,45 @@ class FoundationStore:
     def _was_done(self, note: _Note) -> bool:
         """Tell whether a transaction was committed; if not, it never will be."""
         tr = self._transaction(_PATIENCE)
+
+        def look() -> bool:
+            txn = FoundationTxn(tr, self._pieces)
+            if txn.get(note.lane) == note.value:
+                return True
+            txn.set(*self._note(note.lane))
+            wait(tr.commit()).wait()
+            return False
+
+        return self._until_done(tr, look)
+
+    def _until_done(self, tr: Any, attempt: Callable[[], R]) -> R:
+        """Make an attempt with a transaction, and again after each error that passes, for as long
+        as FoundationDB says. Raises an error that stays."""
         while True:
             try:
-                txn = FoundationTxn(tr, self._pieces)
-                if txn.get(note.lane) == note.value:
-                    return True
-                txn.set(*self._note(note.lane))
-                wait(tr.commit()).wait()
-                return False
+                return attempt()
             except fdb_error() as error:
-                self._go_on(tr, error)
-
-    def _go_on(self, tr: Any, error: Any) -> None:
-        """Wait for as long as FoundationDB says after an error; raise an error that stays."""
-        try:
-            wait(tr.on_error(error)).wait()
-        except fdb_error() as final:
-            raise translated(final, self._path) from final
+                try:
+                    wait(tr.on_error(error)).wait()
+                except fdb_error() as final:
+                    raise translated(final, self._path) from final
 
     def _new_lane(self, tr: Any) -> bytes:
         """Return a lane. Removes lanes that were not used for long."""
         now = _now()
         old = pack((now - _OLD,))
-        while True:
-            try:
-                found = tr.snapshot.get_range(self._lanes, self._lanes + old, _MOST)
-                wait(found._future)
-                for lane, note in found:
-                    if load(note)[0][0] < now - _OLD:
-                        tr.add_read_conflict_key(lane)
-                        tr.clear(lane)
-                wait(tr.commit()).wait()
-                return self._lanes + pack((now, os.urandom(8)))
-            except fdb_error() as error:
-                self._go_on(tr, error)
+
+        def remove() -> None:
+            found = tr.snapshot.get_range(self._lanes, self._lanes + old, _MOST)
+            wait(found._future)
+            for lane, note in found:
+                if load(note)[0][0] < now - _OLD:
+                    tr.add_read_conflict_key(lane)
+                    tr.clear(lane)
+            wait(tr.commit()).wait()
+
+        self._until_done(tr, remove)
+        return self._lanes + pack((now, os.urandom(8)))
 
     def watch(self, key: bytes, ring: Callable[[], None]) -> Callable[[], None]:
         return Watch(self._transaction(_PATIENCE), key, ring).stop

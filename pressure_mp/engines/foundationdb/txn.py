@@ -8,6 +8,7 @@ sign.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 from .client import wait
@@ -58,13 +59,20 @@ class FoundationTxn:
 
     def set(self, key: bytes, value: bytes) -> None:
         self.has_written = True
+        if len(value) > _MOST:
+            self.clear(key)  # the value before may have more pieces
+        for before, behind, part in self._parts(value):
+            self._tr.set(before + key + behind, part)
+
+    def _parts(self, value: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """List what is written for a value: what stands before the key and behind it, and what is
+        under it."""
         if len(value) <= _MOST:
-            self._tr.set(key, value + _WHOLE)
+            yield b"", b"", value + _WHOLE
             return
-        self._tr.clear_range(*self._place_of_pieces(key))
-        self._tr.set(key, _DIVIDED)
-        for number, piece in enumerate(_divide(value)):
-            self._tr.set(self._pieces + key + struct.pack(">xI", number), piece)
+        yield b"", b"", _DIVIDED
+        for number, at in enumerate(range(0, len(value), _MOST)):
+            yield self._pieces, struct.pack(">xI", number), value[at : at + _MOST]
 
     def clear(self, key: bytes) -> None:
         self.has_written = True
@@ -82,23 +90,11 @@ class FoundationTxn:
 
     def append(self, prefix: bytes, value: bytes) -> None:
         self.has_written = True
-        order = struct.pack(">H", self._appended)
+        key = prefix + _STAMP + struct.pack(">H", self._appended)
         self._appended += 1
-        if len(value) <= _MOST:
-            self._stamp(b"", prefix, order, value + _WHOLE)
-            return
-        self._stamp(b"", prefix, order, _DIVIDED)
-        for number, piece in enumerate(_divide(value)):
-            self._stamp(self._pieces, prefix, order + struct.pack(">xI", number), piece)
-
-    def _stamp(self, before: bytes, prefix: bytes, rest: bytes, value: bytes) -> None:
-        """Write under a key in which FoundationDB puts the stamp of the transaction."""
-        place = struct.pack("<I", len(before) + len(prefix) + 1)
-        self._tr.set_versionstamped_key(before + prefix + _STAMP + rest + place, value)
+        for before, behind, part in self._parts(value):
+            place = struct.pack("<I", len(before) + len(prefix) + 1)  # of the stamp's bytes
+            self._tr.set_versionstamped_key(before + key + behind + place, part)
 
     def depend(self, key: bytes) -> None:
         self._tr.add_read_conflict_key(key)
-
-
-def _divide(value: bytes) -> list[bytes]:
-    return [value[at : at + _MOST] for at in range(0, len(value), _MOST)]

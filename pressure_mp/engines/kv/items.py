@@ -10,7 +10,6 @@ from ..contract.items import Take, TakeBack, TakeBackReply, Taken, TakeReply
 from ..contract.replies import Outcome
 from ..contract.requests import Request
 from ..requests import queue
-from ..requests.contents import Contents
 from ..requests.line import Lines
 from ..requests.returning import count_back
 from ..requests.state import QueueState
@@ -18,11 +17,11 @@ from .head import Head
 from .line import Session, StoredLine, Took, Waiters
 from .orders import ORDERS, Fifo
 from .packing import pack
-from .records import DELIVERY, JSON, RAW, READER, load_entry
+from .records import DELIVERY, JSON, READER, load_entry
 from .rejected import StoredRejected
 from .space import NamedQueue, Space
 from .store import How
-from .unit import Names, StoredLeases, StoredSet, Table, Unit
+from .unit import Names, StoredLeases, Table, Unit, contents
 
 
 class StoredState(QueueState):
@@ -52,16 +51,10 @@ class StoredState(QueueState):
         return made
 
 
-def _contents(state: StoredState, unit: Unit, prefix: bytes) -> Contents:
-    chunks: Table[tuple[str, int], bytes] = Table(unit, prefix + b"xc", RAW, False)
-    kept: Table[str, int] = Table(unit, prefix + b"xk", JSON)
-    return Contents(chunks, kept, StoredSet(unit, prefix + b"xe"), state.clock)
-
-
 _PARTS: dict[str, Callable[[StoredState, Unit, bytes], Any]] = {
     "producer": lambda state, unit, prefix: state.head.client("producer"),
     "consumer": lambda state, unit, prefix: state.head.client("consumer"),
-    "contents": _contents,
+    "contents": lambda state, unit, prefix: contents(unit, prefix, state.clock),
     "rejected": lambda state, unit, prefix: StoredRejected(unit, prefix + b"r"),
     "users": lambda state, unit, prefix: Names(unit, prefix + b"u"),
     "in_flight": lambda state, unit, prefix: Table(unit, prefix + b"f", DELIVERY),

@@ -18,7 +18,7 @@ from .unit import Table, Unit
 #: The least milliseconds for which a session keeps its place: it looks once a second.
 _SHORTEST = 3000
 
-_KINDS: dict[str, Wish] = {"p": Put(()), "j": Join()}
+_WISHES: dict[str, Wish] = {"p": Put(()), "j": Join()}
 
 
 class Session(line.Caller, Protocol):
@@ -103,6 +103,12 @@ class Row(Table[int, list[object]]):
         super().__init__(unit, prefix + b"r", JSON)
         self._clock, self._beginning, self._waiters = clock, prefix, waiters
 
+    def __len__(self) -> int:
+        return sum(1 for _ in self.rows())
+
+    def __bool__(self) -> bool:
+        return next(self.rows(), None) is not None
+
     @cached_property
     def _places(self) -> Table[str, int]:
         return Table(self._unit, self._beginning + b"p", JSON)
@@ -163,20 +169,15 @@ class Row(Table[int, list[object]]):
             yield Remote(self._unit, str(ticket)), row
 
 
-class StoredLine:
-    """The callers that wait for the same."""
+class StoredLine(Row):
+    """The callers that wait for the same: ``p`` for space, ``t`` for an item, ``j`` for the end of
+    all items."""
 
     def __init__(
-        self, unit: Unit, prefix: bytes, kind: str, clock: Callable[[], int], waiters: Waiters
+        self, unit: Unit, prefix: bytes, what: str, clock: Callable[[], int], waiters: Waiters
     ) -> None:
-        self.row = Row(unit, prefix + kind.encode(), clock, waiters)
-        self._kind, self._clock = kind, clock
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self.row.rows())
-
-    def __bool__(self) -> bool:
-        return next(self.row.rows(), None) is not None
+        super().__init__(unit, prefix + what.encode(), clock, waiters)
+        self._wish = _WISHES.get(what)
 
     def keep_place(self, caller: line.Caller, wish: Wish) -> None:
         now = self._clock()
@@ -186,24 +187,21 @@ class StoredLine:
             since = before[1] if before else now
             return [caller.client, since, now, caller.lease, *asked]
 
-        self.row.keep(caller, make)
-
-    def leave(self, caller: line.Caller) -> None:
-        self.row.leave(caller)
+        self.keep(caller, make)
 
     def is_next(self, caller: line.Caller) -> bool:
-        first = next(self.row.rows(), None)
+        first = next(self.rows(), None)
         return first is None or first[0] == ticket_of(caller)
 
     def has(self, caller: line.Caller) -> bool:
-        return self.row.place_of(caller) is not None
+        return self.place_of(caller) is not None
 
     def count_others(self, caller: line.Caller) -> int:
-        return sum(row[0] != ticket_of(caller) for row in self.row.rows())
+        return sum(row[0] != ticket_of(caller) for row in self.rows())
 
     def waiting(self) -> Iterator[tuple[line.Caller, Place]]:
-        for caller, (client, since, seen, lease, *asked) in self.row.callers():
-            wish = _KINDS[self._kind] if self._kind in _KINDS else _take(*asked)
+        for caller, (client, since, seen, lease, *asked) in self.callers():
+            wish = _take(*asked) if self._wish is None else self._wish
             yield caller, Place(wish, str(client), _int(since), _int(seen), _int(lease))
 
 
@@ -220,7 +218,6 @@ class StoredEnds:
     """The callers that wait for the end of a task, and the outcomes that they are to be told."""
 
     def __init__(self, unit: Unit, prefix: bytes) -> None:
-        self._watching: Table[tuple[bytes, str], int] = Table(unit, prefix + b"w", JSON, False)
         self._tickets: Table[bytes, list[str]] = Table(unit, prefix + b"t", JSON)
         self._ids: Table[str, str] = Table(unit, prefix + b"i", JSON)
         self._outcomes: Table[str, str] = Table(unit, prefix + b"o", JSON)
@@ -259,22 +256,19 @@ class StoredTaskLine:
     """The waiting callers of one queue of tasks."""
 
     def __init__(self, unit: Unit, prefix: bytes, clock: Callable[[], int]) -> None:
-        self._prefix, self._txn = prefix, unit.txn
-        waiters = Waiters(unit, prefix)
+        self._waiters = waiters = Waiters(unit, prefix)
         self.putters = StoredLine(unit, prefix, "p", clock, waiters)
         self._takers = Row(unit, prefix + b"t", clock, waiters)
         self._awaiting = Row(unit, prefix + b"a", clock, waiters)
         self._readers = Row(unit, prefix + b"r", clock, waiters)
-        self._rows = self.putters.row, self._takers, self._awaiting, self._readers
+        self._rows = self.putters, self._takers, self._awaiting, self._readers
 
     def __len__(self) -> int:
-        return sum(1 for _ in self._takers.rows())
+        return len(self._takers)
 
     @property
     def is_empty(self) -> bool:
-        for row in self._rows:
-            row.flush()
-        return not self._txn.range(self._prefix, self._prefix + b"\xff", 1)
+        return self._waiters.is_empty
 
     def keep_place(self, caller: line.Caller, tube: str, retries_at: int | None) -> None:
         self._takers.keep(caller, lambda before: [tube, retries_at])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -47,9 +47,14 @@ class Kind(Generic[T]):
     load: Callable[[bytes], T]
 
 
-def _fields(make: Callable[..., T]) -> Kind[T]:
+def fields(record: object) -> list[object]:
+    """Return the values of a dataclass: ``astuple`` copies each entry of a log."""
+    return list(vars(record).values())
+
+
+def _plain(make: Callable[..., T]) -> Kind[T]:
     """The kind of a dataclass without bytes."""
-    return Kind(lambda one: dump(astuple(one)), lambda raw: make(*load(raw)[0]))  # type: ignore[call-overload]
+    return Kind(lambda one: dump(fields(one)), lambda raw: make(*load(raw)[0]))
 
 
 def dump_entry(entry: Entry) -> bytes:
@@ -139,12 +144,6 @@ def _load_holder(raw: bytes) -> Holder:
     return Holder(id, *fields)
 
 
-def _load_tenant(raw: bytes) -> Tenant:
-    tenant = Tenant()
-    (tenant.round, tenant.used, tenant.queued), _ = load(raw)
-    return tenant
-
-
 RAW: Kind[bytes] = Kind(bytes, bytes)
 JSON: Kind[Any] = Kind(dump, lambda raw: load(raw)[0])
 ENTRY = Kind(dump_entry, load_entry)
@@ -152,7 +151,7 @@ DELIVERY = Kind(_dump_delivery, _load_delivery)
 READER = Kind(_dump_reader, _load_reader)
 NOTICE = Kind(_dump_notice, _load_notice)
 KEPT = Kind(_dump_kept, _load_kept)
-INBOX: Kind[Inbox] = _fields(Inbox)
+INBOX = _plain(Inbox)
 GROUP = Kind(_dump_group, _load_group)
 HOLDER = Kind(_dump_holder, _load_holder)
-TENANT = Kind(lambda one: dump([one.round, one.used, one.queued]), _load_tenant)
+TENANT = _plain(Tenant)

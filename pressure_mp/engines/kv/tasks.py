@@ -6,16 +6,15 @@ from typing import Any
 
 from ..contract.task_records import Record, TaskSettings
 from ..requests import task_queue
-from ..requests.contents import Contents
 from ..requests.life import Life, Living
 from ..requests.limits import Limit
 from ..requests.ready_tasks import ReadyTasks
 from ..requests.results import Results
 from .line import StoredEnds, StoredTaskLine
 from .packing import pack
-from .records import GROUP, HOLDER, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, load
+from .records import GROUP, HOLDER, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, fields, load
 from .space import NamedQueue, Space
-from .unit import Names, StoredCounter, StoredLeases, StoredSet, Table, Unit
+from .unit import Names, StoredCounter, StoredLeases, StoredSet, Table, Unit, contents
 
 #: The fields of the queue that are no tables, beside its options, its pauses and its limits.
 _HEAD = "created", "closed", "seq", "counter"
@@ -98,15 +97,13 @@ class StoredTaskPlace:
         def tuples(name: bytes, number: int | None = None) -> StoredSet[Any]:
             return StoredSet(unit, prefix + name, number)
 
-        chunks: Table[tuple[str, int], bytes] = Table(unit, prefix + b"xc", RAW, False)
-        kept: Table[str, int] = Table(unit, prefix + b"xk", JSON)
         workers: Table[str, list[str]] = Table(unit, prefix + b"v", JSON)
         results = Results(
             kept=Table(unit, prefix + b"zk", KEPT),
             inboxes=Table(unit, prefix + b"zi", INBOX),
             notices=Table(unit, prefix + b"zn", NOTICE, False),
             ends=tuples(b"ze"),
-            contents=Contents(chunks, kept, tuples(b"xe"), self.clock),
+            contents=contents(unit, prefix, self.clock),
             holders=Table(unit, prefix + b"o", HOLDER),
         )
         tasks = StoredLivings(unit, prefix + b"k")
@@ -147,16 +144,11 @@ class StoredTaskPlace:
         if self.state is not None:
             values = [getattr(self.state, name) for name in _HEAD]
             ready = self.state.ready
-            limits = {tube: _fields(limit) for tube, limit in ready.limits.items()}
-            settings = _fields(self.state.settings)
+            limits = {tube: fields(limit) for tube, limit in ready.limits.items()}
+            settings = fields(self.state.settings)
             raw = dump([settings, ready.pauses, limits, ready.key_limits, *values])
             if raw != self._raw:
                 self.unit.txn.set(self._prefix + b"h", raw)
-
-
-def _fields(record: Limit | TaskSettings) -> list[object]:
-    """Return the values of a dataclass: ``astuple`` copies each entry of a log."""
-    return list(vars(record).values())
 
 
 class StoredTasks(NamedQueue):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSet
 from typing import Any, Generic, TypeVar, cast
 
+from ..requests.contents import Contents
 from ..requests.kinds import Leases
 from .bells import Bells
 from .head import Head, SpreadHead
 from .packing import END, pack, unpack
-from .records import JSON, Kind
+from .records import JSON, RAW, Kind
 from .store import SharedTxn, Traits, Txn
 
 K = TypeVar("K")
@@ -227,3 +228,10 @@ class StoredCounter:
 
     def all(self) -> Mapping[str, int]:
         return dict(self._table.items())
+
+
+def contents(unit: Unit, prefix: bytes, clock: Callable[[], int]) -> Contents:
+    """The contents of the large items of a queue."""
+    chunks: Table[tuple[str, int], bytes] = Table(unit, prefix + b"xc", RAW, False)
+    kept: Table[str, int] = Table(unit, prefix + b"xk", JSON)
+    return Contents(chunks, kept, StoredSet(unit, prefix + b"xe"), clock)

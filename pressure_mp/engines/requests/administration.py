@@ -38,7 +38,8 @@ from ..contract.queues import (
     Stats,
 )
 from ..contract.replies import Outcome, Unfinished
-from .dispatch import for_items
+from .dispatch import for_items, for_tasks
+from .life import Life
 from .line import Caller, describe
 from .state import QueueState
 
@@ -48,14 +49,14 @@ def get_discipline(state: QueueState, request: GetDiscipline, caller: Caller) ->
     return state.discipline
 
 
-@for_items.does(Enlist)
-def enlist(state: QueueState, request: Enlist, caller: Caller) -> EnlistReply:
+@for_items.does(Enlist, also=for_tasks)
+def enlist(state: QueueState | Life, request: Enlist, caller: Caller) -> EnlistReply:
     state.users.add(request.user)
     return Outcome.DONE
 
 
-@for_items.does(GetUsers)
-def get_users(state: QueueState, request: GetUsers, caller: Caller) -> GetUsersReply:
+@for_items.does(GetUsers, also=for_tasks)
+def get_users(state: QueueState | Life, request: GetUsers, caller: Caller) -> GetUsersReply:
     """List the processes that were noted as users."""
     return list(state.users)
 

@@ -19,7 +19,8 @@ from ..contract.queues import (
     OpenReply,
 )
 from ..contract.replies import Outcome
-from .dispatch import for_slots
+from .dispatch import for_places, for_slots
+from .life import TaskPlace
 from .line import Caller
 from .state import Slot
 
@@ -41,9 +42,9 @@ def open_queue(slot: Slot, request: Open, caller: Caller) -> OpenReply:
     return Opened(state.bound)
 
 
-@for_slots.does(Exists)
-def exists(slot: Slot, request: Exists, caller: Caller) -> ExistsReply:
-    return slot.state is not None
+@for_slots.does(Exists, also=for_places)
+def exists(place: Slot | TaskPlace, request: Exists, caller: Caller) -> ExistsReply:
+    return place.state is not None
 
 
 @for_slots.does(Delete)

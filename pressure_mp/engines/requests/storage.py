@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..contract.fair import Snapshot
@@ -61,12 +62,14 @@ class Fair(Storage, Protocol):
         """Count the queued items of a key."""
 
 
+@dataclass
 class Tenant:
     """A key with queued items: the last round in which it has a share, how much of that share is
     used up, and the number of its queued items."""
 
-    def __init__(self) -> None:
-        self.round = self.used = self.queued = 0
+    round: int = 0
+    used: int = 0
+    queued: int = 0
 
     def arrive(self, weight: int, present: int) -> int:
         """Count an item of this key, and return its round: the one after the ``present``, or a

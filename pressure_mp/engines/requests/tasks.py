@@ -15,19 +15,7 @@ from ..contract.contents import (
     SweepContentsReply,
 )
 from ..contract.items import MOST_BYTES, MOST_ITEMS
-from ..contract.queues import (
-    Dismiss,
-    DismissReply,
-    Enlist,
-    EnlistReply,
-    Exists,
-    ExistsReply,
-    GetDiscipline,
-    GetDisciplineReply,
-    GetUsers,
-    GetUsersReply,
-    How,
-)
+from ..contract.queues import Dismiss, DismissReply, GetDiscipline, GetDisciplineReply, How
 from ..contract.replies import NoSpace, NoTask, Outcome, Unprocessed
 from ..contract.task_administration import (
     GetTaskCounts,
@@ -91,11 +79,6 @@ from .life import OUTCOMES, Life, Living, TaskPlace
 from .line import Caller
 
 
-@for_places.does(Exists)
-def _exists(place: TaskPlace, request: Exists, caller: Caller) -> ExistsReply:
-    return place.state is not None
-
-
 @for_places.does(OpenTasks)
 def _open(place: TaskPlace, request: OpenTasks, caller: Caller) -> OpenTasksReply:
     life = place.state
@@ -114,17 +97,6 @@ def _open(place: TaskPlace, request: OpenTasks, caller: Caller) -> OpenTasksRepl
 @for_tasks.does(GetDiscipline)
 def _get_discipline(life: Life, request: GetDiscipline, caller: Caller) -> GetDisciplineReply:
     return "tasks"
-
-
-@for_tasks.does(Enlist)
-def _enlist(life: Life, request: Enlist, caller: Caller) -> EnlistReply:
-    life.users.add(request.user)
-    return Outcome.DONE
-
-
-@for_tasks.does(GetUsers)
-def _get_users(life: Life, request: GetUsers, caller: Caller) -> GetUsersReply:
-    return list(life.users)
 
 
 @for_tasks.does(Dismiss)

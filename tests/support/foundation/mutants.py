@@ -104,11 +104,11 @@ def _lane() -> Iterator[None]:
 def _look_alone() -> Iterator[None]:
     def mutated(self: Any, note: Any) -> bool:
         tr = self._transaction(100)
-        while True:
-            try:
-                return FoundationTxn(tr, self._pieces).get(note.lane) == note.value
-            except Exception as error:
-                self._go_on(tr, error)
+
+        def look() -> bool:
+            return FoundationTxn(tr, self._pieces).get(note.lane) == note.value
+
+        return self._until_done(tr, look)
 
     yield from _in_place(FoundationStore, "_was_done", mutated)
 
@@ -126,7 +126,7 @@ def _no_outcome() -> Iterator[None]:
             if error.code not in _UNKNOWN or not self._was_done(note):
                 raise
         if fate is not None:
-            fate.is_done()
+            fate.is_done = True
 
     yield from _in_place(FoundationStore, "_commit", mutated)
 
