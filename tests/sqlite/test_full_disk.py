@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 import started
-from disks import small_disk
+from disks import quota, small_disk
 
 from pressure_mp import BrokerFull, JoinableQueue, Queue, TaskQueue
 from pressure_mp.engines.sqlite import files
@@ -97,6 +97,14 @@ def test_tasks_can_be_done_buried_and_removed(url):
     tasks.take().bury()
     tasks.delete()
     TaskQueue("tasks", url=url).put("again")
+
+
+def test_all_can_be_got_where_a_quota_is_used_up(tmp_path):
+    with quota(tmp_path / "disk", 12) as folder:
+        queue = Queue(name="queue", url=f"sqlite://{folder}/queues")
+        put = fill(lambda number: queue.put_many([(number, ITEM)] * 50))
+        assert put * 50 > 300
+        assert get_all(queue) == [(number, ITEM) for number in range(put) for _ in range(50)]
 
 
 GET = """

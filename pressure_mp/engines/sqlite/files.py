@@ -38,55 +38,55 @@ class Ballast:
 
     def __init__(self, path: str) -> None:
         self._path = f"{path}-ballast"
-        self._file = -1
-        with suppress(FileNotFoundError):
-            self._file = os.open(self._path, _OPEN)
 
     @property
     def size(self) -> int:
         """Its size in bytes; -1 if there is none, because there was never space for it."""
-        return -1 if self._file < 0 else os.fstat(self._file).st_size
+        try:
+            return os.stat(self._path).st_size
+        except FileNotFoundError:
+            return -1
 
     def make(self) -> bool:
         """Lay it, if there is none; return whether there is one."""
-        if self._file >= 0:
+        if self.size >= 0:
             return True
         new = f"{self._path}-new"
-        file = os.open(new, _OPEN | os.O_CREAT, 0o600)
-        try:
-            os.posix_fallocate(file, 0, SIZE)
+        if _reserve(new, SIZE):
             os.rename(new, self._path)
-        except OSError as error:
-            os.unlink(new)
-            os.close(file)
-            if error.errno not in _NO_SPACE:
-                raise
-            return False
-        self._file = file
-        return True
+            return True
+        os.unlink(new)
+        return False
 
     def lay(self, size: int) -> bool:
         """Make it as large as that, if the disk has the space."""
-        before = self.size
-        try:
-            os.posix_fallocate(self._file, 0, size)
-        except OSError as error:
-            os.ftruncate(self._file, before)
-            if error.errno not in _NO_SPACE:
-                raise
-            return False
-        return True
+        return _reserve(self._path, size)
 
     def give_up(self) -> bool:
         """Give its space back to the disk; return whether it had any."""
         if self.size <= 0:
             return False
-        os.ftruncate(self._file, 0)
+        # Where a quota is used up, a file can be removed, but perhaps not cut.
+        os.unlink(self._path)
+        os.close(os.open(self._path, _OPEN | os.O_CREAT, 0o600))
         return True
 
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
+
+def _reserve(path: str, size: int) -> bool:
+    """Make a file as large as that; if the disk has no space for it, leave it as it was, and return
+    False."""
+    file = os.open(path, _OPEN | os.O_CREAT, 0o600)
+    before = os.fstat(file).st_size
+    try:
+        os.posix_fallocate(file, 0, size)
+    except OSError as error:
+        os.ftruncate(file, before)
+        if error.errno not in _NO_SPACE:
+            raise
+        return False
+    finally:
+        os.close(file)
+    return True
 
 
 class Files:
@@ -201,12 +201,10 @@ class Files:
         """Close it all; the last process moves the log."""
         self.connection.close()
         os.close(self.log)
-        self.ballast.close()
 
     def after_fork(self) -> None:
-        """Close the files in a forked child, and leave the connection, which is the parent's."""
+        """Close the log in a forked child, and leave the connection, which is the parent's."""
         os.close(self.log)
-        self.ballast.close()
 
 
 _SET_UP = f"""
@@ -246,12 +244,12 @@ def is_full(error: sqlite3.Error, path: str) -> bool:
     if "disk I/O error" not in str(error):
         return "full" in str(error)
     # SQLite says no more when a quota is used up, or when there is no space for shared memory.
-    with suppress(OSError):
+    try:
         file = os.open(os.path.dirname(path), os.O_RDWR | os.O_CLOEXEC | os.O_TMPFILE, 0o600)
         try:
             os.posix_fallocate(file, 0, _LIMIT)
-        except OSError as found:
-            return found.errno in _NO_SPACE
         finally:
             os.close(file)
+    except OSError as found:
+        return found.errno in _NO_SPACE
     return False

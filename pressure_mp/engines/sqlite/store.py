@@ -127,8 +127,11 @@ class SqliteStore:
                 os.fdatasync(log)
             return reply
         except sqlite3.Error as error:
-            raised = BrokerFull if is_full(error, self.path) else BrokerError
-            raise raised(f"{self.path}: {error}") from error
+            if is_full(error, self.path):
+                raise BrokerFull(
+                    f"{self.path}: the disk is full, or a quota used up: get items, or make space"
+                ) from error
+            raise BrokerError(f"{self.path}: {error}") from error
         except OSError as error:
             if interrupts.is_from_outside(error):
                 raise
