@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-from ..contract.brokers import Finding, QueueSummary
+from ..contract.brokers import Finding, ListQueues, QueuePage
 from ..contract.default_replies import default_reply
 from ..contract.requests import Request
 from ..requests.brokers import Broker, for_brokers
 from .items import StoredItems
-from .packing import pack
+from .packing import END, pack, unpack
 from .records import JSON, RAW
 from .space import Space
 from .store import How
 from .tasks import StoredTasks
 from .unit import Names, Table, Unit
+
+_KINDS = {"i": StoredItems, "t": StoredTasks}
+#: How many queues one transaction lists at most: one that reads for long fails between hosts.
+_MOST = 100
 
 
 class StoredBroker:
@@ -34,7 +38,7 @@ class StoredBroker:
         prefix = self._space.prefix
         return Broker(
             clock=self._space.clock,
-            summaries=lambda: self._summaries(unit),
+            page=lambda request: self._list(request, unit),
             find=self._find,
             drop=lambda name, discipline: None,  # this process keeps no queue
             noted=Names(unit, prefix + pack(("host", self._host)), single=False),
@@ -42,12 +46,15 @@ class StoredBroker:
             about=Table(unit, prefix + pack(("broker",)), JSON),
         )
 
-    def _summaries(self, unit: Unit) -> Iterator[QueueSummary]:
-        for kind, queue in ("i", StoredItems), ("t", StoredTasks):
-            for name in self._space.names(unit, kind):
-                summary = queue(self._space, name).summary(unit)
-                if summary is not None:
-                    yield summary
+    def _list(self, request: ListQueues, unit: Unit) -> QueuePage:
+        prefix = self._space.prefix + pack(("names",))  # before those of each kind
+        limit = min(request.limit, _MOST)
+        begin = prefix + bytes.fromhex(request.after)
+        keys = [key for key, _ in unit.txn.range(begin, prefix + END, limit)]
+        names = (unpack(key, len(prefix)) for key in keys)
+        found = [_KINDS[kind](self._space, name).summary(unit) for kind, name in names]
+        after = keys[-1][len(prefix) :].hex() + "00" if len(keys) == limit else ""
+        return QueuePage([one for one in found if one is not None], after)
 
     def leave(self, caller: Any) -> None:
         """Do nothing: no caller waits here."""

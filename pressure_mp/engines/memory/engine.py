@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..contract.address import SimpleAddress
-from ..contract.brokers import QueueSummary
+from ..contract.brokers import ListQueues, QueuePage
 from ..contract.hosts import QueueKey
 from ..contract.session import DEFAULTS, Options
 from ..requests.brokers import Broker
@@ -36,7 +35,7 @@ class MemoryEngine:
         self._existing: set[NamedQueue] = set()
         self._hosts: dict[str, set[QueueKey]] = {}
         self._broker = MemoryBroker(
-            Broker(milliseconds, self._summaries, find, self._drop, set(), {}, {})
+            Broker(milliseconds, self._list, find, self._drop, set(), {}, {})
         )
 
     def bind(self, name: str, discipline: str, options: Options = DEFAULTS) -> MemoryBinding:
@@ -55,11 +54,9 @@ class MemoryEngine:
     def broker(self, options: Options = DEFAULTS) -> MemoryBinding:
         return MemoryBinding(self._broker, "", options)
 
-    def _summaries(self) -> Iterator[QueueSummary]:
-        for (_, name), queue in list(self._queues.items()):
-            summary = queue.summary(name)
-            if summary is not None:
-                yield summary
+    def _list(self, request: ListQueues) -> QueuePage:
+        found = [queue.summary(name) for (_, name), queue in list(self._queues.items())]
+        return QueuePage([one for one in found if one is not None], "")
 
     def host(self, name: str, options: Options = DEFAULTS) -> MemoryBinding:
         host = self._broker.host(self._hosts.setdefault(name, set()))

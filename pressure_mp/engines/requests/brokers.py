@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, MutableMapping, MutableSet
+from collections.abc import Callable, MutableMapping, MutableSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ from ..contract.brokers import (
     ListQueues,
     ListQueuesReply,
     QueuePage,
-    QueueSummary,
     ReadSamples,
     ReadSamplesReply,
     Sample,
@@ -43,7 +42,7 @@ class Broker:
     """The state of a broker, as the processes of one host use it."""
 
     clock: Callable[[], int]
-    summaries: Callable[[], Iterable[QueueSummary]]
+    page: Callable[[ListQueues], QueuePage]
     find: Callable[[], list[Finding]]
     #: Forgets a queue that no process uses any more, by its name and discipline.
     drop: Callable[[str, str], None]
@@ -64,7 +63,7 @@ for_brokers: Implementations[Broker, []] = Implementations()
 
 @for_brokers.does(ListQueues)
 def _list(broker: Broker, request: ListQueues) -> ListQueuesReply:
-    return QueuePage(list(broker.summaries()), "")
+    return broker.page(request)
 
 
 @for_brokers.does(ExamineServer)
