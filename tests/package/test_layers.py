@@ -45,7 +45,10 @@ ROOMS = {
     "engines.wake_sockets": "identity interrupts",
     "engines.own_connections": "exceptions",
     "engines.requests": "encoding engines.contract exceptions states",
-    "engines.memory": "engines.closed_loops engines.contract engines.requests identity urls",
+    "engines.memory": (
+        "engines.bells engines.blocking_coroutines engines.closed_loops engines.contract "
+        "engines.requests identity urls"
+    ),
     "engines.kv": (
         "engines.bells engines.blocking_coroutines engines.cancelled_calls engines.closed_loops "
         "engines.contract engines.lines engines.requests engines.wake_sockets exceptions identity "

@@ -12,7 +12,7 @@ from ..contract.queues import Join
 from ..requests import line
 from ..requests.line import Place, Wish
 from .packing import END, unpack
-from .records import JSON
+from .records import JSON, RAW
 from .unit import Table, Unit
 
 #: The least milliseconds for which a session keeps its place: it looks once a second.
@@ -219,14 +219,14 @@ class StoredEnds:
 
     def __init__(self, unit: Unit, prefix: bytes) -> None:
         self._tickets: Table[bytes, list[str]] = Table(unit, prefix + b"t", JSON)
-        self._ids: Table[str, str] = Table(unit, prefix + b"i", JSON)
+        self._ids: Table[str, bytes] = Table(unit, prefix + b"i", RAW)
         self._outcomes: Table[str, str] = Table(unit, prefix + b"o", JSON)
 
     def watch(self, id: bytes, caller: line.Caller) -> None:
         self.forget(caller)
         ticket = ticket_of(caller)
         self._tickets[id] = [*self._tickets.get(id, []), ticket]
-        self._ids[ticket] = id.decode("latin-1")
+        self._ids[ticket] = id
 
     def conclude(self, id: bytes, outcome: str) -> None:
         for ticket in self._tickets.pop(id, []):
@@ -243,9 +243,8 @@ class StoredEnds:
     def forget(self, caller: line.Caller) -> None:
         ticket = ticket_of(caller)
         self._outcomes.pop(ticket, None)
-        known = self._ids.pop(ticket, None)
-        if known is not None:
-            id = known.encode("latin-1")
+        id = self._ids.pop(ticket, None)
+        if id is not None:
             left = [other for other in self._tickets[id] if other != ticket]
             self._tickets[id] = left
             if not left:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 from ...identity.client import client_id
+from ..bells import LoopBell, ThreadBell
+from ..blocking_coroutines import finish
 from ..closed_loops import OwnLoop, give_back, own_loop
 from ..contract.replies import Later
 from ..contract.session import SessionDefaults, longest_wait
@@ -28,6 +27,9 @@ class MemoryQueue(Protocol):
 class _Session(SessionDefaults):
     """The common part of the sessions of threads and of asyncio tasks: the caller of a queue."""
 
+    #: Only of a session that waited.
+    _bell: ThreadBell | LoopBell | None = None
+
     def __init__(self, queue: MemoryQueue, discipline: str, lease: int) -> None:
         self.discipline = discipline
         self.lease = lease
@@ -37,48 +39,34 @@ class _Session(SessionDefaults):
     def client(self) -> str:
         return client_id()
 
+    def wake(self) -> None:
+        assert self._bell is not None
+        self._bell.ring()
+
 
 class MemorySession(_Session):
     """For a thread."""
-
-    def __init__(self, queue: MemoryQueue, discipline: str, lease: int) -> None:
-        super().__init__(queue, discipline, lease)
-        # Only of a session that waited. An exception of a signal handler leaves it consistent.
-        self._woken: SimpleQueue[None] | None = None
 
     def call(self, request: Any, end: float | None = None) -> Any:
         return self._queue.call(request, self)
 
     def wait(self, later: Later, timeout: float | None) -> bool:
-        assert self._woken is not None
-        try:
-            self._woken.get(timeout=longest_wait(later, timeout))
-        except Empty:
-            return False
-        return True
+        assert self._bell is not None
+        return finish(self._bell.wait(longest_wait(later, timeout)))
 
     def end(self) -> None:
-        if self._woken is not None:
+        if self._bell is not None:
             self._queue.leave(self)
 
-    def wake(self) -> None:
-        assert self._woken is not None
-        if self._woken.empty():
-            self._woken.put(None)
-
     def will_wait(self) -> None:
-        self._woken = SimpleQueue()
+        self._bell = ThreadBell()
 
 
 class AsyncMemorySession(_Session):
     """For an asyncio task."""
 
-    def __init__(self, queue: MemoryQueue, discipline: str, lease: int) -> None:
-        super().__init__(queue, discipline, lease)
-        self._is_woken = False
-        self._waiting: asyncio.Future[None] | None = None
-        #: Only of a session that waited.
-        self._loop: OwnLoop | None = None
+    #: Only of a session that waited.
+    _loop: OwnLoop | None = None
 
     async def call(self, request: Any, end: float | None = None) -> Any:
         return self._queue.call(request, self)
@@ -87,10 +75,8 @@ class AsyncMemorySession(_Session):
         if self._loop is None:
             self._loop = own_loop()
             self._loop.note(self)
-        self._waiting = waiting = asyncio.get_running_loop().create_future()
-        if not self._is_woken:  # a wake-up from now on finds the future
-            await asyncio.wait({waiting}, timeout=longest_wait(later, timeout))
-        return self._is_woken
+        assert self._bell is not None
+        return await self._bell.wait(longest_wait(later, timeout))
 
     async def end(self) -> None:
         if self._loop is not None and not self._loop.is_running:
@@ -107,17 +93,5 @@ class AsyncMemorySession(_Session):
         self._loop.forget(self)
         give_back(partial(self._queue.leave, self))
 
-    def wake(self) -> None:
-        self._is_woken = True
-        waiting = self._waiting
-        if waiting is not None:
-            with suppress(RuntimeError):  # the loop is closed, and will leave this operation behind
-                waiting.get_loop().call_soon_threadsafe(_end, waiting)
-
     def will_wait(self) -> None:
-        self._is_woken = False
-
-
-def _end(waiting: asyncio.Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
+        self._bell = LoopBell()
