@@ -123,6 +123,15 @@ def sections(scale: Scale) -> list[Section]:
                     (*IMPORTED, "manager"),
                     maxsize=8,
                 ),
+                Transfer(
+                    "bounded-8-4-4",
+                    "4→4, bound 8",
+                    ("pressure", "pressure-default", "mp-queue"),
+                    producers=4,
+                    consumers=4,
+                    maxsize=8,
+                    times_as_long=4,
+                ),
                 *(
                     Transfer(
                         f"bounded-{bound}",

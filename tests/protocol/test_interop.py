@@ -112,6 +112,44 @@ def test_both_put_and_both_get_on_one_queue(ours, theirs, tokens):
     assert tokens() == FREE
 
 
+def test_theirs_joins_while_many_of_ours_put_and_get(ours, theirs, tokens):
+    """Ours pass each other, so that both roles are seldom free."""
+    ours.create(8)
+    number, late = 150, 30
+    producer, consumer = theirs(), theirs()
+    half_way = threading.Event()
+    got = collections.defaultdict(list)
+
+    def put(who):
+        for count in range(number):
+            ours.put(b"%d %d" % (who, count))
+
+    def get(who):
+        for count in range(number):
+            got[who].append(ours.get())
+            if count == number // 2:
+                half_way.set()
+
+    tasks = [Background(call, who) for who in range(4) for call in (put, get)]
+    assert half_way.wait(LIMIT)
+    tasks += [
+        Background(lambda: [producer.put(b"4 %d" % count) for count in range(late)]),
+        Background(lambda: got[4].extend(consumer.get() for _ in range(late))),
+    ]
+    for task in tasks:
+        task.result()
+    items = [tuple(map(int, item.split())) for found in got.values() for item in found]
+    assert sorted(items) == [
+        *((who, count) for who in range(4) for count in range(number)),
+        *((4, count) for count in range(late)),
+    ]
+    for found in got.values():
+        for who in range(5):
+            counts = [int(item.split()[1]) for item in found if item.startswith(b"%d " % who)]
+            assert counts == sorted(counts)
+    assert tokens() == FREE
+
+
 # Waiting, and being woken.
 
 

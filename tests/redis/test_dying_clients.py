@@ -34,11 +34,12 @@ class Scene:
     def queue(self, lease):
         return PressureQueue(self.name, url=self.url, lease=lease)
 
-    def create(self, operation, lease):
+    def create(self, operation, lease, bound=1):
         q = self.queue(lease)
-        q.create(1)
+        q.create(bound)
         if operation == "put":
-            q.put(b"full")
+            for _ in range(bound):
+                q.put(b"full")
         return q
 
     def doom(self, q, operation, **options):
@@ -145,6 +146,55 @@ def test_one_with_a_role_whose_connection_is_cut(scene, operation):
         if not last.is_alive():
             break
     last.result()
+
+
+# With a role, and others pass it: there is an item, or space, for each.
+
+
+def act(q, operation):
+    """Without a time limit: when its time is up, a call passes others in any case."""
+    (Background(q.get) if operation == "get" else Background(q.put, b"ours")).result()
+
+
+@both
+def test_others_pass_a_killed_one_with_the_role_and_have_what_was_left_for_it(scene, operation):
+    q = scene.create(operation, LONG, bound=2)
+    scene.doom(q, operation).kill()
+    for _ in range(2):
+        scene.serve(q, operation)
+    act(q, operation)
+    act(q, operation)  # waits until the role is taken from the killed one
+    assert q.length() == (0 if operation == "get" else 2)
+
+
+@both
+def test_others_pass_a_stopped_one_with_the_role_and_leave_something_for_it(scene, operation):
+    q = scene.create(operation, LONG, bound=2)
+    doomed = scene.doom(q, operation)
+    doomed.stop()
+    for _ in range(2):
+        scene.serve(q, operation)
+    act(q, operation)
+    doomed.go_on()
+    doomed.process.join(LIMIT)
+    assert doomed.process.exitcode == 0
+    assert q.length() == (0 if operation == "get" else 2)
+
+
+@both
+def test_another_implementation_that_joins_has_its_turn_while_ours_pass_a_stopped_one(
+    scene, operation, theirs
+):
+    q = scene.create(operation, SHORT, bound=4)
+    scene.doom(q, operation).stop()
+    for _ in range(4):
+        scene.serve(q, operation)
+    theirs_waits = wait_for_theirs(theirs, operation)
+    until(lambda: theirs.is_blocked(scene.observer))
+    while theirs_waits.is_alive():
+        act(q, operation)
+        scene.serve(q, operation)
+    theirs_waits.result()
 
 
 # In line, and the turn has not come.

@@ -1,5 +1,5 @@
-"""One who could wait is served before others who do when there are items for all of them: the one
-that has the role, or was granted it, may be a slow network away."""
+"""A call that could wait is served before clients that wait, when there is an item or space for
+each of them: the client that has the role, or was granted it, may be a slow network away."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from programs import receiving as programs
 from waiting import LIMIT, blocked, until
 
 from pressure_mp import Queue
-from pressure_mp.engines.redis.statuses import BUSY, DONE, WAIT
+from pressure_mp.engines.redis.statuses import BUSY, DONE, FULL, WAIT
 
 LEASE = clients.LEASE
 FIRST, SECOND, THIRD = "here/1/1:1", "here/2/2:1", "here/3/3:1"
@@ -22,7 +22,7 @@ FIRST, SECOND, THIRD = "here/1/1:1", "here/2/2:1", "here/3/3:1"
 class Broker(clients.Client):
     """Calls in the name of any ticket, each over a connection that is idle again after it."""
 
-    def get(self, ticket, op="get", args=(0,)):
+    def call(self, ticket, op, args):
         session = self.binding.session()
         try:
             who = f"client of {ticket}", ticket, WAIT, "first", LEASE
@@ -30,8 +30,17 @@ class Broker(clients.Client):
         finally:
             session.end()
 
-    def get_many(self, ticket, limit):
-        return self.get(ticket, "get_many", (limit, 10_000, 0))
+    def take(self, ticket):
+        return self.call(ticket, "get", (0,))
+
+    def take_many(self, ticket, limit):
+        return self.call(ticket, "get_many", (limit, 10_000, 0))
+
+    def add(self, ticket):
+        return self.call(ticket, "put", (b"x", 0, b"", 0))
+
+    def add_many(self, ticket, number):
+        return self.call(ticket, "put_many", (number, *[b"x"] * number))
 
 
 @pytest.fixture
@@ -41,35 +50,74 @@ def broker(server, name):
     return found
 
 
+@pytest.fixture
+def full(server, name):
+    """A queue with as many items as its bound, 4."""
+    found = Broker(server.url, name)
+    found.open(4)
+    put(found, 4)
+    return found
+
+
 def put(broker, number):
     for item in range(number):
         broker.put(b"%d" % item)
 
 
 def test_one_who_comes_passes_a_holder_when_there_is_an_item_for_each(broker):
-    broker.get(FIRST)  # waits with the role
+    broker.take(FIRST)  # waits with the role
     put(broker, 3)
-    assert broker.get(SECOND) == [DONE, b"0"]
-    assert broker.get(SECOND) == [DONE, b"1"]
-    assert broker.get(SECOND)[0] == BUSY
-    assert broker.get(FIRST) == [DONE, b"2"]
+    assert broker.take(SECOND) == [DONE, b"0"]
+    assert broker.take(SECOND) == [DONE, b"1"]
+    assert broker.take(SECOND)[0] == BUSY
+    assert broker.take(FIRST) == [DONE, b"2"]
 
 
 def test_who_is_in_line_has_an_item_left_too(broker):
-    broker.get(FIRST)
-    assert broker.get(SECOND)[0] == BUSY  # and stands in line
+    broker.take(FIRST)
+    assert broker.take(SECOND)[0] == BUSY  # and stands in line
     put(broker, 3)
-    assert broker.get(THIRD) == [DONE, b"0"]
-    assert broker.get(THIRD)[0] == BUSY
+    assert broker.take(THIRD) == [DONE, b"0"]
+    assert broker.take(THIRD)[0] == BUSY
 
 
 def test_one_who_wants_many_leaves_enough_for_those_who_wait(broker):
-    broker.get(FIRST)
+    broker.take(FIRST)
     put(broker, 4)
-    assert broker.get_many(SECOND, 4)[0] == BUSY  # and stands in line
-    assert broker.get_many(THIRD, 3)[0] == BUSY
-    assert broker.get_many("here/4/4:1", 1)[0] == DONE
-    assert broker.get(FIRST) == [DONE, b"1"]
+    assert broker.take_many(SECOND, 4)[0] == BUSY  # and stands in line
+    assert broker.take_many(THIRD, 3)[0] == BUSY
+    assert broker.take_many("here/4/4:1", 1)[0] == DONE
+    assert broker.take(FIRST) == [DONE, b"1"]
+
+
+def test_a_producer_passes_a_holder_when_there_is_space_for_each(full):
+    assert full.add(FIRST)[0] == FULL  # waits with the role
+    for _ in range(3):
+        full.get()
+    assert full.add(SECOND) == [DONE]
+    assert full.add(SECOND) == [DONE]
+    assert full.add(SECOND)[0] == BUSY
+    assert full.add(FIRST) == [DONE]
+    assert full.length() == 4
+
+
+def test_a_producer_in_line_has_space_left_too(full):
+    full.add(FIRST)
+    assert full.add(SECOND)[0] == BUSY  # and stands in line
+    for _ in range(3):
+        full.get()
+    assert full.add(THIRD) == [DONE]
+    assert full.add(THIRD)[0] == BUSY
+
+
+def test_a_producer_of_many_leaves_space_for_those_that_wait(full):
+    full.add(FIRST)
+    for _ in range(4):
+        full.get()
+    assert full.add_many(SECOND, 4)[0] == BUSY  # and stands in line
+    assert full.add_many(THIRD, 3)[0] == BUSY
+    assert full.add_many("here/4/4:1", 1) == [DONE, 1]
+    assert full.add(FIRST) == [DONE]
 
 
 def test_a_stopped_get_of_a_named_queue_leaves_others_the_items_that_are_there_for_them(

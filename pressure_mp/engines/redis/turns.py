@@ -35,8 +35,9 @@ class Turns:
     To each call it adds the caller: client id, ticket, mode (wait, try or now), the turn, and the
     lease in milliseconds. A call in mode ``now`` is served at that moment or not at all, and gives
     back a role that was held while waiting. With ``tries`` the operation makes one call without
-    waiting, which is served only if no other client waits. With ``receives`` the wake-up brings the
-    item, and no other client takes an item until the operation has removed it.
+    waiting, which is served only if it leaves something for each client that waits. With
+    ``receives`` the wake-up brings the item, and no other client takes an item until the operation
+    has removed it.
     """
 
     def __init__(self, caller: Caller, tries: bool = False, receives: bool = False) -> None:

@@ -15,7 +15,7 @@ local data, not_full = KEYS[1], KEYS[6]
 local free, granted, holder = KEYS[5], KEYS[9], KEYS[10]
 
 local entry = leave_line(KEYS[11], turn, ticket)
-local state = read_role('producer', turn, free, granted, holder, ticket, lease)
+local state, held = read_role('producer', turn, free, granted, holder, ticket, lease)
 local bound = read_bound(KEYS[2])
 local closed = redis.call('EXISTS', KEYS[3]) == 1
 if not bound or closed then
@@ -28,7 +28,8 @@ local at_bound = bound > 0 and length >= bound
 local overdue = is_overdue(state, holder, signs == 0 and not at_bound, lease)
 local lost = overdue or (signs == 0 and is_sign_lost(bound, at_bound, KEYS[12], KEYS[13], KEYS[14]))
 local full = at_bound or (signs == 0 and not lost)
-if state == 'foreign' or (state == 'ours' and (mode ~= 'now' or full)) then
+local left = bound > 0 and bound - length - number or math.huge
+if state == 'foreign' or (state == 'ours' and full) or yields('producer', state, mode, left, KEYS[11], held) then
   local caller = {client = client, ticket = ticket, mode = mode, turn = turn, lease = lease}
   return busy('producer', state, KEYS[11], entry, caller)
 end

@@ -9,19 +9,13 @@ local function end_of_stream(closed, eof, producers)
 end
 
 -- Return the status of a caller that is not served now, or nil. `over` is the end of the stream; `limit` is how many
--- items the caller may take, whatever other clients want. Callers are served in the order in which they came. But a holder of
--- this package only waits: a caller that cannot wait may pass it, and so may any caller when there are items for all
--- waiting clients too. Otherwise a client that was granted the role and is on its way would keep all other clients waiting,
--- which would then join the line, so that each item takes a round trip.
+-- items the caller may take, whatever other clients want.
 local function refusal(state, bound, length, over, mode, limit, waiting, held)
   if not bound then return 'missing' end
   if length == 0 and over then return over end
   if state == 'foreign' or state == 'reserved' then return 'busy' end
   if state == 'ours' and length == 0 then return 'busy' end
-  if state == 'ours' and mode ~= 'now' then
-    local left = length - limit
-    if left < 0 or left < count_waiting('consumer', waiting, held, milliseconds()) then return 'busy' end
-  end
+  if yields('consumer', state, mode, length - limit, waiting, held) then return 'busy' end
   if length == 0 then return 'empty' end
 end
 

@@ -44,6 +44,16 @@ local function count_waiting(role, waiting, held, now)
   return number + math.ceil(#candidates(waiting, now)[role] * math.max(line, LOOK) / LOOK)
 end
 
+-- Whether a caller lets the clients go first that wait for a role which one of this package has. `left` is how many
+-- items, or how much space, its call would leave. Callers are served in the order in which they came. But a holder of
+-- this package only waits: a caller that cannot wait may pass it, and so may any caller that leaves something for each
+-- client that waits. Otherwise a client that was granted the role and is on its way would keep all other clients
+-- waiting, which would then join the line, so that each item takes a turn.
+local function yields(role, state, mode, left, waiting, held)
+  if state ~= 'ours' or mode == 'now' or left > redis.call('HLEN', waiting) then return false end
+  return left < 0 or left < count_waiting(role, waiting, held, milliseconds())
+end
+
 -- Reply to a caller that is not served: in mode wait it joins the line. The reply says whether the holder of the role
 -- is a client of this package or foreign.
 local function busy(name, state, waiting, entry, caller)

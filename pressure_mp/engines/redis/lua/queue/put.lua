@@ -17,7 +17,7 @@ local free, granted, holder = KEYS[5], KEYS[9], KEYS[10]
 
 if ARGV[4] == '1' and has_former_keys(bound_key, KEYS[11]) then return ADOPT_FIRST end
 local entry = leave_line(KEYS[12], turn, ticket)
-local state = read_role('producer', turn, free, granted, holder, ticket, ARGV[9])
+local state, held = read_role('producer', turn, free, granted, holder, ticket, ARGV[9])
 local bound = read_bound(bound_key)
 if not bound then
   give_back(state, free, granted, holder)
@@ -40,9 +40,10 @@ local function taken()
   local caller = {client = client, ticket = ticket, mode = mode, turn = turn, lease = ARGV[9]}
   return busy('producer', state, KEYS[12], entry, caller)
 end
-if state == 'foreign' or (state == 'ours' and mode ~= 'now') then return taken() end
-
 local length = size(data)
+local left = bound > 0 and bound - length - 1 or math.huge
+if state == 'foreign' or yields('producer', state, mode, left, KEYS[12], held) then return taken() end
+
 local signs = redis.call('LLEN', not_full)
 local at_bound = bound > 0 and length >= bound
 local overdue = is_overdue(state, holder, signs == 0 and not at_bound, ARGV[9])
