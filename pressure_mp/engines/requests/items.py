@@ -22,7 +22,7 @@ from ..contract.items import (
 )
 from ..contract.replies import Closed, Ended, Late, NoItem, NoSpace, Outcome
 from .dispatch import for_items, for_slots
-from .line import Caller
+from .line import Caller, Line
 from .returning import put_back
 from .state import Delivery, QueueState, Reader, Slot, owner_of
 from .storage import Entry
@@ -38,7 +38,8 @@ def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
         if not state.contents.is_kept(token):
             return Outcome.LOST
         state.contents.keep(token, caller.lease)
-    if request.waits and not state.lines.putters.is_next(caller):
+    left = state.space - len(request.items)
+    if request.waits and not _goes_first(state.lines.putters, caller, left):
         return NoSpace(len(state.items))
     added = 0
     for item, sort_key in itertools.zip_longest(request.items, request.sort_keys, fillvalue=b""):
@@ -159,14 +160,18 @@ def refusal(state: QueueState, request: Take, caller: Caller) -> Closed | Ended 
         return end
     if not state.items:
         return NoItem()
-    takers = state.lines.takers
-    if not request.waits or takers.is_next(caller):
-        return None
-    # Callers are served in the order in which they came. A caller without a place is served too
-    # when there are items for it and for all callers in line. A reader takes at most its share.
+    # A reader takes at most its share.
     limit = 1 if request.hold is not None and request.hold.reader else request.limit
-    has_enough = len(state.items) >= limit + takers.count_others(caller)
-    return NoItem() if takers.has(caller) or not has_enough else None
+    left = len(state.items) - limit
+    is_served = not request.waits or _goes_first(state.lines.takers, caller, left)
+    return None if is_served else NoItem()
+
+
+def _goes_first(line: Line, caller: Caller, left: float) -> bool:
+    """Tell whether a call that may wait goes before all callers in line. These are served in the
+    order in which they came. A caller without a place goes first when its call leaves an item, or
+    space, for each of them."""
+    return line.is_next(caller) or (not line.has(caller) and left >= line.count_others(caller))
 
 
 def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, MutableMapping, MutableSet
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -82,8 +83,13 @@ class QueueState:
         return max(value("produced_messages"), value("consumed_messages")) - value("done")
 
     @property
+    def space(self) -> float:
+        """The number of items for which there is space."""
+        return self.bound - len(self.items) if self.bound > 0 else math.inf
+
+    @property
     def has_space(self) -> bool:
-        return not 0 < self.bound <= len(self.items)
+        return self.space > 0
 
     @property
     def number_in_flight(self) -> int:

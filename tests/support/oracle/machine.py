@@ -59,6 +59,7 @@ from pressure_mp.engines.contract.queues import (
     Join,
     Open,
     SetBound,
+    Stats,
 )
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import Options
@@ -131,7 +132,7 @@ class Oracle(RuleBasedStateMachine):
             self.clients[client].do(call_once, binding, asked)
             for binding, asked in zip(self.bindings, (request, other or request), strict=True)
         )
-        assert plain(theirs, request) == plain(mine, request), request
+        assert plain(theirs, request) == plain(mine, request), (request, mine, theirs)
         self.broken = False
         return mine, theirs
 
@@ -146,8 +147,8 @@ class Oracle(RuleBasedStateMachine):
     def go_on(self, number: int, pair: Pair, in_vain: bool = False) -> None:
         """Let an operation call; until the next step it waits, or it is over."""
         self.broken = True
-        mine, theirs = pair.call(in_vain, self.has_items_for_all(pair))
-        assert plain(theirs) == plain(mine), pair.request
+        mine, theirs = pair.call(in_vain, self.has_enough_for_all(pair))
+        assert plain(theirs) == plain(mine), (pair.request, mine, theirs)
         if is_later(mine) and not in_vain:
             if number not in self.waiting:
                 pair.stand(self.new_place())
@@ -169,10 +170,17 @@ class Oracle(RuleBasedStateMachine):
         """Of the queue in memory."""
         return call_once(self.bindings[0], GetStats())
 
-    def has_items_for_all(self, pair: Pair) -> bool:
-        """Whether it waits for an item, and all who do could have one."""
-        takers = [other for other in self.waiting.values() if isinstance(other.request, Take)]
-        return pair in takers and getattr(self.stats(), "length", 0) >= len(takers)
+    def has_enough_for_all(self, pair: Pair) -> bool:
+        """Whether it waits for an item, or for space, and there is some for all who wait for the
+        same."""
+        stats, kind = self.stats(), type(pair.request)
+        alike = [other for other in self.waiting.values() if type(other.request) is kind]
+        if pair not in alike or not isinstance(stats, Stats):
+            return False
+        if kind is Put and stats.maxsize > 0:
+            others = len(alike) - 1
+            return stats.maxsize - stats.length >= len(pair.request.items) + others
+        return kind is Put or (kind is Take and stats.length >= len(alike))
 
     def new_item(self) -> bytes:
         self.items += 1

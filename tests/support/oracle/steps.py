@@ -117,7 +117,8 @@ class Pair:
 
     def call(self, in_vain: bool, has_all: bool) -> tuple[Any, Any]:
         """Both replies. ``in_vain``: the time is up, the session leaves the line. ``has_all``:
-        there are items for all who wait, so that one who was not told may have one too."""
+        there are items, or space, for all who wait, so that one who was not told may be served
+        too."""
         request, before = self.request, self._later
         if in_vain:
             request = request._replace(waits=False)

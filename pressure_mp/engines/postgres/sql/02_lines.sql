@@ -123,6 +123,16 @@ BEGIN
             AND w.session <> c.session);
 END $$;
 
+-- Return whether a call that may wait goes behind the sessions in line. These are served in the order in
+-- which they came. A session without a place goes first when its call leaves an item, or space, for each
+-- of them.
+CREATE OR REPLACE FUNCTION pressure_mp.yields(c pressure_mp.caller, a_line text,
+    a_left double precision) RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    RETURN NOT pressure_mp.is_next(c, a_line) AND (pressure_mp.has_place(c, a_line)
+        OR a_left < pressure_mp.count_others(c, a_line));
+END $$;
+
 -- Keep the caller's place, or give it the last one.
 CREATE OR REPLACE FUNCTION pressure_mp.stand(c pressure_mp.caller, a_line text,
     a_until_ended boolean,

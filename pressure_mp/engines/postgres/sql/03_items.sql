@@ -46,7 +46,9 @@ BEGIN
     IF q.bound > 0 AND NOT args ? 'overfill' THEN
         added := least(added, greatest(q.bound - q.length, 0));
     END IF;
-    IF added = 0 OR (args ? 'waits' AND NOT pressure_mp.is_next(c, 'p')) THEN
+    IF added = 0 OR (args ? 'waits' AND pressure_mp.yields(c, 'p', CASE WHEN q.bound > 0
+        THEN q.bound - q.length - cardinality(a_items) ELSE 'infinity'::float8 END))
+    THEN
         RETURN pressure_mp.said('no_space', to_jsonb(q.length));
     END IF;
     IF q.discipline = 'lifo' THEN
@@ -127,11 +129,7 @@ BEGIN
         END IF;
         RETURN 'no_item';
     END IF;
-    -- Callers are served in the order in which they came. A caller without a place is served too
-    -- when there are items for it and for all sessions in line.
-    IF args ? 'waits' AND NOT pressure_mp.is_next(c, 'c') AND (pressure_mp.has_place(c, 'c')
-        OR q.length < a_limit + pressure_mp.count_others(c, 'c'))
-    THEN
+    IF args ? 'waits' AND pressure_mp.yields(c, 'c', q.length - a_limit) THEN
         RETURN 'no_item';
     END IF;
     RETURN NULL;

@@ -69,8 +69,8 @@ BEGIN
         ROW(status, info, items, NULL)::pressure_mp.reply);
 END $$;
 
--- Return whether a call may settle a delivery: its process has that, and the content of the result
--- exists.
+-- Return whether a call may settle a delivery: its process has that, the content of the result exists,
+-- and no more work on items is done than there was.
 CREATE OR REPLACE FUNCTION pressure_mp.may_settle(a_slot bigint, a_prefix text, a_kind text,
     a_name text, args jsonb, a_items bytea[]) RETURNS boolean
 LANGUAGE plpgsql VOLATILE AS $$
@@ -88,5 +88,5 @@ BEGIN
     END IF;
     PERFORM FROM pressure_mp.deliveries v WHERE v.queue = q.id
         AND v.number = (args->>'number')::bigint AND v.owner = args->>'owner' AND NOT v.passed;
-    RETURN FOUND;
+    RETURN FOUND AND greatest(q.produced_messages, q.consumed_messages) > q.done;
 END $$;
