@@ -99,7 +99,7 @@ class TaskWaiter:
     def await_space(self, entry: bytes) -> None:
         """Note that the session is about to wait for space. Without an entry it has no place yet,
         and its next call asks for one."""
-        self.puts, self.entry, self.passes_on = True, entry, bool(entry)
+        self.puts, self.entry = True, entry
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         if isinstance(later, NoSpace) and not self.entry:
@@ -119,8 +119,10 @@ class TaskWaiter:
         if not self.passes_on:
             return
         self.passes_on = False
+        # The reply that has the entry may not have been read.
+        entry = self.entry or (self.ticket.encode() if self.puts else b"")
         try:
-            await ask(self._caller, "wake_another", (self.entry, self.tube), ONE_TRY)
+            await ask(self._caller, "wake_another", (entry, self.tube), ONE_TRY)
         except PressureError:
             pass  # the other waiters call again by themselves
 
@@ -143,10 +145,11 @@ async def ask(caller: Caller, op: str, args: tuple[Any, ...], end: float | None)
 
 
 def place_of(caller: Caller) -> bytes:
-    """Return the place in line of a put, for its script."""
+    """Return the place in line of a put, for its script, which may give it one."""
     waiter = caller.waiter
     if not isinstance(waiter, TaskWaiter) or not waiter.puts:
         return b""
+    waiter.passes_on = True
     return waiter.entry or waiter.ticket.encode()
 
 

@@ -386,6 +386,13 @@ function putters.first()
   return beginning(waiting, tube_of(''), 0, 1)[1]
 end
 
+-- Remove a client, which has this ticket.
+function putters.remove(ticket)
+  for _, entry in ipairs(beginning(waiting, tube_of(''), 0, -1)) do
+    if ticket_in(entry) == ticket then redis.call('ZREM', waiting, entry) end
+  end
+end
+
 -- Give a client a place in line, or keep its place; returns the entry.
 function putters.keep_place(place, first)
   if place == first then redis.call('HDEL', meta, 'putter') end
