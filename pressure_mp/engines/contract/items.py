@@ -51,8 +51,8 @@ class Put(NamedTuple):
 
     ``waits``: a session that is not served gets a place in line, or keeps it, and is served when it
     is the first. A session without a place is served before them if that leaves space for each, or
-    for a take an item. Without ``waits``, the session is served if that is possible at this moment, even
-    before sessions that wait, and gives up its place.
+    for a take an item. Without ``waits``, the session is served if that is possible at this moment,
+    even before sessions that wait, and gives up its place.
     """
 
     items: Sequence[bytes]
