@@ -119,11 +119,11 @@ class Handlers(NamedTuple):
         run = _LoopRun if inspect.iscoroutinefunction(type(queue).run) else _ThreadRun
         running = run(queue, {"grace": None, "max_tasks": self.max_tasks})
         running.start()
-        while running.is_alive() and not (running.is_responsive and is_to_end()):
+        while running.is_alive():
             running.join(_LOOK)
             end.carry_out()
-        running.tell()
-        running.join()
+            if running.is_responsive and is_to_end():
+                running.tell()
         if running.error is not None:
             raise running.error
 

@@ -214,6 +214,19 @@ def test_a_process_that_ends_a_late_handler_runs_the_modules_handler_of_sigterm(
     assert runs("terminated") == [late]
 
 
+def test_a_late_handler_of_a_process_that_was_told_to_end_is_ended_in_the_same_way(
+    serve, queue, runs, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("CLEAN_UP", "0")
+    process = serve("--grace", 3600, module="hasty threads")
+    id = queue.put("hold", tube="plain")
+    late = held(runs)
+    process.terminate()
+    assert process.wait(60) == program.ENDED
+    assert runs("cleaned") == [late]
+    assert queue.peek(id).state == "B"
+
+
 def test_a_module_whose_handler_of_sigterm_takes_too_long_does_not_keep_its_process(
     serve, queue, runs, monkeypatch, tmp_path
 ):
