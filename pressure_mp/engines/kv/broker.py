@@ -18,7 +18,7 @@ from .tasks import StoredTasks
 from .unit import Names, Table, Unit
 
 _KINDS = {"i": StoredItems, "t": StoredTasks}
-#: How many queues one transaction lists at most: one that reads for long fails between hosts.
+#: The most queues that one transaction lists: FoundationDB ends a transaction after 5 seconds.
 _MOST = 100
 
 
@@ -47,7 +47,7 @@ class StoredBroker:
         )
 
     def _list(self, request: ListQueues, unit: Unit) -> QueuePage:
-        prefix = self._space.prefix + pack(("names",))  # before those of each kind
+        prefix = self._space.prefix + pack(("names",))  # a kind and a name follow
         limit = min(request.limit, _MOST)
         begin = prefix + bytes.fromhex(request.after)
         keys = [key for key, _ in unit.txn.range(begin, prefix + END, limit)]

@@ -21,8 +21,9 @@ BEGIN
         AND get_byte(one, same) BETWEEN 1 AND 15 AND get_byte(other, same) BETWEEN 1 AND 15;
 END $$;
 
--- Return the sort keys of queued items that are next to these: for each, the last one before it, and the
--- first one that is not. They are all where the queue's row has all.
+-- Return the sort keys of queued items that are next to these keys: for each key, the last sort key before
+-- it, and the first one that is not before it. If the queue's row has the sort keys of all items, return
+-- all of them.
 CREATE OR REPLACE FUNCTION pressure_mp.neighbours(q pressure_mp.queues, keys bytea[])
 RETURNS bytea[] LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

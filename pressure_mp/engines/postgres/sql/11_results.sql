@@ -13,8 +13,9 @@ BEGIN
     END IF;
 END $$;
 
--- Tell an inbox of those of the tasks that it is to be told of, and wake its waiter. Returns the number
--- before their notices', NULL if the inbox does not exist or is not told of such events.
+-- Add a notice of each of the tasks that names this inbox, and wake the session that waits for notices.
+-- Returns the number of the last notice before these; NULL if there is no such inbox, or if it gets no
+-- notices of such events.
 CREATE OR REPLACE FUNCTION pressure_mp.tell_inbox(a_name text, tasks pressure_mp.tasks[],
     a_event text) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -241,8 +241,8 @@ _ARGUMENTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
 
 
 def changes(binding: RedisBinding, request: Any) -> tuple[Any, ...]:
-    """Make the arguments of a script that settles or changes a task: those for each field of the
-    request, in order."""
+    """Make the arguments of a script that settles or changes a task: the arguments for each field
+    of the request, in order."""
     args: list[Any] = []
     for name, value in zip(request._fields, request, strict=True):
         encode = _ARGUMENTS.get(name)
