@@ -17,6 +17,12 @@ CREATE OR REPLACE FUNCTION pressure_mp.find_queue(a_slot bigint, a_prefix text, 
         ORDER BY v.version DESC LIMIT 1
 $$;
 
+-- Return how many items are not done; below 0 after a task_done too many.
+CREATE OR REPLACE FUNCTION pressure_mp.unfinished(q pressure_mp.queues) RETURNS bigint
+LANGUAGE sql IMMUTABLE AS $$
+    SELECT greatest(q.produced_messages, q.consumed_messages) - q.done
+$$;
+
 -- Return names that are kept as bytes, as JSON.
 CREATE OR REPLACE FUNCTION pressure_mp.texts(names bytea[]) RETURNS jsonb
 LANGUAGE sql IMMUTABLE AS $$
@@ -240,7 +246,7 @@ BEGIN
                 AND NOT w.woken AND w.until_ended
                 AND pressure_mp.has_ended(q, w.owner);
     END IF;
-    IF greatest(q.produced_messages, q.consumed_messages) <= q.done THEN
+    IF pressure_mp.unfinished(q) <= 0 THEN
         PERFORM pressure_mp.wake_all(a_slot, 'j', own);
     END IF;
 END $$;

@@ -261,7 +261,7 @@ END $$;
 CREATE OR REPLACE FUNCTION pressure_mp.count_done(q pressure_mp.queues) RETURNS pressure_mp.reply
 LANGUAGE plpgsql VOLATILE AS $$
 BEGIN
-    IF greatest(q.produced_messages, q.consumed_messages) <= q.done THEN
+    IF pressure_mp.unfinished(q) <= 0 THEN
         RETURN pressure_mp.said('excess');
     END IF;
     UPDATE pressure_mp.queues v

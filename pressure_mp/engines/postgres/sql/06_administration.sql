@@ -124,7 +124,7 @@ BEGIN
         'consumed_bytes', q.consumed_bytes,
         'producer', q.producer,
         'consumer', q.consumer,
-        'unfinished', greatest(q.produced_messages, q.consumed_messages) - q.done,
+        'unfinished', pressure_mp.unfinished(q),
         'rejected', (SELECT count(*) FROM pressure_mp.rejected r WHERE r.queue = q.id),
         'in_flight', (SELECT count(*) FROM pressure_mp.deliveries d
                 WHERE d.queue = q.id AND NOT d.passed)

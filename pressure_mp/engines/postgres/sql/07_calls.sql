@@ -279,11 +279,10 @@ BEGIN
     WHEN 'count_done' THEN
         RETURN pressure_mp.count_done(q);
     WHEN 'join' THEN
-        IF greatest(q.produced_messages, q.consumed_messages) <= q.done THEN
+        IF pressure_mp.unfinished(q) <= 0 THEN
             RETURN pressure_mp.said('done');
         END IF;
-        RETURN pressure_mp.said('unfinished',
-            to_jsonb(greatest(q.produced_messages, q.consumed_messages) - q.done));
+        RETURN pressure_mp.said('unfinished', to_jsonb(pressure_mp.unfinished(q)));
     WHEN 'take_back' THEN
         RETURN pressure_mp.take_back(q, args->>'lane', (args->>'number')::bigint,
             args ? 'if_open');

@@ -88,5 +88,5 @@ BEGIN
     END IF;
     PERFORM FROM pressure_mp.deliveries v WHERE v.queue = q.id
         AND v.number = (args->>'number')::bigint AND v.owner = args->>'owner' AND NOT v.passed;
-    RETURN FOUND AND greatest(q.produced_messages, q.consumed_messages) > q.done;
+    RETURN FOUND AND pressure_mp.unfinished(q) > 0;
 END $$;
