@@ -77,27 +77,46 @@ def test_puts_of_several_producers_do_not_conflict(broker, cluster):
     assert queues[0].qsize() == 104
 
 
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Make another thread call a function before the next transaction sets its first key."""
+    set_key = FoundationTxn.set
+
+    def arrange(function):
+        def call_and_set(txn, key, value):
+            monkeypatch.setattr(FoundationTxn, "set", set_key)
+            Background(function).result()
+            set_key(txn, key, value)
+
+        monkeypatch.setattr(FoundationTxn, "set", call_and_set)
+
+    yield arrange
+    assert FoundationTxn.set is set_key
+
+
 def test_a_get_does_not_conflict_with_the_renewal_of_the_lease_of_its_process(
-    broker, cluster, monkeypatch
+    broker, cluster, meanwhile
 ):
     queue = JoinableQueue(name="queue", url=broker.url)
     queue.put_many(["first", "second"])
     queue.get()
-    set_key = FoundationTxn.set
-
-    def renew_meanwhile(txn, key, value):
-        monkeypatch.setattr(FoundationTxn, "set", set_key)
-        renewal = Renew(processes.incarnation(), True, False)
-        Background(lambda: queue._at.binding.session().call(renewal)).result()
-        set_key(txn, key, value)
-
-    monkeypatch.setattr(FoundationTxn, "set", renew_meanwhile)
+    renewal = Renew(processes.incarnation(), True, False)
+    meanwhile(lambda: queue._at.binding.session().call(renewal))
     before = cluster.counts.conflicts
     assert queue.get() == "second"
-    assert FoundationTxn.set is set_key
     assert cluster.counts.conflicts == before
     queue.task_done()
     queue.task_done()
+
+
+def test_a_get_does_not_conflict_with_a_put(broker, cluster, meanwhile):
+    queue = Queue(name="queue", url=broker.url)
+    queue.put_many(["first", "second"])
+    before = cluster.counts.conflicts
+    meanwhile(lambda: Queue(name="queue", url=broker.url).put("third"))
+    assert queue.get() == "first"
+    assert cluster.counts.conflicts == before
+    assert [queue.get() for _ in range(2)] == ["second", "third"]
 
 
 def test_items_of_one_producer_come_in_the_order_of_their_puts(broker):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 from ...encoding.large import token_of
 from ..contract.items import (
@@ -38,8 +39,9 @@ def put(state: QueueState, request: Put, caller: Caller) -> PutReply:
         if not state.contents.is_kept(token):
             return Outcome.LOST
         state.contents.keep(token, caller.lease)
-    left = state.space - len(request.items)
-    if request.waits and not _goes_first(state.lines.putters, caller, left):
+    if request.waits and not _goes_first(
+        state.lines.putters, caller, lambda: state.space - len(request.items)
+    ):
         return NoSpace(len(state.items))
     added = 0
     for item, sort_key in itertools.zip_longest(request.items, request.sort_keys, fillvalue=b""):
@@ -162,16 +164,18 @@ def refusal(state: QueueState, request: Take, caller: Caller) -> Closed | Ended 
         return NoItem()
     # A reader takes at most its share.
     limit = 1 if request.hold is not None and request.hold.reader else request.limit
-    left = len(state.items) - limit
-    is_served = not request.waits or _goes_first(state.lines.takers, caller, left)
+    is_served = not request.waits or _goes_first(
+        state.lines.takers, caller, lambda: len(state.items) - limit
+    )
     return None if is_served else NoItem()
 
 
-def _goes_first(line: Line, caller: Caller, left: float) -> bool:
+def _goes_first(line: Line, caller: Caller, left: Callable[[], float]) -> bool:
     """Tell whether a call that may wait goes before all callers in line. These are served in the
     order in which they came. A caller without a place goes first when its call leaves an item, or
-    space, for each of them."""
-    return line.is_next(caller) or (not line.has(caller) and left >= line.count_others(caller))
+    space, for each of them. ``left`` counts only when others are in line: a transaction that reads
+    how many items there are conflicts with every put and get of others."""
+    return line.is_next(caller) or (not line.has(caller) and left() >= line.count_others(caller))
 
 
 def _fair_share(state: QueueState, reader: str, caller: Caller) -> int:
