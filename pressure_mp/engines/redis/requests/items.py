@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import Any
 
@@ -13,7 +14,7 @@ from ..binding import RedisBinding
 from ..caller import Caller
 from ..implementations import does
 from ..keys import FIFO
-from ..one_script import FirstScript, PlainRead
+from ..one_script import FirstScript, PlainRead, plain
 from ..packing import pack_command
 from ..role_checks import note_renewal
 from ..roles import finish_check, wake
@@ -261,83 +262,53 @@ async def end_prefetch(
     return items.HandedOut(int(reply[1]))
 
 
+def _optional(value: object) -> object:
+    """Return an argument of a script; an empty text stands for None."""
+    return "" if value is None else value
+
+
 @does(items.Acknowledge)
 async def acknowledge(
     caller: Caller, request: items.Acknowledge, end: float | None
 ) -> items.AcknowledgeReply:
     """Acknowledge an item, and remove its chunks."""
     owner, number = request
-    reply = await caller.script("acknowledge", (owner, "" if number is None else number), end)
+    reply = await caller.script("acknowledge", (owner, _optional(number)), end)
     if len(reply) > 2 and reply[2]:
         await sweep_all(caller)
     found: items.AcknowledgeReply = outcome(reply)
     return found
 
 
-@does(items.SetAside)
-async def set_aside(
-    caller: Caller, request: items.SetAside, end: float | None
-) -> items.SetAsideReply:
-    item, owner, number = request
-    args = (item, owner, "" if number is None else number)
-    found: items.SetAsideReply = outcome(await caller.script("reject", args, end))
-    return found
+def _found(request: object, reply: Reply) -> list[bytes]:
+    return list(reply[1])
 
 
-@does(items.GetRejected)
-async def get_rejected(
-    caller: Caller, request: items.GetRejected, end: float | None
-) -> items.GetRejectedReply:
-    reply = await caller.script("rejected", request, end)
-    return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
-
-
-@does(items.RequeueRejected)
-async def requeue_rejected(
-    caller: Caller, request: items.RequeueRejected, end: float | None
-) -> items.RequeueRejectedReply:
-    found: items.RequeueRejectedReply = outcome(
-        await caller.script("requeue_rejected", request, end)
-    )
-    return found
-
-
-@does(items.DropRejected)
-async def drop_rejected(
-    caller: Caller, request: items.DropRejected, end: float | None
-) -> items.DropRejectedReply:
-    found: items.DropRejectedReply = outcome(await caller.script("drop_rejected", request, end))
-    return found
-
-
-@does(items.PeekItems)
-async def peek(caller: Caller, request: items.PeekItems, end: float | None) -> items.PeekItemsReply:
-    reply = await caller.script("peek", request, end)
-    return Outcome.MISSING if reply[0] == MISSING else list(reply[1])
-
-
-@does(items.PeekPlaced)
-async def peek_placed(
-    caller: Caller, request: items.PeekPlaced, end: float | None
-) -> items.PeekPlacedReply:
-    reply = await caller.script("peek", request, end)
-    if reply[0] == MISSING:
-        return Outcome.MISSING
+def _placed(request: items.PeekPlaced, reply: Reply) -> list[items.Placed]:
     if len(reply) == 2:  # the item alone is its sort key
         return [items.Placed(item, b"") for item in reply[1]]
     _, found, begin, keys = reply
     return [items.Placed(item, begin + key) for item, key in zip(found, keys, strict=True)]
 
 
-@does(items.Requeue)
-async def requeue(caller: Caller, request: items.Requeue, end: float | None) -> items.RequeueReply:
+def _set_aside(binding: RedisBinding, request: items.SetAside) -> tuple[Any, ...]:
+    item, owner, number = request
+    return item, owner, _optional(number)
+
+
+def _requeue(binding: RedisBinding, request: items.Requeue) -> tuple[Any, ...]:
     owner, seen, call, numbers, handed = request
-    which = ("" if seen is None else seen, "" if call is None else call)
-    args: list[Any] = [owner, *which, caller.binding.options.lease, len(numbers), *numbers]
-    for pair in handed:
-        args += pair
-    found: items.RequeueReply = outcome(await caller.script("requeue", tuple(args), end))
-    return found
+    which = owner, _optional(seen), _optional(call), binding.options.lease
+    return (*which, len(numbers), *numbers, *itertools.chain(*handed))
+
+
+does(items.SetAside)(plain("reject", args=_set_aside))
+does(items.GetRejected)(plain("rejected", _found))
+does(items.RequeueRejected)(plain("requeue_rejected"))
+does(items.DropRejected)(plain("drop_rejected"))
+does(items.PeekItems)(plain("peek", _found))
+does(items.PeekPlaced)(plain("peek", _placed))
+does(items.Requeue)(plain("requeue", args=_requeue))
 
 
 @does(items.Renew)
@@ -360,7 +331,7 @@ async def renew(caller: Caller, request: items.Renew, end: float | None) -> item
 @does(items.Retire)
 async def retire(caller: Caller, request: items.Retire, end: float | None) -> items.RetireReply:
     owner, seen = request
-    reply = await caller.script("retire", (owner, "" if seen is None else seen), end)
+    reply = await caller.script("retire", (owner, _optional(seen)), end)
     if reply[0] == DONE:
         await wake(caller, reply[1:])
     found: items.RetireReply = outcome(reply)
