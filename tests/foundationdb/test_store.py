@@ -177,7 +177,7 @@ def test_nothing_stays_of_large_items_that_were_got(broker, cluster):
 
 
 def test_a_commit_whose_outcome_is_unknown_is_done_once(broker, cluster):
-    cluster.faults = Faults(refused=0.05, never=0.05, done=0.05, late=0.03, too_old=0.01)
+    cluster.faults = Faults(refused=0.05, never=0.05, done=0.05, late=0.03, too_old=0.05)
     queues = [JoinableQueue(name="queue", url=broker.url) for _ in range(4)]
     got = []
 

@@ -31,10 +31,10 @@ _LEASE, _LONG_LEASE = 3000, 3_600_000
 _MOST_STEPS = 50_000
 #: Seconds for which a call is tried.
 _PATIENCE = 100.0
-#: The faults of which a history has some, and how probable each is at most, for each call.
+#: The faults of which a history has some, and how probable each is at most.
 _FAULTS = {"refused": 0.2, "never": 0.2, "done": 0.2, "late": 0.2}
 #: And those for which a watch is not set.
-_HARD_FAULTS = {"too_old": 0.03, "lagging": 0.03, "watch": 0.5}
+_HARD_FAULTS = {"too_old": 0.2, "lagging": 0.2, "watch": 0.5}
 #: What is drawn for a history: how probable it is that the one drawn stands still, that an item
 #: goes back that was taken, and that a call is interrupted, if it lasts; whether items are in
 #: flight until they are acknowledged, and then whether others give them back; the bound.

@@ -21,6 +21,8 @@ WINDOW = 5_000_000
 JUMP = 100_000_000
 #: The errors with which a watch may end.
 WATCH_ERRORS = (1009, 1101)
+#: A version that fails does so within so many reads.
+_MOST_READS = 20
 
 Range = tuple[bytes, bytes]
 Mutation = tuple[Op, bytes, bytes]
@@ -48,7 +50,7 @@ class Stamp(NamedTuple):
 
 @dataclass
 class Faults:
-    """How probable each fault is, for each call that can have it."""
+    """How probable each fault is, for each commit, read version or watch that can have it."""
 
     #: A commit is refused although it conflicts with none (1020).
     refused: float = 0.0
@@ -57,7 +59,8 @@ class Faults:
     never: float = 0.0
     done: float = 0.0
     late: float = 0.0
-    #: A read or a commit is too old (1007), or a server lags behind (1009, 1037).
+    #: One of the first reads of a version, or a commit after them, is too old (1007); or a server
+    #: lags behind when one of the first reads comes (1009, 1037).
     too_old: float = 0.0
     lagging: float = 0.0
     #: A watch fails when it is set.
@@ -113,6 +116,8 @@ class Cluster:
         self._watches: dict[bytes, list[Watch]] = {}
         self._is_reachable = True
         self._waiting: list[Callable[[], None]] = []
+        #: By version how many reads of it go well yet, and the error after these.
+        self._failing: dict[int, tuple[int, int]] = {}
 
     def read_version(self) -> int:
         """A version with all that was committed."""
@@ -122,7 +127,14 @@ class Cluster:
             if now > self._last.version:
                 self._last = Stamp(now, 0)  # as after a commit of nothing
             self._is_seen = True
+            self._draw_failure(self._last.version)
             return self._last.version
+
+    def _draw_failure(self, version: int) -> None:
+        draw, faults = self.rng.random(), self.faults
+        if draw < faults.too_old + faults.lagging:
+            error = 1007 if draw < faults.too_old else self.rng.choice((1009, 1037))
+            self._failing[version] = (self.rng.randrange(_MOST_READS), error)
 
     def get(self, key: bytes, version: int) -> bytes | None:
         with self._lock:
@@ -215,15 +227,23 @@ class Cluster:
         return self.driver.clock() + self._ahead
 
     def _check(self, version: int) -> None:
-        if version < self._now() - WINDOW or self.rng.random() < self.faults.too_old:
+        if version < self._now() - WINDOW:
             self.counts.too_old += 1
             raise Failed(1007)
 
     def _check_read(self, version: int) -> None:
         self._must_be_reachable()
         self._check(version)
-        if self.rng.random() < self.faults.lagging:
-            raise Failed(self.rng.choice((1009, 1037)))
+        left, error = self._failing.get(version, (1, 0))
+        if not left:
+            self._fail(version, error)
+        if error:
+            self._failing[version] = (left - 1, error)
+
+    def _fail(self, version: int, error: int) -> None:
+        del self._failing[version]
+        self.counts.too_old += error == 1007
+        raise Failed(error)
 
     def _value(self, key: bytes, version: int) -> bytes | None:
         chain = self._chains.get(key)
@@ -277,6 +297,8 @@ class Cluster:
     def _commit(self, commit: Commit) -> Stamp:
         if commit.version is not None and commit.reads:
             self._check(commit.version)
+            if self._failing.get(commit.version, (0, 0))[1] == 1007:
+                self._fail(commit.version, 1007)
             for version, written in reversed(self._log):
                 if version <= commit.version:
                     break
@@ -333,6 +355,8 @@ class Cluster:
         """Forget what no transaction can read any more."""
         while self._log and self._log[0][0] < oldest:
             self._log.popleft()
+        while self._failing and (version := next(iter(self._failing))) < oldest:
+            del self._failing[version]
         while self._written and self._written[0][0] < oldest:
             key = self._written.popleft()[1]
             chain = self._chains.get(key)
