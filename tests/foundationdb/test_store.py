@@ -203,15 +203,15 @@ def test_a_commit_whose_outcome_is_unknown_is_done_once(broker, cluster):
 def test_an_item_goes_back_if_the_commit_of_its_get_is_interrupted(broker, monkeypatch, is_done):
     queue = Queue(name="queue", url=broker.url)
     queue.put_many(["first", "second"])
-    wait = store.wait
+    ready = store.ready
 
     def interrupted(future):
-        monkeypatch.setattr(store, "wait", wait)
+        monkeypatch.setattr(store, "ready", ready)
         if is_done:
-            wait(future)
+            ready(future)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(store, "wait", interrupted)
+    monkeypatch.setattr(store, "ready", interrupted)
     with pytest.raises(KeyboardInterrupt):
         queue.get()
     assert [queue.get(), queue.get()] == ["first", "second"]

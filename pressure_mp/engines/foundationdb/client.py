@@ -62,7 +62,7 @@ def _stop() -> None:
         impl._stop_on_exit()
 
 
-def wait(future: Any) -> Any:
+def ready(future: Any) -> Any:
     """Wait until a future is ready, and return it."""
     # A signal handler that waits in the midst of this can end it too early.
     while not future.is_ready():

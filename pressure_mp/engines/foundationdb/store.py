@@ -20,7 +20,7 @@ from ..contract.session import SHORTEST_TRY
 from ..kv.packing import pack
 from ..kv.records import dump, load
 from ..kv.store import Busy, Fate, How, Traits, Txn
-from .client import TIMED_OUT, fdb_error, open_database, translated, wait
+from .client import TIMED_OUT, fdb_error, open_database, ready, translated
 from .txn import FoundationTxn
 from .watch import Watch
 
@@ -95,7 +95,7 @@ class FoundationStore:
     def _commit(self, tr: Any, note: _Note, fate: Fate | None) -> None:
         try:
             try:
-                wait(tr.commit()).wait()
+                ready(tr.commit()).wait()
             except fdb_error() as error:
                 if error.code not in _UNKNOWN or not self._was_done(note):
                     raise
@@ -120,7 +120,7 @@ class FoundationStore:
             if txn.get(note.lane) == note.value:
                 return True
             txn.set(*self._note(note.lane))
-            wait(tr.commit()).wait()
+            ready(tr.commit()).wait()
             return False
 
         return self._until_done(tr, look)
@@ -133,7 +133,7 @@ class FoundationStore:
                 return attempt()
             except fdb_error() as error:
                 try:
-                    wait(tr.on_error(error)).wait()
+                    ready(tr.on_error(error)).wait()
                 except fdb_error() as final:
                     raise translated(final, self._path) from final
 
@@ -144,12 +144,12 @@ class FoundationStore:
 
         def remove() -> None:
             found = tr.snapshot.get_range(self._lanes, self._lanes + old, _MOST)
-            wait(found._future)
+            ready(found._future)
             for lane, note in found:
                 if load(note)[0][0] < now - _OLD:
                     tr.add_read_conflict_key(lane)
                     tr.clear(lane)
-            wait(tr.commit()).wait()
+            ready(tr.commit()).wait()
 
         self._until_done(tr, remove)
         return self._lanes + pack((now, os.urandom(8)))

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from .client import wait
+from .client import ready
 
 _WHOLE, _DIVIDED = b"\0", b"\1"
 #: The bytes of a value that is kept whole, and of a piece.
@@ -31,7 +31,7 @@ class FoundationTxn:
         self.has_written = False
 
     def get(self, key: bytes, *, snapshot: bool = False) -> bytes | None:
-        found = wait((self._tr.snapshot if snapshot else self._tr).get(key))
+        found = ready((self._tr.snapshot if snapshot else self._tr).get(key))
         return self._whole(key, bytes(found)) if found.present() else None
 
     def range(
@@ -45,7 +45,7 @@ class FoundationTxn:
 
     def _list(self, begin: bytes, end: bytes, limit: int = 0, reverse: bool = False) -> Any:
         found = self._tr.get_range(begin, end, limit, reverse)
-        wait(found._future)
+        ready(found._future)
         return found.to_list()
 
     def _whole(self, key: bytes, value: bytes) -> bytes:
