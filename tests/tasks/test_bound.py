@@ -8,6 +8,7 @@ import pickle
 import threading
 
 import pytest
+from engines import Can
 from programs import tasks as programs
 from tasks.life import check_stats
 from tasks.takers import answers, taken
@@ -321,9 +322,8 @@ def test_a_cancelled_put_leaves_its_place_to_the_next(full, url, name):
     assert taken(full, 5) == ["second"]
 
 
-def test_a_put_that_is_killed_leaves_its_place_to_the_next(url, name, full):
-    if url.startswith("memory"):
-        pytest.skip("one process has these queues")
+@pytest.mark.needs(Can.PROCESSES)
+def test_a_put_that_is_killed_leaves_its_place_to_the_next(full):
     context = multiprocessing.get_context("spawn")
     process = context.Process(target=programs.put_one, args=(full, "killed"))
     process.start()
@@ -336,9 +336,8 @@ def test_a_put_that_is_killed_leaves_its_place_to_the_next(url, name, full):
     assert taken(full, 5) == ["c"]
 
 
-def test_a_forked_child_of_a_put_that_waits_puts_for_itself(full, url):
-    if url.startswith("memory"):
-        pytest.skip("one process has these queues")
+@pytest.mark.needs(Can.PROCESSES)
+def test_a_forked_child_of_a_put_that_waits_puts_for_itself(full):
     (put,) = putting(full, "parent")
     process = multiprocessing.get_context("fork").Process(
         target=programs.put_one, args=(full, "child")

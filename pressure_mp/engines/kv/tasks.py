@@ -49,7 +49,7 @@ class StoredLivings(Table[bytes, Living]):
         return StoredLiving(id, Record(*record), seq, inboxes, self._datas)
 
     def __setitem__(self, id: bytes, task: Living) -> None:
-        self._datas[id] = task.data
+        self._datas.insert(id, task.data)
         super().__setitem__(id, task)
 
     def __delitem__(self, id: bytes) -> None:

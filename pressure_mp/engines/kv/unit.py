@@ -118,6 +118,11 @@ class Table(MutableMapping[K, V]):
     def __bool__(self) -> bool:
         return next(iter(self), None) is not None
 
+    def insert(self, key: K, record: V) -> None:
+        """Add the record of a key, which is not there, without a look at it."""
+        self._note()
+        self._seen[key] = [None, record]
+
     def drop(self, key: K) -> None:
         """Remove the record of a key, which is there, without a look at it."""
         self._note()
@@ -192,6 +197,9 @@ class StoredSet(Generic[S]):
 
     def __init__(self, unit: Unit, prefix: bytes, number: int | None = None) -> None:
         self._txn, self._prefix, self._number = unit.txn, prefix, number
+        #: By beginning the first key that may be there: the transaction read that none is before
+        #: it, or removed these, and an optimistic store would read past each that was removed.
+        self._firsts: dict[bytes, bytes] = {}
 
     def _key(self, one: tuple[Any, ...]) -> bytes:
         number = self._number
@@ -200,18 +208,28 @@ class StoredSet(Generic[S]):
         return self._prefix + pack(one)
 
     def add(self, one: S) -> None:
-        self._txn.set(self._key(one), b"")
+        key = self._key(one)
+        self._txn.set(key, b"")
+        for beginning, first in self._firsts.items():
+            if key < first and key.startswith(beginning):
+                self._firsts[beginning] = key
 
     def remove(self, one: S) -> None:
-        self._txn.clear(self._key(one))
+        key = self._key(one)
+        self._txn.clear(key)
+        for beginning, first in self._firsts.items():
+            if key == first:
+                self._firsts[beginning] = key + b"\0"
 
     def behind(self, *beginning: object) -> Iterator[Any]:
         begin = self._key(beginning)
-        end = begin + END
-        while found := self._txn.range(begin, end, 1):
+        first, end = self._firsts.get(begin, begin), begin + END
+        while found := self._txn.range(first, end, 1):
             ((key, _),) = found
+            if first <= self._firsts.get(begin, begin):
+                self._firsts[begin] = key
             yield unpack(key, len(self._prefix))
-            begin = key + b"\0"
+            first = key + b"\0"
 
 
 class StoredCounter:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from simulated_fdb.drivers import Driver
 from simulated_fdb.errors import Failed, Unreachable
 from simulated_fdb.mutations import Op, applied, stamp_of, stamped
+from simulated_fdb.ranges import Range, overlap, point
 
 #: Versions, of which a million come in a second: a transaction may be so old.
 WINDOW = 5_000_000
@@ -24,7 +25,6 @@ WATCH_ERRORS = (1009, 1101)
 #: A version that fails does so within so many reads.
 _MOST_READS = 20
 
-Range = tuple[bytes, bytes]
 Mutation = tuple[Op, bytes, bytes]
 
 
@@ -392,11 +392,6 @@ class Cluster:
             self._watches.pop(watch.key, None)
 
 
-def point(key: bytes) -> Range:
-    """The range of one key."""
-    return key, key + b"\0"
-
-
 def _final(mutation: Mutation, stamp: bytes) -> Mutation:
     """A mutation when its stamp is known."""
     op, key, operand = mutation
@@ -405,10 +400,3 @@ def _final(mutation: Mutation, stamp: bytes) -> Mutation:
     if op is Op.STAMPED_VALUE:
         return Op.SET, key, stamped(operand, stamp)
     return mutation
-
-
-def overlap(some: Iterable[Range], others: list[Range]) -> bool:
-    """Whether a range of one has a key in common with a range of the other."""
-    return any(
-        begin < its_end and its_begin < end for begin, end in some for its_begin, its_end in others
-    )

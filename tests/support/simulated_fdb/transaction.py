@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
-from simulated_fdb.cluster import Commit, Range, Reply, Stamp, point
+from simulated_fdb.cluster import Commit, Reply, Stamp
 from simulated_fdb.drivers import Driver
 from simulated_fdb.errors import RETRYABLE, Failed, Unreachable
 from simulated_fdb.futures import Future
 from simulated_fdb.mutations import Op
+from simulated_fdb.ranges import Range, point
 from simulated_fdb.writes import Writes
 
 MOST_SIZE = 10_000_000

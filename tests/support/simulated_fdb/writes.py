@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from simulated_fdb.cluster import Mutation, Range, overlap, point
+from bisect import bisect_left, insort
+
+from simulated_fdb.cluster import Mutation
 from simulated_fdb.errors import Failed
 from simulated_fdb.mutations import MOST_VALUE, STAMP, Op, applied, offset, stamped
+from simulated_fdb.ranges import Range, Ranges, point
 
 MOST_KEY = 10_000
 
@@ -15,10 +18,12 @@ class Writes:
     def __init__(self) -> None:
         self.mutations: list[Mutation] = []
         #: What is not yet known before the commit.
-        self.unreadable: list[Range] = []
-        #: By key what was done to it, after the range that it is in was cleared.
-        self._keys: dict[bytes, list[tuple[Op, bytes]]] = {}
-        self._cleared: list[Range] = []
+        self._unreadable = Ranges()
+        #: By key what was done to it, after the range that it is in was cleared; and the keys in
+        #: their order.
+        self._done: dict[bytes, list[tuple[Op, bytes]]] = {}
+        self._keys: list[bytes] = []
+        self._cleared = Ranges()
 
     def mutate(self, op: Op, key: bytes, operand: bytes, version: int | None) -> Range | None:
         """Set a key, or change it in another way; return the range that is written, if that is
@@ -30,13 +35,15 @@ class Writes:
         if key >= b"\xff":
             raise Failed(2004)
         if op is Op.STAMPED_KEY:
-            self.unreadable.append(_possible(key, version))
+            self._unreadable.add(*_possible(key, version))
             self.mutations.append((op, key, operand))
             return None
         if op is Op.STAMPED_VALUE:
             offset(operand)
-            self.unreadable.append(point(key))
-        done = self._keys.setdefault(key, [])
+            self._unreadable.add(*point(key))
+        if key not in self._done:
+            insort(self._keys, key)
+        done = self._done.setdefault(key, [])
         if op is Op.SET:
             done.clear()
         done.append((op, operand))
@@ -53,48 +60,48 @@ class Writes:
             raise Failed(2004)
         if begin == end:
             return None
-        for key in self.keys(begin, end):
-            del self._keys[key]
-        self._cleared.append((begin, end))
-        self.unreadable = [part for one in self.unreadable for part in _without(one, (begin, end))]
+        removed = self.keys(begin, end)
+        for key in removed:
+            del self._done[key]
+        first = bisect_left(self._keys, begin)
+        del self._keys[first : first + len(removed)]
+        self._cleared.add(begin, end)
+        self._unreadable.remove(begin, end)
         self.mutations.append((Op.CLEAR_RANGE, begin, end))
         return begin, end
 
     def keys(self, begin: bytes, end: bytes) -> list[bytes]:
         """The keys of a range that were set, or changed in another way."""
-        return [key for key in self._keys if begin <= key < end]
+        return self._keys[bisect_left(self._keys, begin) : bisect_left(self._keys, end)]
 
     def check(self, begin: bytes, end: bytes) -> None:
         """Raise Failed for a range that cannot be read."""
-        if overlap([(begin, end)], self.unreadable):
+        if self._unreadable.within(begin, end):
             raise Failed(1036)
 
     def decide(self, key: bytes) -> bool:
         """Whether the value of a key depends on nothing but them."""
-        done = self._keys.get(key)
-        return bool(done and done[0][0] is Op.SET) or overlap([point(key)], self._cleared)
+        done = self._done.get(key)
+        return bool(done and done[0][0] is Op.SET) or key in self._cleared
 
     def applied(self, key: bytes, value: bytes | None) -> bytes | None:
         """What they make of the value that a key has in the cluster."""
-        if overlap([point(key)], self._cleared):
+        if key in self._cleared:
             value = None
-        for op, operand in self._keys.get(key, ()):
+        for op, operand in self._done.get(key, ()):
             value = applied(op, value, operand)
         return value
 
     def undecided(self, one: Range) -> list[Range]:
         """The parts of a range that depend on something else."""
-        known = [point(key) for key, done in self._keys.items() if done[0][0] is Op.SET]
-        left = [one]
-        for decided in known + self._cleared:
-            left = [part for some in left for part in _without(some, decided)]
-        return left
-
-
-def _without(one: Range, other: Range) -> list[Range]:
-    """The parts of a range that are not in another one."""
-    parts = (one[0], min(other[0], one[1])), (max(other[1], one[0]), one[1])
-    return [(begin, end) for begin, end in parts if begin < end]
+        left = Ranges()
+        left.add(*one)
+        for key in self.keys(*one):
+            if self._done[key][0][0] is Op.SET:
+                left.remove(*point(key))
+        for cleared in self._cleared.within(*one):
+            left.remove(*cleared)
+        return left.within(*one)
 
 
 def _possible(key: bytes, version: int | None) -> Range:
