@@ -276,6 +276,18 @@ def test_another_process_wakes_one_that_waits(broker, monkeypatch):
     assert waiting.result() == "item"
 
 
+def test_a_get_is_woken_also_when_the_reads_of_its_watch_fail(broker, cluster, monkeypatch):
+    monkeypatch.setattr(session, "TICK", HOURS)
+    queue = Queue(name="queue", url=broker.url)
+    cluster.faults = Faults(too_old=0.3, lagging=0.3)
+    for number in range(100):
+        waiting = Background(Queue(name="queue", url=broker.url).get)
+        until(cluster.watching)
+        queue.put(number)
+        assert waiting.result() == number
+        until(lambda: not cluster.watching())
+
+
 def test_an_item_of_a_process_that_was_killed_comes_again(broker):
     queue = JoinableQueue(name="queue", url=broker.url)
     queue.put("item")
