@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from sessions import Looped, ask, bind
 from waiting import HOURS
@@ -31,6 +33,7 @@ from pressure_mp.engines.contract.tasks import (
     RequeueTasks,
     TakeTasks,
 )
+from pressure_mp.engines.postgres import errors, wire
 from pressure_mp.engines.postgres.pool import Pool
 from pressure_mp.exceptions import BrokerUnavailable
 
@@ -52,24 +55,35 @@ def session(request, binding):
     found.end()
 
 
+def execute_by(patch, executed):
+    """From now on ``executed`` gets the function that executes a statement, and its arguments; but
+    not for statements of threads of the package, which renew leases. Returns that function."""
+    execute = wire.Wire.execute
+
+    async def executing(*args):
+        if threading.current_thread().name.startswith("pressure_mp"):
+            return await execute(*args)
+        return await executed(execute, *args)
+
+    patch.setattr(wire.Wire, "execute", executing)
+    return execute
+
+
 class Breaking:
     """From now on: so many connections break when the next statements were sent, and done."""
 
     def __init__(self, patch, times):
-        from pressure_mp.engines.postgres import wire
-
         self.left, self.errors = times, []
-        execute = wire.Wire.execute
 
-        async def executed(this, *args):
+        async def executed(execute, this, *args):
             rows = await execute(this, *args)
             if self.left:
                 self.left -= 1
                 this.close()
-                raise wire.ConnectionLost("it broke")
+                raise errors.ConnectionLost("it broke")
             return rows
 
-        patch.setattr(wire.Wire, "execute", executed)
+        execute_by(patch, executed)
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -208,19 +222,16 @@ def test_what_counts_is_counted_once(session, binding, monkeypatch):
 
 def test_a_call_that_arrives_after_its_repeat_does_nothing(binding, monkeypatch):
     """The first connection was silent, and what was sent over it comes late."""
-    from pressure_mp.engines.postgres import errors, wire
-
     sent = []
-    execute = wire.Wire.execute
 
-    async def executed(this, *args):
+    async def executed(execute, this, *args):
         if not sent:
             sent.append((this, args))
             raise errors.ConnectionLost("it is silent")
         return await execute(this, *args)
 
     session = binding.session()
-    monkeypatch.setattr(wire.Wire, "execute", executed)
+    execute = execute_by(monkeypatch, executed)
     assert session.call(Put([b"1"])) == Added(1)
     session.end()
     wire_, args = sent[0]
@@ -233,22 +244,18 @@ class Late:
     """The next statement is sent over a connection that is silent, and arrives when told to."""
 
     def __init__(self, patch, error):
-        from pressure_mp.engines.postgres import wire
-
         self._sent: list = []
-        self._execute = execute = wire.Wire.execute
 
-        async def executed(this, *args):
+        async def executed(execute, this, *args):
             if not self._sent:
                 self._sent.append((this, args))
                 raise error
             return await execute(this, *args)
 
-        patch.setattr(wire.Wire, "execute", executed)
+        self._execute = execute_by(patch, executed)
         patch.setattr(wire.Wire, "close", lambda this: None)
 
     def arrive(self):
-
         ((this, args),) = self._sent
         return finish(self._execute(this, *args))
 
@@ -259,8 +266,6 @@ class Late:
 def test_a_quick_call_that_arrives_after_its_repeat_does_nothing(
     binding, monkeypatch, request_, length, others_call
 ):
-    from pressure_mp.engines.postgres import errors
-
     session, other = binding.session(), bind(binding.engine.address.url, binding.name).session()
     for request in (Put([b"0"]), Put([b"1"]), Take()):  # what comes next has its note in the row
         session.call(request)
@@ -283,8 +288,6 @@ def test_a_quick_put_that_nobody_heard_of_and_comes_late_does_not_hide_that_anot
     binding, monkeypatch
 ):
     """The queue's row has the note of one put; whoever puts next is another than who gave up."""
-    from pressure_mp.engines.postgres import errors, wire
-
     for number in range(3):
         ask(binding, Put([b"%d" % number]))
     with monkeypatch.context() as patch:
@@ -294,15 +297,13 @@ def test_a_quick_put_that_nobody_heard_of_and_comes_late_does_not_hide_that_anot
             gives_up.call(Put([b"late"]), ONE_TRY)
         gives_up.end()
 
-    done = wire.Wire.execute
-
-    async def breaking(this, *args):
-        await done(this, *args)
-        monkeypatch.setattr(wire.Wire, "execute", done)
+    async def breaking(execute, this, *args):
+        await execute(this, *args)
+        monkeypatch.setattr(wire.Wire, "execute", execute)
         assert late.arrive() != [[None]]
         raise errors.ConnectionLost("it broke")
 
-    monkeypatch.setattr(wire.Wire, "execute", breaking)
+    execute_by(monkeypatch, breaking)
     assert ask(binding, Put([b"3"])) == Added(1)
     assert ask(binding, Take(10)) == Taken([b"0", b"1", b"2", b"3", b"late"])
 
@@ -336,20 +337,17 @@ def test_what_a_quick_take_took_goes_back_to_its_place_once(binding):
 
 
 def test_a_take_that_was_taken_back_before_it_arrived_takes_nothing(binding, monkeypatch):
-    from pressure_mp.engines.postgres import errors, wire
-
     ask(binding, Put([b"1"]))
     sent = []
-    execute = wire.Wire.execute
 
-    async def executed(this, *args):
+    async def executed(execute, this, *args):
         if not sent:
             sent.append((this, args))
             raise KeyboardInterrupt
         return await execute(this, *args)
 
     session = binding.session()
-    monkeypatch.setattr(wire.Wire, "execute", executed)
+    execute = execute_by(monkeypatch, executed)
     monkeypatch.setattr(wire.Wire, "close", lambda this: None)
     with pytest.raises(KeyboardInterrupt):
         session.call(Take())
