@@ -14,7 +14,7 @@ from contextlib import closing
 
 import interrupting
 import pytest
-from waiting import LIMIT
+from waiting import LIMIT, until
 
 from pressure_mp import Empty, Queue, TaskQueue
 from pressure_mp.engines.sqlite import store
@@ -118,13 +118,15 @@ def test_in_the_midst_of_the_first_use_of_a_file(tmp_path):
 
 
 class Garbage:
-    """Puts an item when the garbage collector finds it."""
+    """Puts an item when the garbage collector finds it, in whichever thread that runs, and notes
+    that it has."""
 
-    def __init__(self, queue):
-        self.queue, self.itself = queue, self
+    def __init__(self, queue, ended):
+        self.queue, self.itself, self.ended = queue, self, ended
 
     def __del__(self):
         self.queue.put("finalizer")
+        self.ended.append(self.queue)
 
 
 @pytest.fixture
@@ -136,22 +138,23 @@ def thresholds():
 
 @pytest.mark.usefixtures("thresholds")
 def test_puts_of_finalizers_in_the_midst_of_puts_and_gets(url):
-    queue = Queue(name="queue", url=url)
+    queue, ended = Queue(name="queue", url=url), []
     for number in range(1, 200):
         queue.put("first")
-        Garbage(queue)
+        Garbage(queue, ended)
         gc.set_threshold(number)
         queue.put("second")
         got = queue.get()
         gc.set_threshold(0)
         gc.collect()
+        until(lambda number=number: len(ended) == number)
         assert sorted([got, *rest(queue)]) == ["finalizer", "first", "second"], number
 
 
 @pytest.mark.usefixtures("thresholds")
 @pytest.mark.parametrize("threshold", range(1, 6))
 def test_puts_of_finalizers_in_the_midst_of_each_step_of_a_put(url, monkeypatch, threshold):
-    queue = Queue(name="queue", url=url)
+    queue, made, ended = Queue(name="queue", url=url), [], []
     queue.put("first")
     plain = store.SqliteTxn.set
     for step in range(5):
@@ -160,7 +163,8 @@ def test_puts_of_finalizers_in_the_midst_of_each_step_of_a_put(url, monkeypatch,
         def interrupted(txn, key, value, step=step, steps=steps):
             if next(steps) == step:
                 gc.collect()
-                Garbage(queue)
+                made.append(step)
+                Garbage(queue, ended)
                 gc.set_threshold(threshold)
             plain(txn, key, value)
             gc.set_threshold(0)
@@ -169,7 +173,8 @@ def test_puts_of_finalizers_in_the_midst_of_each_step_of_a_put(url, monkeypatch,
             patch.setattr(store.SqliteTxn, "set", interrupted)
             queue.put("put")
         gc.collect()
-        assert sorted(rest(queue)) in (["first", "put"], ["finalizer", "first", "put"])
+        until(lambda: len(ended) == len(made))
+        assert sorted(rest(queue)) == ["finalizer"] * (step in made) + ["first", "put"]
         queue.put("first")
 
 
