@@ -67,7 +67,7 @@ class _Caller:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._calls: asyncio.Queue[Any] = asyncio.Queue()
-        asyncio.run_coroutine_threadsafe(_make(self._calls), loop)
+        asyncio.run_coroutine_threadsafe(_make(self._calls, loop), loop)
 
     def call(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         told: concurrent.futures.Future[Any] = concurrent.futures.Future()
@@ -79,8 +79,17 @@ class _Caller:
             self.loop.call_soon_threadsafe(self._calls.put_nowait, None)
 
 
-async def _make(calls: asyncio.Queue[Any]) -> None:
-    while (call := await calls.get()) is not None:
+async def _next(calls: asyncio.Queue[Any], loop: asyncio.AbstractEventLoop) -> Any:
+    try:
+        return await calls.get()
+    except RuntimeError:
+        if not loop.is_closed():
+            raise
+        return None  # a thread began this task while the loop ended, and now it is garbage
+
+
+async def _make(calls: asyncio.Queue[Any], loop: asyncio.AbstractEventLoop) -> None:
+    while (call := await _next(calls, loop)) is not None:
         coroutine, told = call
         try:
             result = await coroutine
