@@ -197,8 +197,8 @@ class StoredSet(Generic[S]):
 
     def __init__(self, unit: Unit, prefix: bytes, number: int | None = None) -> None:
         self._txn, self._prefix, self._number = unit.txn, prefix, number
-        #: By beginning the first key that may be there: the transaction read that none is before
-        #: it, or removed these, and an optimistic store would read past each that was removed.
+        #: For each beginning the first key that may be there. The transaction has read or removed
+        #: all keys before it; an optimistic store reads past each removed key again.
         self._firsts: dict[bytes, bytes] = {}
 
     def _key(self, one: tuple[Any, ...]) -> bytes:

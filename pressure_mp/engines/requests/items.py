@@ -173,8 +173,8 @@ def refusal(state: QueueState, request: Take, caller: Caller) -> Closed | Ended 
 def _goes_first(line: Line, caller: Caller, left: Callable[[], float]) -> bool:
     """Tell whether a call that may wait goes before all callers in line. These are served in the
     order in which they came. A caller without a place goes first when its call leaves an item, or
-    space, for each of them. ``left`` counts only when others are in line: a transaction that reads
-    how many items there are conflicts with every put and get of others."""
+    space, for each of them. This calls ``left`` only when others are in line, since a transaction
+    that has read the number of items conflicts with each put and get."""
     return line.is_next(caller) or (not line.has(caller) and left() >= line.count_others(caller))
 
 
