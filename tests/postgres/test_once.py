@@ -73,7 +73,7 @@ class Breaking:
     """From now on: so many connections break when the next statements were sent, and done."""
 
     def __init__(self, patch, times):
-        self.left, self.errors = times, []
+        self.left = times
 
         async def executed(execute, this, *args):
             rows = await execute(this, *args)
@@ -222,21 +222,12 @@ def test_what_counts_is_counted_once(session, binding, monkeypatch):
 
 def test_a_call_that_arrives_after_its_repeat_does_nothing(binding, monkeypatch):
     """The first connection was silent, and what was sent over it comes late."""
-    sent = []
-
-    async def executed(execute, this, *args):
-        if not sent:
-            sent.append((this, args))
-            raise errors.ConnectionLost("it is silent")
-        return await execute(this, *args)
-
     session = binding.session()
-    execute = execute_by(monkeypatch, executed)
+    late = Late(monkeypatch, errors.ConnectionLost("it is silent"))
     assert session.call(Put([b"1"])) == Added(1)
     session.end()
-    wire_, args = sent[0]
     with pytest.raises(errors.MadeBefore):
-        finish(execute(wire_, *args))
+        late.arrive()
     assert ask(binding, GetLength()) == 1
 
 
@@ -338,26 +329,16 @@ def test_what_a_quick_take_took_goes_back_to_its_place_once(binding):
 
 def test_a_take_that_was_taken_back_before_it_arrived_takes_nothing(binding, monkeypatch):
     ask(binding, Put([b"1"]))
-    sent = []
-
-    async def executed(execute, this, *args):
-        if not sent:
-            sent.append((this, args))
-            raise KeyboardInterrupt
-        return await execute(this, *args)
-
     session = binding.session()
-    execute = execute_by(monkeypatch, executed)
-    monkeypatch.setattr(wire.Wire, "close", lambda this: None)
+    late = Late(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         session.call(Take())
     session.interrupted()
     taken = session.taken
     session.end()
     assert ask(binding, taken) is Outcome.DONE
-    wire_, args = sent[0]
     with pytest.raises(errors.MadeBefore):
-        finish(execute(wire_, *args))
+        late.arrive()
     assert ask(binding, GetLength()) == 1
 
 
