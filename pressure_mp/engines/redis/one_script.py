@@ -92,6 +92,11 @@ def only_status(request: object, reply: Reply) -> Any:
     return outcome(reply)
 
 
+def only_list(request: object, reply: Reply) -> list[bytes]:
+    """Read the reply of a script that is a status and a list."""
+    return list(reply[1])
+
+
 def plain(
     op: str,
     value: Callable[[Any, Reply], Any] = only_status,

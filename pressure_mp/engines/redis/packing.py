@@ -22,6 +22,11 @@ def pack_command(command: Iterable[Any]) -> bytes:
     return packed
 
 
+def or_none(value: int | str | None) -> int | str | bytes:
+    """Return an argument of a script, empty for None."""
+    return b"" if value is None else value
+
+
 class KeyNames:
     """Packs the same keys of many queues, for each queue at once: packing one key after the other
     takes ten times as long."""

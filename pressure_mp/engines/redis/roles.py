@@ -14,6 +14,7 @@ from ...identity import hand_outs
 from ...identity.client import client_id, is_gone, is_reader, process_of
 from ..contract.session import ONE_TRY
 from .caller import Caller
+from .packing import or_none
 from .statuses import DONE, RESERVED, Reply
 
 #: Seconds for which a call that may not wait waits for the end of a reservation, and between two
@@ -74,9 +75,9 @@ async def _end(caller: Caller, holder: str, is_gone: bool, end: float | None) ->
     except OSError:
         return  # the next check tries again
     if is_reader(holder):
-        handed = "" if seen is None else seen  # items that cannot be seen are delivered again
         cause = "dead" if is_gone else "stopped"
-        args = (holder, 0, handed, cause, client_id())
+        # Items that cannot be seen are delivered again.
+        args = (holder, 0, or_none(seen), cause, client_id())
         await caller.script("end_reservation", args, end)
     if is_gone:
         await caller.script("free_roles", (holder, caller.binding.options.lease), end)

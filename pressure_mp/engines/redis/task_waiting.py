@@ -45,6 +45,7 @@ from .caller import Call, Caller
 from .implementations import does
 from .listening import Listening
 from .one_script import bells_in
+from .packing import or_none
 from .statuses import ABSENT, CLOSED, DONE, DUE, EMPTY, LOST, MISSING, NOW, UNFINISHED, WAIT, Reply
 from .task_records import PackedRecord, read_tasks
 
@@ -158,11 +159,6 @@ def end_wait_for_space(caller: Caller) -> None:
     waiter = caller.waiter
     if isinstance(waiter, TaskWaiter):
         waiter.puts = waiter.passes_on = False
-
-
-def or_none(number: int | None) -> int | bytes:
-    """Return a number as an argument, empty for None."""
-    return b"" if number is None else number
 
 
 def take_args(

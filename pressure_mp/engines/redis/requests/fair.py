@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...contract import fair
 from ..implementations import does
-from ..one_script import plain
+from ..one_script import only_list, plain
 from ..statuses import Reply
 
 
@@ -14,5 +14,5 @@ def _read_snapshot(request: fair.GetSnapshot, reply: Reply) -> fair.GetSnapshotR
 
 
 does(fair.GetSnapshot)(plain("snapshot", _read_snapshot))
-does(fair.GetKeys)(plain("tenants", lambda request, reply: list(reply[1])))
+does(fair.GetKeys)(plain("tenants", only_list))
 does(fair.GetQueued)(plain("queued", lambda request, reply: int(reply[1])))

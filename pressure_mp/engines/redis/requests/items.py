@@ -14,8 +14,8 @@ from ..binding import RedisBinding
 from ..caller import Caller
 from ..implementations import does
 from ..keys import FIFO
-from ..one_script import FirstScript, PlainRead, plain
-from ..packing import pack_command
+from ..one_script import FirstScript, PlainRead, only_list, plain
+from ..packing import or_none, pack_command
 from ..role_checks import note_renewal
 from ..roles import finish_check, wake
 from ..statuses import (
@@ -262,26 +262,17 @@ async def end_prefetch(
     return items.HandedOut(int(reply[1]))
 
 
-def _optional(value: object) -> object:
-    """Return an argument of a script; an empty text stands for None."""
-    return "" if value is None else value
-
-
 @does(items.Acknowledge)
 async def acknowledge(
     caller: Caller, request: items.Acknowledge, end: float | None
 ) -> items.AcknowledgeReply:
     """Acknowledge an item, and remove its chunks."""
     owner, number = request
-    reply = await caller.script("acknowledge", (owner, _optional(number)), end)
+    reply = await caller.script("acknowledge", (owner, or_none(number)), end)
     if len(reply) > 2 and reply[2]:
         await sweep_all(caller)
     found: items.AcknowledgeReply = outcome(reply)
     return found
-
-
-def _found(request: object, reply: Reply) -> list[bytes]:
-    return list(reply[1])
 
 
 def _placed(request: items.PeekPlaced, reply: Reply) -> list[items.Placed]:
@@ -293,20 +284,20 @@ def _placed(request: items.PeekPlaced, reply: Reply) -> list[items.Placed]:
 
 def _set_aside(binding: RedisBinding, request: items.SetAside) -> tuple[Any, ...]:
     item, owner, number = request
-    return item, owner, _optional(number)
+    return item, owner, or_none(number)
 
 
 def _requeue(binding: RedisBinding, request: items.Requeue) -> tuple[Any, ...]:
     owner, seen, call, numbers, handed = request
-    which = owner, _optional(seen), _optional(call), binding.options.lease
+    which = owner, or_none(seen), or_none(call), binding.options.lease
     return (*which, len(numbers), *numbers, *itertools.chain(*handed))
 
 
 does(items.SetAside)(plain("reject", args=_set_aside))
-does(items.GetRejected)(plain("rejected", _found))
+does(items.GetRejected)(plain("rejected", only_list))
 does(items.RequeueRejected)(plain("requeue_rejected"))
 does(items.DropRejected)(plain("drop_rejected"))
-does(items.PeekItems)(plain("peek", _found))
+does(items.PeekItems)(plain("peek", only_list))
 does(items.PeekPlaced)(plain("peek", _placed))
 does(items.Requeue)(plain("requeue", args=_requeue))
 
@@ -331,7 +322,7 @@ async def renew(caller: Caller, request: items.Renew, end: float | None) -> item
 @does(items.Retire)
 async def retire(caller: Caller, request: items.Retire, end: float | None) -> items.RetireReply:
     owner, seen = request
-    reply = await caller.script("retire", (owner, _optional(seen)), end)
+    reply = await caller.script("retire", (owner, or_none(seen)), end)
     if reply[0] == DONE:
         await wake(caller, reply[1:])
     found: items.RetireReply = outcome(reply)

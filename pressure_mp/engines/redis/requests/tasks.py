@@ -16,6 +16,7 @@ from ..binding import RedisBinding
 from ..caller import Caller
 from ..implementations import does
 from ..one_script import FirstScript, OneScript, bells_in, fields, only_status
+from ..packing import or_none
 from ..statuses import (
     ABSENT,
     DONE,
@@ -39,7 +40,7 @@ from ..task_records import (
     read_paused,
     read_tasks,
 )
-from ..task_waiting import ask, end_wait_for_space, or_none, place_of, waiter_of
+from ..task_waiting import ask, end_wait_for_space, place_of, waiter_of
 
 _FORMAT = "1"
 
