@@ -166,16 +166,6 @@ def own_server(request: pytest.FixtureRequest) -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(params=engines.able(Can.PROTOCOL), ids=str)
-def socket_server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """A server that only this test can connect to, so that it counts the test's connections. At a
-    port, threads of earlier tests may still look for queues of a server that had it before."""
-    made = request.param.make()
-    made.at_socket = True
-    with made.serving() as server:
-        yield server
-
-
 @pytest.fixture(params=engines.able(Can.SERVER), ids=str)
 def any_server(request: pytest.FixtureRequest, running: engines.Running) -> Broker:
     """Each kind of server in turn."""

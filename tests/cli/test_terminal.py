@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 import subprocess
 import sys
 from functools import partial
@@ -12,6 +11,7 @@ from functools import partial
 import pexpect
 import pytest
 from cli.runs import MAIN, environment, python
+from ports import free_port
 from waiting import LIMIT, Background, until
 
 from pressure_mp import Queue, TaskQueue
@@ -122,12 +122,6 @@ def test_the_shell_completes_subcommands(name):
     code = "import sys; sys.argv[0] = 'pressure-mp'; " + MAIN
     run = subprocess.run(python(code), env=environ, capture_output=True, text=True, check=True)
     assert run.stdout == "plain,resume\nplain,requeue\n"
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 def test_a_server_is_served_until_it_is_told_to_end(name, tmp_path):

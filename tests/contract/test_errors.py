@@ -12,8 +12,9 @@ import threading
 
 import engines
 import pytest
-from brokers.servers import Server, free_port
+from brokers.servers import Server
 from engines import Can
+from ports import free_port
 from waiting import lasting
 
 import pressure_mp

@@ -12,7 +12,7 @@ import inside
 import pytest
 from brokers import rights
 from brokers.deployments import clustered
-from brokers.servers import free_port
+from ports import free_port
 from programs import deliveries as programs
 from redis.crc import key_slot
 from waiting import LIMIT, Background, until

@@ -9,7 +9,7 @@ import inside
 import pytest
 import trustme
 from brokers.deployments import SERVICE, sentinels, started
-from brokers.servers import free_port
+from ports import free_port
 from waiting import LIMIT
 
 import pressure_mp

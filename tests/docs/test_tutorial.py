@@ -12,7 +12,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from brokers.servers import Server, free_port
+from brokers.servers import Server
+from ports import free_port
 from waiting import LIMIT, until
 
 from pressure_mp import TaskQueue

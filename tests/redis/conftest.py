@@ -50,17 +50,7 @@ def proxy_of() -> Iterator[Callable[[Server], LossyProxy]]:
 def client(own_server: Server, name: str) -> Iterator[Client]:
     """A queue on a server that nobody else uses. A role that was left held would come free only
     after hours."""
-    yield from _client(own_server, name)
-
-
-@pytest.fixture
-def client_at_socket(socket_server: Server, name: str) -> Iterator[Client]:
-    """The same on a server that counts the connections of this test only."""
-    yield from _client(socket_server, name)
-
-
-def _client(server: Server, name: str) -> Iterator[Client]:
-    client = Client(server.url, name, LONG_LEASE)
+    client = Client(own_server.url, name, LONG_LEASE)
     client.open()
     client.engine.close()
     yield client

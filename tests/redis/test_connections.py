@@ -15,7 +15,8 @@ import inside
 import pytest
 import trustme
 from brokers import rights
-from brokers.servers import Server, free_port
+from brokers.servers import Server
+from ports import free_port
 from programs import connections as targets
 from waiting import HOURS, LIMIT, Background, blocked, lasting, parks, until
 
@@ -207,10 +208,10 @@ def test_a_login_is_used_and_the_password_never_shown(name):
         server.stop()
 
 
-def test_an_unpickled_handle_connects_when_it_is_first_used(socket_server, name):
-    q = Queue(name=name, url=socket_server.url)
+def test_an_unpickled_handle_connects_when_it_is_first_used(own_server, name):
+    q = Queue(name=name, url=own_server.url)
     copy = pickle.dumps(q)
-    client = socket_server.client()
+    client = own_server.client()
     before = client.info("stats")["total_connections_received"]
     handles = [pickle.loads(copy) for _ in range(1000)]
     assert client.info("stats")["total_connections_received"] == before
@@ -219,21 +220,17 @@ def test_an_unpickled_handle_connects_when_it_is_first_used(socket_server, name)
     q.delete()
 
 
-def test_a_handle_and_its_connections_stay_few_under_many_operations(name):
-    server = Server("valkey", at_socket=True)
-    try:
-        q = Queue(name=name, url=server.start().url)
-        q.open()
-        client = server.client()
-        before = client.info("clients")["connected_clients"]
-        for number in range(50):
-            q.put(number)
-        for _ in range(50):
-            q.get()
-        assert client.info("clients")["connected_clients"] <= before
-        client.close()
-    finally:
-        server.stop()
+def test_a_handle_and_its_connections_stay_few_under_many_operations(own_server, name):
+    q = Queue(name=name, url=own_server.url)
+    q.open()
+    client = own_server.client()
+    before = client.info("clients")["connected_clients"]
+    for number in range(50):
+        q.put(number)
+    for _ in range(50):
+        q.get()
+    assert client.info("clients")["connected_clients"] <= before
+    client.close()
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")

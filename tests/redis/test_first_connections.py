@@ -20,9 +20,10 @@ import pytest
 import redis
 import started
 import trustme
-from brokers.servers import Server, free_port
+from brokers.servers import Server
 from engines import Can
 from opened import opened
+from ports import free_port
 from waiting import Background, until
 
 import pressure_mp

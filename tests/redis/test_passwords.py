@@ -10,7 +10,7 @@ import inside
 import pytest
 import rich.console
 import rich.traceback
-from brokers.servers import free_port
+from ports import free_port
 
 import pressure_mp
 from pressure_mp import (

@@ -6,8 +6,6 @@ import gc
 import threading
 import tracemalloc
 
-import pytest
-from brokers.servers import Server
 from waiting import Background, blocked, until
 
 from pressure_mp import JoinableQueue, Queue
@@ -17,16 +15,6 @@ WAITING = 16
 #: Connections beside those of operations that wait: each of these may need one to end its wait.
 POOL = 4
 KB = 1024
-
-
-@pytest.fixture
-def alone():
-    """A server that nobody else uses."""
-    server = Server("valkey", at_socket=True)
-    try:
-        yield server.start()
-    finally:
-        server.stop()
 
 
 def connections(client):
@@ -40,15 +28,15 @@ def use(queues):
         assert q.get() == "item"
 
 
-def test_a_thousand_queues_share_one_connection_and_need_no_thread(alone):
-    first = Queue(url=alone.url)
+def test_a_thousand_queues_share_one_connection_and_need_no_thread(own_server):
+    first = Queue(url=own_server.url)
     use([first])
     threads = threading.active_count()
-    with alone.client() as client:
+    with own_server.client() as client:
         before = connections(client)
         tracemalloc.start()
         try:
-            queues = [Queue(name=f"queue-{number}", url=alone.url) for number in range(MANY)]
+            queues = [Queue(name=f"queue-{number}", url=own_server.url) for number in range(MANY)]
             use(queues)
             gc.collect()  # what is garbage by now is none of theirs
             grown, _ = tracemalloc.get_traced_memory()
@@ -59,9 +47,9 @@ def test_a_thousand_queues_share_one_connection_and_need_no_thread(alone):
         assert grown / MANY < 32 * KB
 
 
-def test_there_are_as_many_connections_as_operations_that_wait(alone):
-    queues = [Queue(name=f"queue-{number}", url=alone.url) for number in range(MANY)]
-    with alone.client() as client:
+def test_there_are_as_many_connections_as_operations_that_wait(own_server):
+    queues = [Queue(name=f"queue-{number}", url=own_server.url) for number in range(MANY)]
+    with own_server.client() as client:
         for _ in range(2):
             waiting = [Background(q.get) for q in queues[:WAITING]]
             until(lambda: blocked(client) == WAITING)
@@ -74,12 +62,12 @@ def test_there_are_as_many_connections_as_operations_that_wait(alone):
         assert connections(client) <= WAITING + POOL
 
 
-def test_what_is_in_flight_in_many_queues_is_one_threads_work(alone):
+def test_what_is_in_flight_in_many_queues_is_one_threads_work(own_server):
     threads = threading.active_count()
-    queues = [JoinableQueue(name=f"queue-{number}", url=alone.url) for number in range(100)]
+    queues = [JoinableQueue(name=f"queue-{number}", url=own_server.url) for number in range(100)]
     use(queues)
     assert threading.active_count() <= threads + 1
-    with alone.client() as client:
+    with own_server.client() as client:
         assert connections(client) <= POOL
     for q in queues:
         q.task_done()

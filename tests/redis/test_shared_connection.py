@@ -34,8 +34,7 @@ def begin_all(operations):
     return [asyncio.ensure_future(operation) for operation in operations]
 
 
-def test_calls_that_begin_at_once_in_a_fresh_loop_go_over_one_connection(client_at_socket):
-    client = client_at_socket
+def test_calls_that_begin_at_once_in_a_fresh_loop_go_over_one_connection(client):
     before = client.observer.info("stats")["total_connections_received"]
     items = [b"%d" % number for number in range(MANY)]
 
@@ -67,14 +66,13 @@ def test_calls_whose_connection_is_cut_are_done_once(own_server, proxy_of, name)
     assert proxy.lost > 1
 
 
-def test_one_who_is_cancelled_twice_does_not_disturb_the_others(client_at_socket, socket_server):
-    client = client_at_socket
+def test_one_who_is_cancelled_twice_does_not_disturb_the_others(client, own_server):
 
     async def main():
         await client.aput(b"warm")
         assert await client.aget() == b"warm"
         before = client.observer.info("stats")["total_connections_received"]
-        with socket_server.stopped():
+        with own_server.stopped():
             putting = begin_all(client.aput(b"%d" % number) for number in range(10))
             await asyncio.sleep(0.05)  # all are sent
             for _ in range(2):
@@ -250,17 +248,17 @@ def test_a_child_does_not_disturb_the_loop_of_its_parent(client):
     assert sorted(loops.run(main)) == sorted(expected)
 
 
-def test_a_forked_child_keeps_no_connection_of_its_parents_loop(socket_server, name):
+def test_a_forked_child_keeps_no_connection_of_its_parents_loop(own_server, name):
     """As long as it had one, the server would not notice the parent's death."""
-    observer = socket_server.client()
+    observer = own_server.client()
     parent = subprocess.Popen(
-        [sys.executable, programs.__file__, "fork_while_a_task_waits", socket_server.url, name],
+        [sys.executable, programs.__file__, "fork_while_a_task_waits", own_server.url, name],
         env=started.environment(),
         stdout=subprocess.PIPE,
     )
     child = int(parent.stdout.readline())
     try:
-        with Queue(name=name, url=socket_server.url) as q:
+        with Queue(name=name, url=own_server.url) as q:
             q.put("to the parent")
             assert parent.stdout.readline() == b"to the parent\n"
         inside.engine(q).close()

@@ -7,6 +7,7 @@ import logging.handlers
 import multiprocessing
 import os
 import pickle
+import threading
 import time
 
 import pytest
@@ -108,14 +109,14 @@ def test_a_listener_of_the_standard_library_hears_all_records_of_forked_processe
     assert sorted(heard) == sorted(["first", *3 * [str(number) for number in range(20)]])
 
 
-def slowly(monkeypatch, steps):
-    """Each batch of a move takes 0.1 seconds, and is told of."""
+def slowly(monkeypatch, begun):
+    """Have each batch of a move take 0.1 seconds, and set ``begun``."""
     from pressure_mp.engines.redis.engine import RedisQueue
 
     add = RedisQueue.add_moved
 
     def add_slowly(self, moved, end):
-        steps.append(moved.first)
+        begun.set()
         time.sleep(0.1)
         add(self, moved, end)
 
@@ -124,7 +125,7 @@ def slowly(monkeypatch, steps):
 
 @pytest.mark.parametrize("timeout", [0.0, 0.05, 0.3])
 def test_a_get_while_another_process_moves_the_items_is_empty_in_time(server, monkeypatch, timeout):
-    steps = []
+    begun = threading.Event()
     with Queue(url=server.url) as queue:
         context = multiprocessing.get_context("fork")
         for number in range(20_000):
@@ -132,13 +133,14 @@ def test_a_get_while_another_process_moves_the_items_is_empty_in_time(server, mo
         queue.flush()
         ours, theirs = context.Pipe()
         over = context.Event()
-        slowly(
-            monkeypatch, steps
-        )  # also in the process that is forked now: it may go on with the move
+        # Also in the process that is forked now: it may go on with the move.
+        slowly(monkeypatch, begun)
         poller = context.Process(target=inheriting.poll, args=(queue, theirs, timeout, over.is_set))
         poller.start()
         assert ours.recv()[0] == 0
         moving = Background(queue.rejected)
+        # Until the pipe is read the poller takes no more items than the pipe has space for.
+        assert begun.wait(LIMIT)
         seen = []
         while moving.is_alive():
             seen.append(ours.recv())
@@ -148,7 +150,6 @@ def test_a_get_while_another_process_moves_the_items_is_empty_in_time(server, mo
             if ours.poll(0.01):
                 seen.append(ours.recv())
         poller.join()
-        assert steps
         numbers = [one for one, _ in seen if isinstance(one, int)]
         assert numbers == list(range(1, len(numbers) + 1))
         errors = [one for one, _ in seen if not isinstance(one, int)]

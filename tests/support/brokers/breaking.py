@@ -9,6 +9,8 @@ import threading
 import time
 from typing import NamedTuple
 
+from ports import free_port
+
 #: How a connection breaks.
 END = "end"  #: one side is told that nothing more comes; the other way stays open
 RESET = "reset"  #: both sides are reset
@@ -37,7 +39,7 @@ class BreakingProxy:
     def __init__(self, port: int, slow: bool = False) -> None:
         self._port = port
         self._is_slow = slow
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self._listener = socket.create_server(("127.0.0.1", free_port()), backlog=512)
         if slow:
             self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SLOW_SIZE)
         self._lock = threading.Lock()

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import redis
+from ports import free_port
 from waiting import until
 
-from brokers.servers import Server, free_port
+from brokers.servers import Server
 
 SERVICE = "pressure"
 #: Without others: a replica that comes back need not copy everything.

@@ -9,10 +9,11 @@ import subprocess
 import tempfile
 from http.client import HTTPConnection, HTTPException
 
+from ports import free_port
 from waiting import until
 
 from brokers.broker import Broker
-from brokers.servers import _die_too, free_port
+from brokers.servers import _die_too
 from pressure_mp import engines
 from pressure_mp.engines import registry
 

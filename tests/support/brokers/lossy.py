@@ -10,6 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from ports import free_port
+
 _CALL = re.compile(b"EVALSHA|LRANGE")
 
 
@@ -18,7 +20,7 @@ class LossyProxy:
 
     def __init__(self, port: int) -> None:
         self._port = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", free_port()))
         self._to_lose = 0
         self.lost = 0
         #: Seconds by which each reply comes later.

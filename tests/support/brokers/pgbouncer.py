@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from ports import free_port
 from waiting import until
 
 from brokers.postgres import ROLE, Postgres
-from brokers.servers import free_port
 
 _CONFIGURATION = """
 [databases]

@@ -22,10 +22,11 @@ from typing import Any
 import inside
 import psutil
 import pytest
+from ports import free_port
 from waiting import until
 
 from brokers.broker import Broker
-from brokers.servers import START_LIMIT, _die_too, free_port
+from brokers.servers import START_LIMIT, _die_too
 
 #: A major version, or an installation's folder, if it is not to be the first that is found.
 _ASKED = os.environ.get("PRESSURE_TEST_POSTGRES", "")

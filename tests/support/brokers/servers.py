@@ -19,6 +19,7 @@ from typing import Any
 import inside
 import pytest
 import redis
+from ports import free_port
 from waiting import blocked, lasting
 
 from brokers.broker import Broker
@@ -31,7 +32,6 @@ class Server(Broker):
     """A running server. ``kind`` is ``valkey`` (the wheel's) or ``redis`` (``redis-server``).
 
     ``config`` is the text of a configuration file that the server may rewrite, as a sentinel does.
-    ``at_socket``: the server listens only at its socket.
     """
 
     scheme = "redis"
@@ -48,7 +48,6 @@ class Server(Broker):
     kind: str
     options: tuple[str, ...] = ()
     config: str = ""
-    at_socket: bool = False
     port: int = 0
     directory: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="pmp-test-")))
     process: subprocess.Popen[bytes] | None = None
@@ -59,7 +58,7 @@ class Server(Broker):
 
     @property
     def url(self) -> str:
-        return self.unix_url if self.at_socket else self.url_at(self.port)
+        return self.url_at(self.port)
 
     def url_at(self, port: int) -> str:
         return f"redis://127.0.0.1:{port}"
@@ -74,8 +73,6 @@ class Server(Broker):
 
     def client(self) -> redis.Redis:
         """redis-py, to look at what is in the server."""
-        if self.at_socket:
-            return redis.Redis(unix_socket_path=self.socket)
         return redis.Redis(port=self.port)
 
     @contextlib.contextmanager
@@ -107,7 +104,7 @@ class Server(Broker):
             file.write_text(self.config)
             command.append(str(file))
         command += [
-            *("--port", "0" if self.at_socket else str(self.port), "--bind", "127.0.0.1"),
+            *("--port", str(self.port), "--bind", "127.0.0.1"),
             *("--unixsocket", self.socket, "--save", "", "--dir", str(self.directory)),
             *self.options,
         ]
@@ -225,11 +222,6 @@ def _die_too() -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
 
 
 def find_binary(kind: str) -> str:
