@@ -83,11 +83,13 @@ class ScheduleOperations(TaskOperations):
 
     def schedules(self) -> Operation[list[PeriodicTask]]:
         """Return the schedules, the next one first. They are listed state by state, while they
-        change their states: so twice, or until both lists have the same ones."""
-        before, there = None, (yield from self._there())
-        while before is None or before.keys() != there.keys():
-            before, there = there, (yield from self._there())
-        return sorted(there.values(), key=lambda one: one.next)
+        change their states: so until there are as many as the broker counts."""
+        there: dict[str, PeriodicTask] = {}
+        while True:
+            number = sum((yield from self.stats()).counts.values())
+            there |= yield from self._there()
+            if len(there) >= min(number, _MOST):
+                return sorted(there.values(), key=lambda one: one.next)
 
     def _there(self) -> Operation[dict[str, PeriodicTask]]:
         found = {}

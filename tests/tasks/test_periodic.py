@@ -19,6 +19,7 @@ from waiting import LIMIT, Background, until
 from pressure_mp import ArgumentError, ArgumentTypeError, TaskQueue, aio
 from pressure_mp.encoding import schedules
 from pressure_mp.encoding.schedules import Schedule
+from pressure_mp.operations.periodic import ScheduleOperations
 from pressure_mp.sync.tasks import periodic
 
 SERVERS = pytest.mark.parametrize("url", engines.able(Can.SERVER), indirect=True, ids=str)
@@ -154,6 +155,20 @@ def test_a_loop_puts_the_tasks_of_a_schedule(url, name):
             await queue.delete()
 
     asyncio.run(main())
+
+
+def test_schedules_that_change_their_states_meanwhile_are_listed(url, name, monkeypatch):
+    queue = TaskQueue(name, url=url)
+    queue.every(1000, "data", name="seldom")
+    listed, unseen = ScheduleOperations.list, iter(range(3))
+
+    def list_some(self, *options):
+        found = yield from listed(self, *options)
+        return found if next(unseen, None) is None else []
+
+    monkeypatch.setattr(ScheduleOperations, "list", list_some)
+    assert [one.name for one in queue.schedules()] == ["seldom"]
+    queue.delete()
 
 
 def test_ids_that_a_put_has_to_state_are_made_of_the_times(url, name):

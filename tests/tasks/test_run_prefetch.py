@@ -12,6 +12,7 @@ from waiting import LIMIT, until
 
 from pressure_mp import TaskQueue, aio
 from pressure_mp.handles.task_verbs import TaskVerbs
+from pressure_mp.sync.tasks import dispatch
 from pressure_mp.sync.tasks.dispatch import MOMENT
 
 
@@ -55,6 +56,7 @@ def counted(monkeypatch, method):
 def test_many_tasks_are_taken_and_acknowledged_in_few_calls(queue, run, monkeypatch):
     takes = counted(monkeypatch, "_take_for_run")
     acknowledgements = counted(monkeypatch, "_acknowledge_for_run")
+    monkeypatch.setattr(dispatch, "MOMENT", LIMIT)
     seen, in_hand = [], []
 
     def handler(task):
