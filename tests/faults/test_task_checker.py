@@ -109,6 +109,6 @@ def test_forged_lives_of_tasks_are_rejected(forged):
         ([PUT], None, True),
     ],
 )
-def test_a_result_is_that_of_who_acknowledged_the_task(history, result, is_possible):
+def test_a_result_is_that_of_the_worker_that_acknowledged_the_task(history, result, is_possible):
     problems = list(Lives(history, "ab", []).problems_of_results({"x": result}))
     assert (problems == []) is is_possible

@@ -47,7 +47,7 @@ def findings(url):
     return [found for found in examine_broker(url=url) if found.subject == "listen"]
 
 
-def test_an_address_at_which_nobody_listens_is_named_once(
+def test_an_address_at_which_no_server_listens_is_named_once(
     caller, postgres, name, warnings, monkeypatch
 ):
     monkeypatch.setattr(listener, "_PAUSE", 0.0)  # it tries again each time that it looks
@@ -139,7 +139,7 @@ def silent(postgres):
     found.close()
 
 
-def test_who_waits_does_not_wait_for_an_address_that_says_nothing(
+def test_a_waiting_get_does_not_wait_for_an_address_that_says_nothing(
     caller, postgres, silent, name, monkeypatch
 ):
     monkeypatch.setattr(notifications, "_TIMEOUT", HOURS)
@@ -153,7 +153,7 @@ def test_who_waits_does_not_wait_for_an_address_that_says_nothing(
     silent.lead()
 
 
-def test_who_looks_hears_notifications_as_soon_as_there_are_any(
+def test_a_get_that_looks_by_itself_hears_notifications_as_soon_as_there_are_any(
     postgres, silent, name, no_ticks, monkeypatch
 ):
     monkeypatch.setattr(session, "_POLL", HOURS)

@@ -38,7 +38,7 @@ def others(postgres, name):
             one.communicate()
 
 
-def test_only_the_process_of_the_first_who_waits_is_notified(postgres, name, others):
+def test_only_the_process_of_the_first_waiting_get_is_notified(postgres, name, others):
     q, idle = (
         Queue(name=name, url=postgres.limited_url),
         Queue(name=f"{name}-idle", url=postgres.url),
@@ -61,7 +61,7 @@ def test_only_the_process_of_the_first_who_waits_is_notified(postgres, name, oth
         assert heard(hearing) == []
 
 
-def test_one_who_waits_in_the_same_process_needs_no_notification(postgres, name, no_ticks):
+def test_a_get_that_waits_in_the_same_process_needs_no_notification(postgres, name, no_ticks):
     q = Queue(name=name, url=postgres.limited_url)
     engine = registry.engine(registry.parse(postgres.limited_url))
     getting = Background(q.get)

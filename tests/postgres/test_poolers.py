@@ -37,7 +37,7 @@ def test_a_role_whose_transactions_it_leaves_serializable_is_told_so(postgres, p
         Queue(name=name, url=url).open()
 
 
-def test_who_waits_hears_from_the_server_that_the_url_names(postgres, pooled, name, no_ticks):
+def test_a_waiting_get_hears_from_the_server_that_the_url_names(postgres, pooled, name, no_ticks):
     q = Queue(name=name, url=f"{pooled}?prepare=0&listen=127.0.0.1:{postgres.port}", lease=HOURS)
     getting = Background(q.get)
     until(lambda: parks(getting))

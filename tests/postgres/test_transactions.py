@@ -103,7 +103,7 @@ def test_items_take_their_places_in_the_order_of_the_commits(own, url, q):
     assert q.get_many(9) == ["b", "a", "c"]
 
 
-def test_who_waits_for_an_item_is_woken_by_the_commit(own, q, no_ticks, postgres):
+def test_a_get_that_waits_for_an_item_is_woken_by_the_commit(own, q, no_ticks, postgres):
     getting = Background(q.get)
     waiting = "SELECT count(*) FROM pressure_mp.waiting w JOIN pressure_mp.queues q ON w.slot = "
     waiting += f"pressure_mp.slot(q.prefix, 'items', q.name) WHERE q.name = '{q.name}'"

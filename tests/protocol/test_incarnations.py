@@ -238,7 +238,7 @@ def test_all_that_was_kept_goes_at_the_first_look(broker, again, kept, client):
         *("get", "get_many", "store"),
     ],
 )
-def test_every_operation_that_believes_what_is_kept_looks_whose_it_is(
+def test_every_operation_that_uses_kept_data_checks_that_they_are_of_this_queue(
     broker, again, kept, client, look
 ):
     broker.open()
@@ -328,7 +328,7 @@ def test_an_ordinary_put_and_get_look_at_nothing_that_is_kept(ours, theirs, clie
     assert client.pttl(f"__pressure__:{name}:stats:consumed_bytes") == -1
 
 
-def test_theirs_counts_on_and_what_is_kept_stays(broker, theirs):
+def test_theirs_counts_on_and_the_kept_data_stay(broker, theirs):
     """All that theirs does to a queue but to delete it."""
     other = theirs()
     other.create(3)

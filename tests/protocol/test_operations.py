@@ -88,7 +88,7 @@ def test_create_of_a_queue_that_exists_is_refused_and_changes_nothing(ours, name
 @pytest.mark.parametrize(
     ("bound", "error"), [(-1, ValueError), ("3", TypeError), (1.5, TypeError), (None, TypeError)]
 )
-def test_create_refuses_what_is_no_bound(ours, contents, bound, error):
+def test_create_refuses_a_value_that_is_no_bound(ours, contents, bound, error):
     with pytest.raises(error) as caught:
         ours.create(bound)
     assert isinstance(caught.value, PressureError)
@@ -126,7 +126,7 @@ def test_after_delete_an_operation_is_refused_and_leaves_no_key(ours, name, cont
     assert contents() == {}
 
 
-def test_length_counts_what_is_queued(ours):
+def test_length_counts_the_queued_items(ours):
     ours.create(3)
     lengths = [ours.length()]
     for step in (lambda: ours.put(b"x"), lambda: ours.put(b"y"), ours.get, ours.get):
@@ -149,7 +149,7 @@ def test_to_look_takes_no_role_and_needs_none(ours, theirs, contents, look):
 # Put.
 
 
-def test_put_appends_the_item_counts_it_and_says_who_put_it(ours, protocol_keys):
+def test_put_appends_the_item_counts_it_and_names_its_producer(ours, protocol_keys):
     ours.create(3)
     ours.put(b"abc")
     ours.put_nowait(b"de")
@@ -270,7 +270,7 @@ def test_items_keep_their_bytes(ours, protocol_keys, item):
 
 
 @pytest.mark.parametrize("get", [PressureQueue.get, PressureQueue.get_nowait])
-def test_get_takes_the_oldest_item_counts_it_and_says_who_got_it(ours, protocol_keys, get):
+def test_get_takes_the_oldest_item_counts_it_and_names_its_consumer(ours, protocol_keys, get):
     ours.create(3)
     for item in (b"abc", b"de", b"f"):
         ours.put(item)
@@ -304,7 +304,7 @@ def test_a_get_from_an_empty_queue_is_refused_and_changes_nothing(ours, contents
         assert contents() == before
 
 
-def test_a_get_waits_for_an_item_as_long_as_it_says_and_then_has_said_who_it_is(ours, contents):
+def test_a_get_waits_for_an_item_for_its_timeout_and_then_has_named_its_consumer(ours, contents):
     """Nothing else has changed (specification: Get)."""
     ours.create(3)
     before = {**contents(), ":consumer": ours.client_id.encode()}
@@ -328,7 +328,7 @@ def test_a_get_waits_for_an_item_and_then_gets_it(ours, parked, protocol_keys):
 
 
 @pytest.mark.parametrize("close", [PressureQueue.close, PressureQueue.close_nowait])
-def test_close_sets_the_marker_and_says_who_closed(ours, protocol_keys, close):
+def test_close_sets_the_marker_and_names_the_client_that_closed(ours, protocol_keys, close):
     ours.create(3)
     assert not ours.closed()
     close(ours)

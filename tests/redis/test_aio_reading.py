@@ -87,7 +87,7 @@ def test_its_own_handle_counts_what_was_not_handed_out(q, keeps, look):
     assert q.qsize() == left
 
 
-def test_what_is_not_handed_out_soon_is_for_others(q):
+def test_items_that_are_not_handed_out_soon_are_for_others(q):
     async def main():
         handle = twin(q)
         last = await get_some(handle)

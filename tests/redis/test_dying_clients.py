@@ -360,7 +360,7 @@ def test_many_that_are_stopped_as_their_turn_comes_delay_the_next_by_less_than_a
 
 
 @both
-def test_those_who_come_long_after_have_the_whole_time_again(scene, operation):
+def test_clients_that_come_long_after_have_the_whole_time_again(scene, operation):
     """Those who were stopped in line left little time to the next, for a lease and not for ever."""
     q = scene.create(operation, SHORT)
     role, lease = ROLES[operation], int(SHORT * 1000)
@@ -549,7 +549,7 @@ def test_the_killed_are_dropped_from_the_registry(scene):
     assert not scene.observer.exists(scene.key("mp:waiting"))
 
 
-def test_the_registry_is_bounded_also_when_nobody_waits_for_long(scene):
+def test_the_registry_is_bounded_also_when_calls_wait_only_briefly(scene):
     q = scene.create("get", LONG)
     key = scene.key("mp:waiting")
     old = {f"ticket-{number}": "consumer 0 0 10000 somebody" for number in range(200)}
@@ -565,7 +565,7 @@ def test_the_registry_is_bounded_also_when_nobody_waits_for_long(scene):
     holder.result()
 
 
-def test_who_is_served_at_once_does_not_touch_the_registry(scene):
+def test_a_call_that_is_served_at_once_does_not_touch_the_registry(scene):
     q = scene.create("get", LONG)
     scene.observer.set(scene.key("mp:waiting"), "not a hash: to touch it is an error")
     for _ in range(2):

@@ -99,7 +99,7 @@ def test_a_get_that_waits_alone_makes_two_small_calls(q, other, client, exchange
     assert idle(q) == connections(client, q)
 
 
-def test_a_get_that_nobody_woke_makes_the_full_call(q, other, client, exchanges):
+def test_a_get_that_was_not_woken_makes_the_full_call(q, other, client, exchanges):
     getting = Background(q.get)
     until(lambda: len(exchanges.ops) == 2)
     other.put("x")

@@ -136,7 +136,7 @@ def test_a_server_with_too_many_clients_is_waited_for(name, kind, password, capl
         server.stop()
 
 
-def test_nobody_is_told_of_what_lasts_no_second(later, name, caplog):
+def test_a_failure_that_lasts_less_than_a_second_is_not_logged(later, name, caplog):
     later.start()
     q = Queue(name=name, url=later.url)
     with later.client() as client:

@@ -140,7 +140,7 @@ def no_more_looks(rare, looks, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
-def test_a_shutdown_is_told_to_those_who_wait_without_a_look(own_server, name, no_more_looks, kind):
+def test_a_shutdown_ends_a_waiting_get_without_a_look(own_server, name, no_more_looks, kind):
     q = kind(name=name, url=own_server.url, lease=HOURS)
     getting = Background(q.get)
     until(lambda: is_looked_after(q))
@@ -151,7 +151,7 @@ def test_a_shutdown_is_told_to_those_who_wait_without_a_look(own_server, name, n
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_the_end_of_a_producer_is_told_to_those_who_wait_without_a_look(
+def test_the_end_of_a_producer_ends_a_waiting_get_without_a_look(
     own_server, name, start, no_more_looks
 ):
     q = Queue(name=name, url=own_server.url, eof="producers", lease=HOURS)

@@ -94,7 +94,7 @@ KNOWN = (
 
 
 @pytest.mark.parametrize("part", KNOWN)
-def test_doctor_mends_what_is_known_from_the_tasks_themselves(tasks, remove, call, name, part):
+def test_doctor_mends_keys_whose_content_is_known_from_the_tasks(tasks, remove, call, name, part):
     fill(tasks)
     counts = tasks.stats().counts
     assert named(call("doctor", status=statuses.FOUND), name) == [

@@ -323,7 +323,7 @@ class Uses:
             self.admin.close()
 
 
-def test_the_document_grants_what_is_sent_and_what_scripts_call():
+def test_the_document_grants_the_commands_that_are_sent_or_called_by_scripts():
     assert sorted(rights.granted()) == sorted(SENT | called_by_scripts())
     assert "reset" in rights.line()
     assert [word for word in rights.line() if word[0] == "~"] == ["~__pressure__:*"]

@@ -62,7 +62,7 @@ def test_there_are_as_many_connections_as_operations_that_wait(own_server):
         assert connections(client) <= WAITING + POOL
 
 
-def test_what_is_in_flight_in_many_queues_is_one_threads_work(own_server):
+def test_one_thread_sees_to_the_items_in_flight_of_many_queues(own_server):
     threads = threading.active_count()
     queues = [JoinableQueue(name=f"queue-{number}", url=own_server.url) for number in range(100)]
     use(queues)

@@ -66,7 +66,7 @@ def test_calls_whose_connection_is_cut_are_done_once(own_server, proxy_of, name)
     assert proxy.lost > 1
 
 
-def test_one_who_is_cancelled_twice_does_not_disturb_the_others(client, own_server):
+def test_a_call_that_is_cancelled_twice_does_not_disturb_other_calls(client, own_server):
 
     async def main():
         await client.aput(b"warm")

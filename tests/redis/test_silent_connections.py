@@ -112,7 +112,9 @@ def test_a_call_that_waits_is_served_although_a_connection_is_silent(server, pro
 
 
 @pytest.mark.parametrize("way", [REQUESTS, REPLIES])
-def test_who_waits_for_a_task_is_served_although_a_connection_is_silent(server, proxies, name, way):
+def test_a_wait_for_a_task_or_a_result_is_served_although_a_connection_is_silent(
+    server, proxies, name, way
+):
     run(server, proxies, name, TASKS, way)
 
 
