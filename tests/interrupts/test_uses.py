@@ -10,7 +10,7 @@ import pytest
 from pressure_mp import Empty, JoinableQueue, Queue, TaskQueue
 from pressure_mp.buffering import pace
 
-#: Seconds until what is there must be got.
+#: Seconds until an item that is there must be got.
 SOON = 10.0
 
 

@@ -32,7 +32,7 @@ def results(postgres):
 
 @pytest.fixture
 def tasks(url, name):
-    """Those of another process, for the worker under test."""
+    """The queue of tasks of the worker under test."""
     found = TaskQueue(name, url=url)
     yield found
     found.delete()
@@ -189,7 +189,7 @@ def test_the_commit_fails_if_one_of_many_is_lost_by_then(own, tasks):
 
 
 def test_no_call_waits_for_a_transaction_that_is_open(own, tasks):
-    """Not even one who does something with that task."""
+    """Not even a call that changes the task which the transaction acknowledges."""
     tasks.put_many("ab", ids="ab")
     task = tasks.take(0)
     task.ack(connection=own)

@@ -1,4 +1,4 @@
-"""A server whose messages are not English: what is to be done about them is said all the same."""
+"""A server whose messages are not English: the errors say all the same what to do."""
 
 from __future__ import annotations
 

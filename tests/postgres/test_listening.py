@@ -1,4 +1,4 @@
-"""Who receives no notifications looks by itself, and says so; once they can be heard, they are."""
+"""A process that receives no notifications looks by itself, and says so, until it can hear them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pooled(own_postgres):
         yield f"{url}?prepare=0&application_name="
 
 
-#: What those hold who listen, and for a moment those who make a call.
+#: The locks of sessions that listen and, for a moment, of sessions that make a call.
 LOCKS = "SELECT pid, objid FROM pg_locks WHERE locktype = 'advisory'"
 
 
@@ -43,7 +43,7 @@ def get(caller, url, name, **options):
 
 
 def findings(url):
-    """What is said of where notifications come from."""
+    """The findings on where notifications come from."""
     return [found for found in examine_broker(url=url) if found.subject == "listen"]
 
 
@@ -182,7 +182,7 @@ def test_a_pooler_that_sends_none_is_named(caller, own_postgres, pooled, name, w
     (found,) = findings(url)
     assert found.value == "not set"
     assert findings(f"{url}&listen=127.0.0.1:{own_postgres.port}") == []
-    until(lambda: not own_postgres.execute(LOCKS))  # nobody is taken for one who listens
+    until(lambda: not own_postgres.execute(LOCKS))  # no session is taken for one that listens
 
 
 def test_a_pooler_that_leaves_sessions_to_its_users_sends_them(

@@ -1,4 +1,4 @@
-"""A change is told by NOTIFY only to the process of one who can go on by it."""
+"""A change is told by NOTIFY only to the process of a call that can go on by it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_only_the_process_of_the_first_waiting_get_is_notified(postgres, name, o
     with psycopg.connect(postgres.url, autocommit=True) as hearing:
         for channel in channels:
             hearing.execute(f"LISTEN {channel}")
-        for item in range(5):  # nobody waits for these
+        for item in range(5):  # no call waits for these
             idle.put(item)
             idle.get()
         q.put("first")

@@ -1,4 +1,4 @@
-"""What is sent again, since its connection broke, is done once."""
+"""A call that is sent again, since its connection broke, is done once."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_a_quick_call_that_arrives_after_its_repeat_does_nothing(
 def test_a_quick_put_that_arrives_late_does_not_hide_that_another_put_was_done(
     binding, monkeypatch
 ):
-    """The queue's row has the note of one put; whoever puts next is another than who gave up."""
+    """The queue's row has the note of one put only; another session makes the next put."""
     for number in range(3):
         ask(binding, Put([b"%d" % number]))
     with monkeypatch.context() as patch:

@@ -25,7 +25,7 @@ def test_more_threads_than_its_connections_put_and_get(pooled, name):
     for one in putting:
         one.result()
     for n in range(4):
-        assert [at for who, at in found if who == n] == list(range(10))
+        assert [at for producer, at in found if producer == n] == list(range(10))
 
 
 def test_a_role_whose_transactions_it_leaves_serializable_is_told_so(postgres, pooled, name):

@@ -1,5 +1,5 @@
-"""A put and a get have fewer statements where nobody waits; who waits is seen by them all the same,
-also by a handle whose first call it is, or that knows the queue from calls before."""
+"""A put and a get have fewer statements where no call waits; they see a call that waits all the
+same, in the first call of a handle and in later calls, when the handle knows the queue."""
 
 from __future__ import annotations
 

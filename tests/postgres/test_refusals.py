@@ -45,7 +45,7 @@ def end_connections(server):
 
 
 def lock(server, name):
-    """Somebody is at the queue for longer than anybody would wait."""
+    """Lock the queue until the connection that this returns is closed."""
     connection = psycopg.connect(server.url)
     slot = f"pressure_mp.slot('__pressure__', 'items', '{name}')"
     connection.execute(f"SELECT pg_advisory_xact_lock({slot})")

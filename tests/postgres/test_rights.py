@@ -17,7 +17,7 @@ TYPES = ("text", "bytea", "jsonb", "tid", "int8", "int4", "bool", "name", "oid",
 @pytest.fixture
 def hostile(postgres):
     """A connection of that role; in its temporary schema, which is found first, are types whose
-    checks tell who runs them."""
+    checks tell which role runs them."""
     with psycopg.connect(postgres.limited_url, autocommit=True) as connection:
         for name in TYPES:
             connection.execute(

@@ -1,4 +1,4 @@
-"""What is put in a transaction of the caller's is there if and only if that commits."""
+"""Items that are put in a transaction of the caller's are there if and only if that commits."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_producer_in_transactions_counts_as_one(own, url, name):
         other.get()
 
 
-# What is refused
+# Calls that are refused
 
 
 def test_a_queue_that_is_full_now_is_full_at_once(caller, connection, url, name):

@@ -1,5 +1,5 @@
-"""What is kept beside a queue is that queue's: not that of a later one of the same name, which
-another implementation created after it had deleted the first."""
+"""Data that are kept beside a queue are that queue's. A later queue of the same name, which another
+implementation created after it had deleted the first, does not have them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pressure_mp.engines.redis import keys
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 
-#: What is kept of a queue and is not about who has a role just now.
+#: The keys beside a queue that do not say which client has a role or waits just now.
 KEPT = sorted(
     set(keys.OWN)
     - {"producer_granted", "producer_holder", "consumer_granted", "consumer_holder"}
@@ -308,7 +308,7 @@ def test_ours_may_look_between_any_two_steps_of_a_delete_and_a_create(
 def test_clients_that_wait_for_a_role_keep_their_place_in_another_queue(
     ours, theirs, broker, parked, tokens, kept
 ):
-    """Who waits is no part of what is kept: the tokens, which all know, say who that is."""
+    """Waiting clients are no part of the kept data: the tokens, which all know, tell of them."""
     other = theirs()
     other.create()
     getting = Background(ours.get)

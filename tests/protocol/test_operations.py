@@ -1,4 +1,4 @@
-"""Every operation and every error of the specification, and what is in its twelve keys after it."""
+"""Every operation and every error of the specification, and a queue's twelve keys after it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pressure_mp import (
 #: A list of one element that means nothing, and the two of ``:closed``.
 SIGN, CLOSED = ("list", 1), ("list", 2)
 
-#: A queue that nobody has used yet, with a bound of 3.
+#: The keys of a queue that no client has used yet, with a bound of 3.
 CREATED = {
     ":bound": b"3",
     ":producer_free": SIGN,
@@ -207,7 +207,7 @@ def test_a_put_waits_for_space_and_then_puts(ours, parked, protocol_keys):
     ours.put(b"x")
     putting = Background(ours.put, b"y", timeout=LIMIT)
     parked()
-    assert ":producer_free" not in protocol_keys(), "who waits for space is the producer"
+    assert ":producer_free" not in protocol_keys(), "the client that waits is the producer"
     assert ours.get() == b"x"
     putting.result()
     assert protocol_keys()["queue"] == [b"y"]
@@ -294,7 +294,7 @@ def test_get_takes_the_oldest_item_counts_it_and_names_its_consumer(ours, protoc
 def test_a_get_from_an_empty_queue_is_refused_and_changes_nothing(ours, contents):
     ours.create(3)
     ours.put(b"x")
-    ours.get()  # who does not wait, and who waits for no time, is known already
+    ours.get()  # this names the consumer, as the next calls would
     before = contents()
     for call in (ours.get_nowait, lambda: ours.get(timeout=0)):
         _, error = seconds(call)
@@ -318,7 +318,7 @@ def test_a_get_waits_for_an_item_and_then_gets_it(ours, parked, protocol_keys):
     ours.create(3)
     getting = Background(ours.get, timeout=LIMIT)
     parked()
-    assert ":consumer_free" not in protocol_keys(), "who waits for an item is the consumer"
+    assert ":consumer_free" not in protocol_keys(), "the client that waits is the consumer"
     ours.put(b"x")
     assert getting.result() == b"x"
     assert protocol_keys()[":consumer_free"] == SIGN

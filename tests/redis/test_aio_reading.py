@@ -35,7 +35,7 @@ def keeps(monkeypatch):
 
 
 def twin(q):
-    """A handle of asyncio to the same queue, with the options of one that nobody gave any."""
+    """A handle of asyncio to the same queue, with the options of a handle that was given none."""
     twin = aio.Queue.of(inside.copy(q))
     inside.reserves(twin)
     return twin

@@ -1,4 +1,4 @@
-"""Which puts are sent in the background where nothing is said, in which order, and who waits."""
+"""Which puts are sent in the background without an option, in which order, and which calls wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a stream when all who produced have ended: eof="producers"."""
+"""The end of a stream when all producers have ended: eof="producers"."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Broker(clients.Client):
         return self.call("get", 0, f"client of {ticket}", ticket, WAIT, "first", LEASE)
 
     def holder(self):
-        """Who has the consumer's role: ticket, client, since when, until when, for how long."""
+        """The consumer's holder: ticket, client, since when, until when, for how long."""
         consumer = self.call("inspect", 1)[7]
         assert consumer[1] == b"held"
         ticket, client, *times = consumer[2:]

@@ -1,4 +1,4 @@
-"""Large items at a server: who is killed or cut off half-way, and what is left of it."""
+"""Large items at a server: clients that are killed or cut off half-way, and what they leave."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_producer_that_is_killed_leaves_nothing_for_longer_than_its_lease(q):
     assert q.empty()
     q.put(array())  # others go on
     assert np.array_equal(q.get(), array())
-    getting = Background(q.get)  # one who waits clears away
+    getting = Background(q.get)  # a get that waits clears away
     until(lambda: contents.count_chunks(q) == 0)
     assert contents.count_uploads(q) == 0
     q.put(1)

@@ -164,7 +164,7 @@ def test_a_queue_of_tasks_that_lost_its_settings_has_its_tasks_when_it_is_opened
 
 
 def test_tasks_whose_records_were_lost_are_ready_again(tasks, remove, call, name):
-    """Nobody knows any more who had them, or with which priority."""
+    """No key says any more which worker had them, or with which priority."""
     fill(tasks)
     remove("records")
     found = named(call("doctor", "--fix", status=statuses.FOUND), name)

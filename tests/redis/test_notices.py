@@ -1,4 +1,4 @@
-"""Who hears each notice of an inbox when it comes need not ask for it; none is missed."""
+"""A client that hears each notice of an inbox when it comes need not ask for it; none is missed."""
 
 from __future__ import annotations
 

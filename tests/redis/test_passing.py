@@ -25,8 +25,8 @@ class Broker(clients.Client):
     def call(self, ticket, op, args):
         session = self.binding.session()
         try:
-            who = f"client of {ticket}", ticket, WAIT, "first", LEASE
-            return session.script(op, (*args, *who))
+            caller = f"client of {ticket}", ticket, WAIT, "first", LEASE
+            return session.script(op, (*args, *caller))
         finally:
             session.end()
 

@@ -72,7 +72,7 @@ class Reading:
 
     @property
     def state(self):
-        """What is queued, what was counted, and what is known of the reader."""
+        """The queued items, the counts, and what the server knows of the reader."""
         kept = f"{self.key}:mp:consumer_holder"
         return (
             self.client.lrange(self.key, 0, -1),

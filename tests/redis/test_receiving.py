@@ -1,4 +1,4 @@
-"""One who waits for an item of an anonymous queue is given it with the news that it is there."""
+"""A get that waits at an anonymous queue is given the item with the news that it is there."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_large_item_comes_whole(make, client, size):
     assert q.empty()
 
 
-# Nobody else takes it meanwhile
+# No other get takes it meanwhile
 
 
 def test_no_other_get_takes_an_item_that_a_receiver_is_given(make, monkeypatch):
@@ -200,7 +200,7 @@ def test_a_receiver_that_has_the_role_and_saw_no_item_takes_the_first(make):
     assert call(q, "get", 0, "me", MINE, WAIT, "first", LEASE)[0] == DONE
 
 
-# Who is stopped, killed or cut off
+# Receivers that are stopped, killed or cut off
 
 
 def test_one_that_was_stopped_for_longer_than_its_lease_has_no_item_of_others(make, client, start):

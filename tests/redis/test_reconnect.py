@@ -1,4 +1,4 @@
-"""Connections that break: what was being done is done once, and those who wait go on."""
+"""Connections that break: a call that was under way is done once, and waiting calls go on."""
 
 from __future__ import annotations
 
@@ -317,7 +317,7 @@ def test_waiting_calls_go_on_when_the_server_was_killed_and_comes_back(own_serve
     until(lambda: blocked(client) == 5)
     client.close()
     own_server.kill()
-    time.sleep(0.5)  # long enough for each of them to find that nobody answers
+    time.sleep(0.5)  # long enough for each of them to find that no server answers
     assert all(each.is_alive() for each in (*gets, *puts))
     own_server.start()
     for item in "abc":

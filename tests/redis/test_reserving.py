@@ -1,4 +1,4 @@
-"""The only process that gets from an anonymous queue reads ahead, as far as nobody can tell."""
+"""The only process that gets from an anonymous queue reads ahead, and no other process can tell."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_one_that_takes_a_millisecond_for_an_item_asks_for_the_next_ones_early(m
 
 
 def test_of_a_queue_with_a_bound_nothing_is_asked_for_before_half_is_handed_out(make, clock):
-    """Whoever puts is told of the space of that half by the same call."""
+    """The call that asks for more also tells producers of the space of that half."""
     q = filled(make(Queue, 100), 100)
     halves = 0
     for item in range(100):
@@ -389,7 +389,8 @@ def test_what_a_killed_consumer_was_handed_does_not_come_again(make, start, meth
     last = pipe.recv()
     process.join()
     assert [q.get(timeout=LIMIT) for _ in range(NUMBER - last - 1)] == list(range(last + 1, NUMBER))
-    until(lambda: not files_of(process))  # whoever ended the reservation removes it after that
+    # The process that ended the reservation removes them after that.
+    until(lambda: not files_of(process))
 
 
 def files_of(process):
@@ -636,7 +637,7 @@ def test_what_was_handed_out_is_counted_in_bytes_however_it_was_read(make, own_s
         handed, kept = handed + more, random.choice([read - more, 0])
         asking = ("someone:reader-1", call, handed, kept, random.randrange(1, 9))
         reply = inside.run(q, operations.prefetch(alone(*asking)))
-        # Now and then nobody hears the reply.
+        # Now and then the reply is lost.
         read = kept if random.random() < 0.3 else kept + len(getattr(reply, "items", []))
         key = f"__pressure__:{q.name}"
         with own_server.client() as client:  # stats() would count as a look
@@ -767,7 +768,7 @@ def test_what_comes_late_for_a_queue_that_is_gone_leaves_no_key(make, own_server
 
 
 def test_items_that_others_put_back_stay_in_front_of_reserved_items(make, keeps):
-    """Some of what is reserved was put back before, and is older."""
+    """Some of the reserved items were put back before, and are older."""
     q = filled(make(), 100)
     operations = inside.operations(q)
     for reader in ("A#1", "B#1"):

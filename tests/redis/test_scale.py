@@ -12,7 +12,7 @@ from pressure_mp import JoinableQueue, Queue
 
 MANY = 1000
 WAITING = 16
-#: Connections beside those of operations that wait: each of these may need one to end its wait.
+#: Connections beside those on which operations wait: an operation may need one to end its wait.
 POOL = 4
 KB = 1024
 
@@ -38,7 +38,7 @@ def test_a_thousand_queues_share_one_connection_and_need_no_thread(own_server):
         try:
             queues = [Queue(name=f"queue-{number}", url=own_server.url) for number in range(MANY)]
             use(queues)
-            gc.collect()  # what is garbage by now is none of theirs
+            gc.collect()  # garbage is not memory of these queues
             grown, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

@@ -257,7 +257,7 @@ def note_answers(monkeypatch):
 
 
 def play_a_short_bound(server, name):
-    """What is done at once for the only consumer of a queue with a bound."""
+    """The calls that are done at once for the only consumer of a queue with a bound."""
     q = Queue(9, f"{name}-short", url=server.url, serializer="raw")
     q.put(b"first")
     assert q.get() == b"first"
@@ -315,7 +315,7 @@ def play_a_move(server, name):
 
 
 def play_reading_on(server, name):
-    """What is done at once for the only consumer of a queue without a bound."""
+    """The calls that are done at once for the only consumer of a queue without a bound."""
     q = Queue(0, f"{name}-on", url=server.url)
     q.put("first")
     assert q.get() == "first"
@@ -395,7 +395,8 @@ def play(server, name, theirs, client):
     refused(Queue.create, name, url=server.url)
     assert call("open", "open", 0, "other", "1", "", "", "")[0] == MISMATCH
     refused(run, operations.look_for_rival())
-    refused(run, operations.get(False, None, eof=True))  # the long way, whoever else waits
+    # The long way, whether other calls wait or not.
+    refused(run, operations.get(False, None, eof=True))
     getting = waits(q.get)
     in_line = waits(q.get)
     for item in (b"1", b"2"):

@@ -1,4 +1,4 @@
-"""The quick calls of an event loop share one connection; those who wait in it, a few."""
+"""The quick calls of an event loop share one connection; its calls that wait share a few."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_call_that_is_cancelled_twice_does_not_disturb_other_calls(client, own
 
 
 def test_a_silent_server_is_given_up_when_the_time_is_up(client, own_server):
-    """Those who have time have their reply when it goes on."""
+    """Calls that have time have their reply when it goes on."""
 
     async def main():
         await client.aput(b"warm")

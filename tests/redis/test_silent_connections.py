@@ -1,5 +1,5 @@
-"""A connection that swallows what is sent, while its server answers over others: who waits is
-served all the same, once."""
+"""A connection that swallows all that is sent, while its server answers over other connections: a
+call that waits is served all the same, once."""
 
 from __future__ import annotations
 

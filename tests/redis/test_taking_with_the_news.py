@@ -1,5 +1,5 @@
-"""One who waits for a task of an anonymous queue has sent its take: the server does it as soon as
-there is a task."""
+"""A process that waits at an anonymous queue of tasks has sent its take: the server does it as soon
+as there is a task."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _closed(number, ring, tmp_path):
 
 
 def _take(number, opened):
-    """Have what is open under another number under that one."""
+    """Move the file of the descriptor ``opened`` to the descriptor ``number``."""
     os.dup2(opened, number)
     os.close(opened)
 

@@ -119,21 +119,21 @@ def test_a_variable_switches_it_off(make, monkeypatch):
 
 def test_a_bound_is_never_exceeded(make, start):
     queue = make(4)
-    for who in range(3):
-        start(sharing.put_numbers, queue, who, 300)
+    for producer in range(3):
+        start(sharing.put_numbers, queue, producer, 300)
     seen = defaultdict(list)
     for _ in range(900):
         assert queue.qsize() <= 4
-        who, count = queue.get(timeout=LIMIT)
-        seen[who].append(count)
-    assert seen == {who: list(range(300)) for who in range(3)}
+        producer, count = queue.get(timeout=LIMIT)
+        seen[producer].append(count)
+    assert seen == {producer: list(range(300)) for producer in range(3)}
     assert queue.empty()
     assert is_here(queue)
 
 
 @pytest.mark.parametrize("bound", [0, 4, 100])
 def test_what_was_put_into_a_queue_at_the_broker_before_is_there_before(make, name, bound):
-    """Whoever sees an item in shared memory sees what its producer put elsewhere before."""
+    """A consumer that sees an item in shared memory sees what its producer put elsewhere before."""
     elsewhere, queue = make(0, name, buffering=1000), make(bound)
 
     def put():
@@ -419,7 +419,7 @@ def test_without_the_broker_items_go_on_between_processes(own_server, start):
 def test_killed_consumers_lose_at_most_the_item_that_was_on_its_way(make, start, program):
     queue, number = make(), 4000
     read, write = os.pipe()
-    producers = [start(sharing.put_numbers, queue, who, number) for who in range(2)]
+    producers = [start(sharing.put_numbers, queue, at, number) for at in range(2)]
     lines, kills = _Lines(read), 0
     consumer = start(program, queue, write)
     while any(one.is_alive() for one in producers) or not queue.empty():
@@ -435,8 +435,8 @@ def test_killed_consumers_lose_at_most_the_item_that_was_on_its_way(make, start,
     got = [tuple(map(int, line.split())) for line in lines.all]
     assert len(set(got)) == len(got)
     assert 2 * number - kills - 1 <= len(got) <= 2 * number
-    for who in range(2):
-        mine = [count for one, count in got if one == who]
+    for producer in range(2):
+        mine = [count for one, count in got if one == producer]
         assert mine == sorted(mine)
 
 
