@@ -66,7 +66,7 @@ def place():
 
 
 def of_place(place):
-    """The processes that the program started, and those that these started."""
+    """The processes that the program started, and the processes that these started."""
     found = []
     for process in psutil.process_iter():
         try:

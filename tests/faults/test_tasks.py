@@ -1,5 +1,5 @@
 """Workers that are killed and stopped, connections that break, a server that is killed: no task is
-lost, and none is processed twice but those that were in hand."""
+lost, and none is processed twice except tasks that were in hand."""
 
 from __future__ import annotations
 

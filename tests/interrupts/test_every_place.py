@@ -488,7 +488,7 @@ def buffered(kind, server, name):
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 def test_get_with_buffering(server, name, sweep, kind):
-    """The first one fetches; those after it are handed out."""
+    """The first get fetches the items; later gets hand out fetched items."""
     producer = kind(0, name, url=server.url)
     with buffered(kind, server, name) as q:
         consumed = (Joined if kind is JoinableQueue else Consumed)(q)

@@ -77,7 +77,7 @@ def named(found, name):
 
 
 def ready(tasks):
-    """The data of those that can be taken."""
+    """The data of the tasks that can be taken."""
     taken = []
     while True:
         try:

@@ -1,4 +1,4 @@
-"""How many calls it takes to see whether those with a role live, and to find a queue empty."""
+"""How many calls it takes to see whether clients with a role live, and to find a queue empty."""
 
 from __future__ import annotations
 

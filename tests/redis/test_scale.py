@@ -12,7 +12,7 @@ from pressure_mp import JoinableQueue, Queue
 
 MANY = 1000
 WAITING = 16
-#: Connections beside those on which operations wait: an operation may need one to end its wait.
+#: Connections beside one for each operation that waits: it may need another to end its wait.
 POOL = 4
 KB = 1024
 

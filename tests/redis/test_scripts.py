@@ -98,7 +98,7 @@ def header(op, field):
 
 
 def declared(op):
-    """The answers in a script's header; of those that say what to wait for, that as well."""
+    """The answers in a script's header; of answers that say what to wait for, that as well."""
     answers = [answer.split() for answer in header(op, "replies").split("|")]
     waits = {*LATER} if not op.startswith("tasks/") else set()
     return {" ".join(words[: 2 if words[0] in waits else 1]) for words in answers}
