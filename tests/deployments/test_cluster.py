@@ -163,7 +163,7 @@ def test_operations_follow_a_slot_that_moved(cluster, tagged, reconnect):
     q.delete()
 
 
-def test_what_is_in_flight_moves_with_its_queue_and_comes_back(cluster, tagged):
+def test_items_in_flight_move_with_their_queue_and_come_back(cluster, tagged):
     q = JoinableQueue(name=tagged, url=cluster.url, lease=1)
     for number in range(3):
         q.put(number)
@@ -183,7 +183,7 @@ def test_what_is_in_flight_moves_with_its_queue_and_comes_back(cluster, tagged):
     q.delete()
 
 
-def test_those_who_wait_follow_a_slot_that_moved(cluster, tagged):
+def test_waiting_calls_follow_a_slot_that_moved(cluster, tagged):
     q = Queue(1, tagged, url=cluster.url)
     source = cluster.owner(slot_of(q))
     with source.client() as client:

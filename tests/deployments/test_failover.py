@@ -58,7 +58,7 @@ def traffic(name):
 
 
 def finish(running):
-    """Let it end; nothing is made up, and who got an item of a producer gets later ones of it."""
+    """Let it end; no item is made up, and each consumer gets the items of a producer in order."""
     running.finish()
     assert running.invented == 0
     assert running.is_in_order

@@ -1,4 +1,4 @@
-"""The sentinels say where the primary is; whoever of them answers."""
+"""Any sentinel that answers says where the primary is."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_sentinel_that_is_wrong_is_not_asked_again_before_the_others(deploymen
 def test_sentinels_and_servers_have_logins_of_their_own(name):
     with started("redis", "--requirepass", "server/secret") as server:
         config = f"sentinel monitor {SERVICE} 127.0.0.1 {server.port} 1\n"
-        # A user of its own, who may do nothing but ask.
+        # A user of its own, which may do nothing but ask.
         config += (
             "user default off\nuser asker on >watch&secret +sentinel|get-master-addr-by-name\n"
         )

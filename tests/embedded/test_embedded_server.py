@@ -1,4 +1,4 @@
-"""The embedded server's life: who finds it, and that it ends with its users, however they end.
+"""The embedded server: which programs find it, and that it ends with them, however they end.
 
 Every scenario runs in programs of its own, so this file is also a program: with the name of a
 function and its arguments it runs that function. A program reports lines of JSON on its standard
@@ -613,7 +613,7 @@ class TestPrivateServer:
         server = world.server(world.start("private_until_told", "return", "alone").read())
         server.supervisor.kill()
         server.wait_for_end()
-        # Whoever starts a private server next, as another test may just now, removes it too.
+        # A program that starts a private server next, as another test may do now, removes it too.
         shutil.rmtree(server.directory, ignore_errors=True)
 
     def test_survives_an_interrupt_from_the_terminal(self, world: World) -> None:

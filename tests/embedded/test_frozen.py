@@ -19,7 +19,7 @@ if not os.environ.get("CI"):  # there, a missing wheel has to fail
 
 pytestmark = pytest.mark.timeout(60)
 
-#: What is started when sys.executable is. A start too many ends here, and not in a storm.
+#: The program that sys.executable names. A second start ends at once, and starts no more of them.
 PROGRAM = """
 import atexit, os, signal, sys, threading
 with open(os.environ["STARTS"], "a") as starts:
@@ -66,7 +66,7 @@ def place():
 
 
 def of_place(place):
-    """The processes that the program started, and those that these started."""
+    """The processes that the program started, and the processes that these started."""
     found = []
     for process in psutil.process_iter():
         try:

@@ -80,7 +80,7 @@ def test_a_directory_that_others_may_write_to_is_refused(place, mode):
     assert list(place.iterdir()) == []
 
 
-def test_a_directory_that_everybody_could_replace_is_refused(place):
+def test_a_directory_that_any_user_could_replace_is_refused(place):
     (place / "mine").mkdir(mode=0o700)
     place.chmod(0o777)
     assert f"{place} is not safe" in refused(place / "mine")
@@ -171,7 +171,7 @@ def make_left(place, name):
     return left
 
 
-def test_only_what_is_known_to_be_left_is_cleared(place):
+def test_only_directories_that_are_known_to_be_left_are_cleared(place):
     made_just_now = place / "pressure-mp-new"
     made_just_now.mkdir()
     other = place / "something-else"

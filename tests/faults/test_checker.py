@@ -253,7 +253,7 @@ def test_a_consumer_that_slept_too_long_may_get_its_item_again():
         ([A1, A2, get("c", "a1", 31, 40)], ["c"]),
         ([A1, get("c", "", 31, NEVER, UNKNOWN)], ["c"]),
     ],
-    ids=["nobody killed", "another killed", "it had acknowledged", "lost", "lost on its way"],
+    ids=["no client killed", "another killed", "it had acknowledged", "lost", "lost on its way"],
 )
 def test_forged_deliveries_are_rejected(operations, killed):
     assert list(Deliveries(History(operations), killed).problems())

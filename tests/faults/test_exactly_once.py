@@ -94,8 +94,8 @@ def results(database):
 
 
 def count(database, table, without=None):
-    """How many rows a table has, without those of another one; while the server is away, it is
-    asked again."""
+    """The number of rows of a table, less that of the table ``without``; while the server is away,
+    it is asked again."""
     found = []
 
     def ask():

@@ -84,14 +84,14 @@ def restart(server, futures, number):
 
 
 def kill(executor, futures, number, chance):
-    """Kill workers of it, one after the other, until so many are or all is done; who they were."""
+    """Kill workers, one after the other, until so many are or all is done; return their ids."""
     killed = set()
     done = threading.Semaphore(0)
     for future in futures:
         future.add_done_callback(lambda _: done.release())
     while len(killed) < number and not all(future.done() for future in futures):
         for _ in range(max(len(futures) * 3 // number // 4, 1)):
-            done.acquire(timeout=QUIET)  # what is killed has been at work
+            done.acquire(timeout=QUIET)  # a worker that is killed has been at work
         there = sorted(set(executor._processes) - killed)
         if there:
             victim = chance.choice(there)

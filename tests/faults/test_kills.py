@@ -16,8 +16,8 @@ from pressure_mp import Empty, JoinableQueue, Queue, ShutDown
 pytestmark = pytest.mark.timeout(900)
 
 BOUND = 20
-#: Seconds. What nobody gives back stalls the others for good; else it is about a lease, and as long
-#: as a loaded machine takes.
+#: Seconds. A role or an item that no client gives back stalls the others for good; any other stall
+#: lasts about a lease, and as long as a loaded machine takes.
 STALL = 30.0
 #: Seconds for which a loaded machine may take to see the items through.
 LIMIT = 600.0
@@ -31,7 +31,7 @@ def run(killer: Killer, queue: Queue, items: float, strikes: float, limit: float
 
 
 def rest_of(queue: Queue) -> list[str]:
-    """What is left in a queue that was shut down."""
+    """Get the items that are left in a queue that was shut down."""
     rest = []
     try:
         while True:
@@ -41,8 +41,8 @@ def rest_of(queue: Queue) -> list[str]:
 
 
 def deal_with_rest(queue: JoinableQueue) -> list[str]:
-    """What is left in a queue that was shut down, acknowledged; with what is still in flight at
-    those that were killed last, which comes back when they are known to be dead."""
+    """Get and acknowledge the items that are left in a queue that was shut down. Items in flight
+    at the clients that were killed last come back when these are known to be dead."""
     rest = []
     deadline = time.monotonic() + STALL
     joining = Background(queue.join)
@@ -65,7 +65,7 @@ def test_what_was_not_got_before_a_kill_is_not_lost(
     run(killer, queue, items, strikes, LIMIT)
     history = History(histories.read(nursery.directory), rest_of(queue), BOUND)
     stats = queue.stats()
-    # The broker knows how many items it gave away; each one that nobody logged was on its way
+    # The broker knows how many items it gave away; each item that no client logged was on its way
     # to a consumer that was killed before its get returned.
     on_their_way = stats.consumed_messages - len(history.gets)
     figures.note(

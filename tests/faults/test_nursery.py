@@ -33,7 +33,7 @@ def test_a_client_that_others_killed_is_told_of(nursery):
         nursery.wait(30)
 
 
-def test_one_whose_process_has_the_number_of_one_that_ended_has_not_ended(nursery):
+def test_a_client_with_the_process_id_of_a_client_that_ended_has_not_ended(nursery):
     former = start(nursery)
     former.send(signal.SIGKILL)
     until(lambda: nursery.has_ended(former))

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(900)
 
 BOUND = 20
 PATIENCE = 60.0  # seconds for which a client tries to connect again
-AGAIN = 40.0  # seconds after the server's return in which those who waited go on
+AGAIN = 40.0  # seconds after the server's return in which waiting clients go on
 
 
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(

@@ -19,9 +19,9 @@ from faults import soak
 LONG, ELSEWHERE, SHORT = 900, 180, 20
 #: Bytes that may be kept for each thing that was made: some containers are bounded, and not full
 #: yet. In the short form, what calls note for their repeat is still there: it stays for 25 seconds.
-#: A handle takes some thousand bytes. And bytes by which what is kept for other reasons may differ.
+#: A handle takes some thousand bytes. And bytes by which other memory may differ.
 EACH, EACH_SHORT, NOISE = 40, 150, 150_000
-#: What is resident may differ by so many bytes more: free pieces lie between used ones.
+#: Resident memory may differ by so many bytes more: free pieces lie between used ones.
 FRAGMENTED = 300_000
 #: All memory is in one heap, that of C libraries as well as Python's.
 ONE_HEAP = {"PYTHONMALLOC": "malloc", "MALLOC_ARENA_MAX": "1"}
@@ -39,8 +39,8 @@ def run(url: str, seconds: float) -> list[dict[str, int]]:
 
 
 def check(samples: list[dict[str, int]], long: bool, figures: Any) -> None:
-    """The first third is to warm up; the second and the last one are compared. What is resident
-    takes longer than the short form to warm up."""
+    """The first third is to warm up; the second and the last one are compared. Resident
+    memory takes longer than the short form to warm up."""
     third = len(samples) // 3
 
     def grown(what: str) -> float:

@@ -26,7 +26,7 @@ def ack(worker, begin, outcome=DONE):
 #: A worker has another task.
 BEFORE = [op("p", "put", "y", 0), op("a", "get", "y", 6)]
 
-#: Operations, who was killed, what was left.
+#: The operations, the client that was killed, and the tasks that were left.
 POSSIBLE = [
     ([PUT, take("a", 10), ack("a", 20)], "", []),
     ([PUT], "", ["x"]),
@@ -56,9 +56,9 @@ FORGED = {
     "lost": ([PUT], "", []),
     "lost in a killed worker's hands": ([PUT, take("a", 10)], "a", []),
     "lost when it was released": ([PUT, take("a", 10), op("a", "release", "x", 20)], "", []),
-    "nobody put it": ([take("a", 10), ack("a", 20)], "", []),
+    "no client put it": ([take("a", 10), ack("a", 20)], "", []),
     "taken before it was put": ([op("p", "put", "x", 30), take("a", 10), ack("a", 40)], "", []),
-    "left, and nobody put it": ([], "", ["x"]),
+    "left, and no client put it": ([], "", ["x"]),
     "there twice": ([PUT], "", ["x", "x"]),
     "acknowledged and there": ([PUT, take("a", 10), ack("a", 20)], "", ["x"]),
     "acknowledged and came again": (
@@ -109,6 +109,6 @@ def test_forged_lives_of_tasks_are_rejected(forged):
         ([PUT], None, True),
     ],
 )
-def test_a_result_is_that_of_who_acknowledged_the_task(history, result, is_possible):
+def test_a_result_is_that_of_the_worker_that_acknowledged_the_task(history, result, is_possible):
     problems = list(Lives(history, "ab", []).problems_of_results({"x": result}))
     assert (problems == []) is is_possible

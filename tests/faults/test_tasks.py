@@ -1,5 +1,5 @@
 """Workers that are killed and stopped, connections that break, a server that is killed: no task is
-lost, and none is processed twice but those that were in hand."""
+lost, and none is processed twice except tasks that were in hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAUSE = 0.2  # seconds between two strikes, on average: most find a worker that 
 
 
 def check(queue, nursery, killed, figures, seed):
-    """What the clients wrote down can be, and the queue's statistics are those of its tasks."""
+    """The histories of the clients are possible, and the queue's statistics fit its tasks."""
     history = histories.read(nursery.directory)
     buried = queue.list("buried", limit=10_000)
     lives = Lives(history, killed, [clients.name_of(task.data) for task in buried])

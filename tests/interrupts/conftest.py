@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def server(valkey: Server) -> Server:
-    """One kind of server is enough: what is interrupted is the client."""
+    """One kind of server is enough: these tests interrupt the client."""
     return valkey
 
 

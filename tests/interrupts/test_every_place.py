@@ -58,7 +58,7 @@ def client(server):
 
 
 def roles(client, name):
-    """Who has a role, or was granted one."""
+    """The keys that say that a client has a role, or was granted one."""
     parts = ("producer_granted", "producer_holder", "consumer_granted", "consumer_holder")
     return [part for part in parts if client.exists(f"__pressure__:{name}:mp:{part}")]
 
@@ -166,7 +166,7 @@ def test_get_of_a_large_item_with_a_descriptor(server, name, sweep):
 
 
 def test_get_in_memory_may_lose_its_item(name, sweep):
-    """There a call and its reply are one step for nobody: what was taken out does not go back."""
+    """In memory, a call and its reply are not one step: an item that was taken out stays out."""
     handles, lost = [], []
 
     def prepare():
@@ -394,7 +394,7 @@ def test_task_done_of_what_another_thread_got(server, name, monkeypatch):
 
 @pytest.mark.parametrize("buffering", [0, 10])
 def test_task_done_that_was_interrupted_before(server, name, sweep, monkeypatch, buffering):
-    """The broker did it, and nobody heard; it is interrupted again while it is repeated."""
+    """The broker did it, and its reply was not read; an interrupt comes while it is repeated."""
     producer = JoinableQueue(0, name, url=server.url)
     with JoinableQueue(0, name, url=server.url, buffering=buffering, prefetch=buffering) as q:
 
@@ -488,7 +488,7 @@ def buffered(kind, server, name):
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 def test_get_with_buffering(server, name, sweep, kind):
-    """The first one fetches; those after it are handed out."""
+    """The first get fetches the items; later gets hand out fetched items."""
     producer = kind(0, name, url=server.url)
     with buffered(kind, server, name) as q:
         consumed = (Joined if kind is JoinableQueue else Consumed)(q)

@@ -10,7 +10,7 @@ import pytest
 from pressure_mp import Empty, JoinableQueue, Queue, TaskQueue
 from pressure_mp.buffering import pace
 
-#: Seconds until what is there must be got.
+#: Seconds until an item that is there must be got.
 SOON = 10.0
 
 
@@ -145,7 +145,7 @@ def test_in_the_midst_of_the_first_use_of_a_handle(server, name, sweep, kind, us
         sweep(act, check, error=None, use=act, every=3)
 
 
-def test_in_the_midst_of_what_is_done_with_a_task(server, name, sweep):
+def test_in_the_midst_of_a_take_and_its_acknowledgement(server, name, sweep):
     with TaskQueue(name, url=server.url) as queue:
         taken = []
 

@@ -32,7 +32,7 @@ def results(postgres):
 
 @pytest.fixture
 def tasks(url, name):
-    """Those of another process, for the worker under test."""
+    """The queue of tasks of the worker under test."""
     found = TaskQueue(name, url=url)
     yield found
     found.delete()
@@ -94,7 +94,7 @@ def test_only_the_latest_that_transactions_were_to_acknowledge_can_be_acknowledg
     assert ids_of(tasks, "taken") == ["b", "c"]
 
 
-def test_what_becomes_of_it_is_as_of_any_other(own, url, name):
+def test_a_task_that_a_commit_acknowledges_is_a_zombie_with_its_new_data_and_tube(own, url, name):
     tasks = TaskQueue(name, url=url, zombie=3600)
     tasks.put("data", id="a")
     tasks.take(0).ack(update="other", tube="part", delay=60, connection=own)
@@ -188,8 +188,8 @@ def test_the_commit_fails_if_one_of_many_is_lost_by_then(own, tasks):
     assert (ids_of(tasks, "ready"), ids_of(tasks, "taken")) == (["a"], ["b"])
 
 
-def test_nobody_waits_for_a_transaction_that_is_open(own, tasks):
-    """Not even one who does something with that task."""
+def test_no_call_waits_for_a_transaction_that_is_open(own, tasks):
+    """Not even a call that changes the task which the transaction acknowledges."""
     tasks.put_many("ab", ids="ab")
     task = tasks.take(0)
     task.ack(connection=own)
@@ -199,7 +199,7 @@ def test_nobody_waits_for_a_transaction_that_is_open(own, tasks):
     assert ids_of(tasks, "taken") == ["b"]
 
 
-def test_who_waits_for_a_task_to_be_processed_is_told_by_the_commit(own, tasks, no_ticks):
+def test_a_wait_for_a_task_to_be_processed_ends_with_the_commit(own, tasks, no_ticks):
     tasks.put("data", id="a")
     task = tasks.take(0)
     waiting = Background(tasks.wait, "a")

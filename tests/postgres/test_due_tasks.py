@@ -42,7 +42,7 @@ def test_a_task_that_is_due_before_all_others_is_ready_in_time(postgres, name, m
     assert q.take(timeout=LIMIT).data == "it"
 
 
-def test_one_whose_ttl_ends_before_all_others_are_due_is_dropped_in_time(postgres, name):
+def test_a_task_whose_ttl_ends_before_all_others_are_due_is_dropped_in_time(postgres, name):
     q = TaskQueue(name, ttr=60, url=postgres.limited_url)
     look(q)
     q.put("it", ttl=SOON)

@@ -52,7 +52,7 @@ def end_of_unwritten(server):
     return end
 
 
-def test_what_is_put_durably_is_on_the_disk_when_the_put_returns(synchronous, name):
+def test_an_item_put_durably_is_on_the_disk_when_the_put_returns(synchronous, name):
     hasty = Queue(name=name, url=synchronous.limited_url)
     durable = Queue(name=name, url=synchronous.limited_url, durability="fsync")
     synchronous.execute("CHECKPOINT")
@@ -68,7 +68,9 @@ def test_a_server_without_fsync_refuses(postgres, name):
         Queue(name=name, url=postgres.limited_url, durability="fsync").put(1)
 
 
-def test_so_is_what_is_put_in_a_transaction_of_one_that_does_not_wait_else(synchronous, name):
+def test_an_item_put_durably_in_a_transaction_is_on_the_disk_when_the_commit_returns(
+    synchronous, name
+):
     import psycopg
 
     hasty = Queue(name=name, url=synchronous.limited_url)

@@ -1,4 +1,4 @@
-"""A server whose messages are not English: what is to be done about them is said all the same."""
+"""A server whose messages are not English: the errors say all the same what to do."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_first_use_installs_the_schema(german, name):
     assert q.get() == 1
 
 
-def test_who_waits_is_told_that_the_schema_was_dropped(german, name):
+def test_a_waiting_get_is_told_that_the_schema_was_dropped(german, name):
     url = f"{german.url}?schema=short&create=1"
     q = Queue(name=name, url=url)
     waiting = Background(q.get)
@@ -93,7 +93,7 @@ def test_a_server_without_a_free_connection_is_waited_for(german, name):
         ("42883", "функция queues.version() не существует"),
     ],
 )
-def test_what_is_missing_is_known_by_its_state(state, message):
+def test_a_missing_schema_is_known_by_the_state_of_the_error(state, message):
     assert isinstance(refusal(state, message, "here", "queues"), NotInstalled)
 
 

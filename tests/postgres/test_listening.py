@@ -1,4 +1,4 @@
-"""Who receives no notifications looks by itself, and says so; once they can be heard, they are."""
+"""A process that receives no notifications looks by itself, and says so, until it can hear them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pooled(own_postgres):
         yield f"{url}?prepare=0&application_name="
 
 
-#: What those hold who listen, and for a moment those who make a call.
+#: The locks of sessions that listen and, for a moment, of sessions that make a call.
 LOCKS = "SELECT pid, objid FROM pg_locks WHERE locktype = 'advisory'"
 
 
@@ -43,11 +43,11 @@ def get(caller, url, name, **options):
 
 
 def findings(url):
-    """What is said of where notifications come from."""
+    """The findings on where notifications come from."""
     return [found for found in examine_broker(url=url) if found.subject == "listen"]
 
 
-def test_an_address_at_which_nobody_listens_is_named_once(
+def test_an_address_at_which_no_server_listens_is_named_once(
     caller, postgres, name, warnings, monkeypatch
 ):
     monkeypatch.setattr(listener, "_PAUSE", 0.0)  # it tries again each time that it looks
@@ -139,7 +139,7 @@ def silent(postgres):
     found.close()
 
 
-def test_who_waits_does_not_wait_for_an_address_that_says_nothing(
+def test_a_waiting_get_does_not_wait_for_an_address_that_says_nothing(
     caller, postgres, silent, name, monkeypatch
 ):
     monkeypatch.setattr(notifications, "_TIMEOUT", HOURS)
@@ -153,7 +153,7 @@ def test_who_waits_does_not_wait_for_an_address_that_says_nothing(
     silent.lead()
 
 
-def test_who_looks_hears_notifications_as_soon_as_there_are_any(
+def test_a_get_that_looks_by_itself_hears_notifications_as_soon_as_there_are_any(
     postgres, silent, name, no_ticks, monkeypatch
 ):
     monkeypatch.setattr(session, "_POLL", HOURS)
@@ -182,7 +182,7 @@ def test_a_pooler_that_sends_none_is_named(caller, own_postgres, pooled, name, w
     (found,) = findings(url)
     assert found.value == "not set"
     assert findings(f"{url}&listen=127.0.0.1:{own_postgres.port}") == []
-    until(lambda: not own_postgres.execute(LOCKS))  # nobody is taken for one who listens
+    until(lambda: not own_postgres.execute(LOCKS))  # no session is taken for one that listens
 
 
 def test_a_pooler_that_leaves_sessions_to_its_users_sends_them(

@@ -33,7 +33,9 @@ def own_postgres():
         yield server
 
 
-def test_who_is_killed_while_it_waits_keeps_nobody_waiting(own_postgres, name, no_ticks):
+def test_a_process_that_is_killed_while_it_waits_keeps_no_other_waiting(
+    own_postgres, name, no_ticks
+):
     url = own_postgres.limited_url
     q = Queue(name=name, url=url, lease=HOURS)
     engine = registry.engine(registry.parse(url))
@@ -91,7 +93,7 @@ def test_a_call_waits_for_a_server_that_restarts(own_postgres, name):
     assert q.get() == "item"
 
 
-def test_one_who_waits_goes_on_when_the_server_restarts(own_postgres, name):
+def test_a_waiting_get_goes_on_when_the_server_restarts(own_postgres, name):
     url = own_postgres.limited_url
     q = Queue(name=name, url=url, reconnect=60)
     engine = registry.engine(registry.parse(url))
@@ -131,7 +133,7 @@ def test_backends_that_are_ended_lose_nothing(own_postgres, name):
     assert got == list(range(number))
 
 
-def test_who_was_told_that_the_server_is_away_waits_for_it_no_longer(
+def test_a_put_that_was_told_that_the_server_is_away_waits_for_it_no_longer(
     own_postgres, name, monkeypatch
 ):
     ends = []

@@ -1,4 +1,4 @@
-"""A change is told by NOTIFY only to the process of one who can go on by it."""
+"""A change is told by NOTIFY only to the process of a call that can go on by it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def others(postgres, name):
             one.communicate()
 
 
-def test_only_the_process_of_the_first_who_waits_is_notified(postgres, name, others):
+def test_only_the_process_of_the_first_waiting_get_is_notified(postgres, name, others):
     q, idle = (
         Queue(name=name, url=postgres.limited_url),
         Queue(name=f"{name}-idle", url=postgres.url),
@@ -49,7 +49,7 @@ def test_only_the_process_of_the_first_who_waits_is_notified(postgres, name, oth
     with psycopg.connect(postgres.url, autocommit=True) as hearing:
         for channel in channels:
             hearing.execute(f"LISTEN {channel}")
-        for item in range(5):  # nobody waits for these
+        for item in range(5):  # no call waits for these
             idle.put(item)
             idle.get()
         q.put("first")
@@ -61,7 +61,7 @@ def test_only_the_process_of_the_first_who_waits_is_notified(postgres, name, oth
         assert heard(hearing) == []
 
 
-def test_one_who_waits_in_the_same_process_needs_no_notification(postgres, name, no_ticks):
+def test_a_get_that_waits_in_the_same_process_needs_no_notification(postgres, name, no_ticks):
     q = Queue(name=name, url=postgres.limited_url)
     engine = registry.engine(registry.parse(postgres.limited_url))
     getting = Background(q.get)

@@ -1,5 +1,5 @@
-"""While somebody has an old snapshot, nothing that was removed can be cleaned up: it is not looked
-at again all the same."""
+"""While a session has an old snapshot, no removed row can be cleaned up: calls do not look at
+removed rows again all the same."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def watched(postgres):
 
 @pytest.fixture
 def old_snapshot(postgres):
-    """Somebody has one, from now on."""
+    """Another session has an old snapshot from now on."""
     import psycopg
 
     with psycopg.connect(postgres.url) as connection:

@@ -1,4 +1,4 @@
-"""What is sent again, since its connection broke, is done once."""
+"""A call that is sent again, since its connection broke, is done once."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ READER = f"{OWNER}#1"
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_what_is_taken_in_flight_is_taken_once_and_the_repeated_take_tells_the_same(
+def test_items_are_taken_in_flight_once_and_the_repeated_take_tells_the_same(
     session, binding, monkeypatch, times
 ):
     ask(binding, Put([b"0", b"1", b"2", b"3"]))
@@ -117,7 +117,7 @@ def test_what_is_taken_in_flight_is_taken_once_and_the_repeated_take_tells_the_s
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_what_is_prefetched_is_taken_once_and_the_repeated_call_tells_the_same(
+def test_items_are_prefetched_once_and_the_repeated_call_tells_the_same(
     session, binding, monkeypatch, times
 ):
     ask(binding, Put([b"%d" % number for number in range(6)]))
@@ -275,10 +275,10 @@ def test_a_quick_call_that_arrives_after_its_repeat_does_nothing(
 
 
 @pytest.mark.usefixtures("noted")
-def test_a_quick_put_that_nobody_heard_of_and_comes_late_does_not_hide_that_another_was_done(
+def test_a_quick_put_that_arrives_late_does_not_hide_that_another_put_was_done(
     binding, monkeypatch
 ):
-    """The queue's row has the note of one put; whoever puts next is another than who gave up."""
+    """The queue's row has the note of one put only; another session makes the next put."""
     for number in range(3):
         ask(binding, Put([b"%d" % number]))
     with monkeypatch.context() as patch:
@@ -364,7 +364,7 @@ def put(tasks, number):
     return ask(tasks, PutTasks([(b"", b"%d" % at) for at in range(number)], "auto_increment"))
 
 
-def test_tasks_are_taken_once_and_those_of_the_repeated_take_are_the_same(tasks, monkeypatch):
+def test_tasks_are_taken_once_and_the_repeated_take_tells_the_same_tasks(tasks, monkeypatch):
     put(tasks, 5)
     Breaking(monkeypatch, 1)
     taken = ask(tasks, TakeTasks(OWNER, 1, 3))

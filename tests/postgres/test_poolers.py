@@ -25,7 +25,7 @@ def test_more_threads_than_its_connections_put_and_get(pooled, name):
     for one in putting:
         one.result()
     for n in range(4):
-        assert [at for who, at in found if who == n] == list(range(10))
+        assert [at for producer, at in found if producer == n] == list(range(10))
 
 
 def test_a_role_whose_transactions_it_leaves_serializable_is_told_so(postgres, pooled, name):
@@ -37,7 +37,7 @@ def test_a_role_whose_transactions_it_leaves_serializable_is_told_so(postgres, p
         Queue(name=name, url=url).open()
 
 
-def test_who_waits_hears_from_the_server_that_the_url_names(postgres, pooled, name, no_ticks):
+def test_a_waiting_get_hears_from_the_server_that_the_url_names(postgres, pooled, name, no_ticks):
     q = Queue(name=name, url=f"{pooled}?prepare=0&listen=127.0.0.1:{postgres.port}", lease=HOURS)
     getting = Background(q.get)
     until(lambda: parks(getting))

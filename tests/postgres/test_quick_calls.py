@@ -1,5 +1,5 @@
-"""A put and a get have fewer statements where nobody waits; who waits is seen by them all the same,
-also by a handle whose first call it is, or that knows the queue from calls before."""
+"""A put and a get have fewer statements where no call waits; they see a call that waits all the
+same, in the first call of a handle and in later calls, when the handle knows the queue."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def pair(postgres, name):
     return [Queue(1, name=name, url=postgres.limited_url, lease=HOURS) for _ in range(2)]
 
 
-def test_the_first_put_of_a_handle_wakes_who_waits_for_an_item(pair):
+def test_the_first_put_of_a_handle_wakes_a_get_that_waits(pair):
     getting = waiting(pair[0], pair[0].get)
     pair[1].put("item")
     assert getting.result() == "item"
 
 
-def test_the_first_get_of_a_handle_wakes_who_waits_for_space(pair):
+def test_the_first_get_of_a_handle_wakes_a_put_that_waits(pair):
     pair[0].put(1)
     putting = waiting(pair[0], pair[0].put, 2)
     assert pair[1].get() == 1
@@ -54,13 +54,13 @@ def known(pair, monkeypatch):
     return pair
 
 
-def test_a_later_put_of_a_handle_wakes_who_waits_for_an_item(known):
+def test_a_later_put_of_a_handle_wakes_a_get_that_waits(known):
     getting = waiting(known[0], known[0].get)
     known[1].put("item")
     assert getting.result() == "item"
 
 
-def test_a_later_get_of_a_handle_wakes_who_waits_for_space(known):
+def test_a_later_get_of_a_handle_wakes_a_put_that_waits(known):
     known[0].put(1)
     putting = waiting(known[0], known[0].put, 2)
     assert known[1].get() == 1

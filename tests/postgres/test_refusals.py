@@ -45,7 +45,7 @@ def end_connections(server):
 
 
 def lock(server, name):
-    """Somebody is at the queue for longer than anybody would wait."""
+    """Lock the queue until the connection that this returns is closed."""
     connection = psycopg.connect(server.url)
     slot = f"pressure_mp.slot('__pressure__', 'items', '{name}')"
     connection.execute(f"SELECT pg_advisory_xact_lock({slot})")
@@ -65,7 +65,7 @@ def test_a_statement_timeout_is_an_error_after_which_nothing_was_done(own_postgr
     assert [q.get(), q.get()] == [1, 3]
 
 
-def test_one_who_waits_is_no_statement_that_a_timeout_could_end(own_postgres, for_role, name):
+def test_a_get_that_waits_is_no_statement_that_a_timeout_could_end(own_postgres, for_role, name):
     for_role("SET statement_timeout = '200ms'")
     q = Queue(name=name, url=own_postgres.limited_url, lease=HOURS)
     getting = Background(q.get)
@@ -197,7 +197,7 @@ def test_a_server_that_others_use_up_is_waited_for(name):
         assert getting.result() == 1
 
 
-def test_who_has_no_connection_to_listen_waits_all_the_same(own_postgres, for_role, name):
+def test_a_get_without_a_connection_to_listen_waits_all_the_same(own_postgres, for_role, name):
     for_role("CONNECTION LIMIT 1")
     q = Queue(name=name, url=own_postgres.limited_url, lease=HOURS)
     getting = Background(q.get)
@@ -235,7 +235,9 @@ def fill(q):
         q.put(number.to_bytes(4, "big") * 65536)
 
 
-def test_a_full_disk_is_an_error_after_which_what_is_there_can_be_got(own_postgres, enlarge, name):
+def test_a_full_disk_is_an_error_after_which_the_items_there_can_be_got(
+    own_postgres, enlarge, name
+):
     q = Queue(name=name, url=own_postgres.limited_url, serializer="raw")
     with pytest.raises(BrokerError, match=r"No space left on device.*Nothing was done"):
         fill(q)
@@ -247,7 +249,7 @@ def test_a_full_disk_is_an_error_after_which_what_is_there_can_be_got(own_postgr
     assert q.get() == b"again"
 
 
-def test_who_waits_is_told_that_the_schema_was_dropped(own_postgres, name):
+def test_waiting_calls_are_told_that_the_schema_was_dropped(own_postgres, name):
     url = f"{own_postgres.url}?schema=short"
     installing.install(registry.parse(url))
     q = Queue(name=name, url=url)

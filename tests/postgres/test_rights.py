@@ -17,7 +17,7 @@ TYPES = ("text", "bytea", "jsonb", "tid", "int8", "int4", "bool", "name", "oid",
 @pytest.fixture
 def hostile(postgres):
     """A connection of that role; in its temporary schema, which is found first, are types whose
-    checks tell who runs them."""
+    checks tell which role runs them."""
     with psycopg.connect(postgres.limited_url, autocommit=True) as connection:
         for name in TYPES:
             connection.execute(
@@ -34,7 +34,7 @@ def hostile(postgres):
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_names_that_a_caller_made_are_not_taken_for_those_of_the_system(postgres, hostile, entry):
+def test_names_that_a_caller_made_are_not_taken_for_names_of_the_system(postgres, hostile, entry):
     told: list[str | None] = []
     hostile.add_notice_handler(lambda notice: told.append(notice.message_primary))
     hostile.execute("SELECT NULL::text")

@@ -167,7 +167,7 @@ def test_queues_do_not_depend_on_the_isolation_that_a_database_is_set_to(
     q.put_many([None] * 3)
     found = sorted(item for one in getting for item in one.result())
     tasks.delete()
-    assert found == sorted(2 * [(who, at) for who in range(3) for at in range(50)])
+    assert found == sorted(2 * [(producer, at) for producer in range(3) for at in range(50)])
 
 
 def test_callers_of_another_isolation_are_told_which_one_is_needed(

@@ -81,7 +81,9 @@ def test_schemas_of_one_database_are_apart(postgres, schema, name):
     assert q.get() == "here"
 
 
-def test_to_install_it_again_changes_nothing_and_an_upgrade_disturbs_nobody(postgres, schema, name):
+def test_to_install_it_again_changes_nothing_and_an_upgrade_disturbs_no_client(
+    postgres, schema, name
+):
     url = f"{postgres.url}?schema={schema}"
     run("install", "--url", url)
     q = Queue(name=name, url=url)
@@ -125,7 +127,9 @@ def test_clients_go_on_while_it_is_upgraded_several_times_at_once(postgres, sche
     working.result()
 
 
-def test_who_may_use_it_may_use_it_after_an_upgrade_that_brings_functions(postgres, schema, name):
+def test_a_role_that_may_use_it_may_use_it_after_an_upgrade_that_brings_functions(
+    postgres, schema, name
+):
     address = registry.parse(f"{postgres.url}?schema={schema}")
     installing.install(address)
     postgres.execute(grant_sql(ROLE, schema))
@@ -149,7 +153,7 @@ def test_a_newer_one_is_not_made_older(postgres, schema):
     assert postgres.execute(f"SELECT {schema}.version()") == [(99,)]
 
 
-def test_a_role_that_may_not_install_or_upgrade_it_is_told_who_may(postgres, schema, name):
+def test_a_role_that_may_not_install_or_upgrade_it_is_told_which_role_may(postgres, schema, name):
     url = f"{postgres.limited_url}?schema={schema}"
     with pytest.raises(exceptions.BrokerError, match="by a role that may create schemas"):
         Queue(name=name, url=f"{url}&create=1").open()
@@ -197,7 +201,7 @@ def test_a_schema_may_be_called_by_a_word_of_sql(postgres, schema):
     run("uninstall", "--url", url, "--yes")
 
 
-def test_what_is_no_database_or_no_schema_is_wrong_usage():
+def test_a_url_of_no_database_and_a_wrong_name_of_a_schema_are_wrong_usage():
     assert "redis://localhost:6379/0 is not a PostgreSQL database" in run(
         "install", "--url", "redis://localhost:6379", status=2
     )

@@ -1,5 +1,5 @@
-"""A connection that swallows what is sent, while its server answers over others: each call that it
-swallowed is made again, and done once."""
+"""A connection that swallows all that is sent, while its server answers over other connections:
+each call that it swallowed is made again, and done once."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def joinable(**at):
     return JoinableQueue(**at)
 
 
-#: What makes the queue; what is called; what comes of it.
+#: The function that makes the queue; the call; its result.
 CALLS = {
     "put": (queue, _put, ["item", 0]),
     "put_many": (queue, _put_many, [list(range(1000)), 0]),

@@ -1,4 +1,4 @@
-"""What is put in a transaction of the caller's is there if and only if that commits."""
+"""Items that are put in a transaction of the caller's are there if and only if that commits."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_items_take_their_places_in_the_order_of_the_commits(own, url, q):
     assert q.get_many(9) == ["b", "a", "c"]
 
 
-def test_who_waits_for_an_item_is_woken_by_the_commit(own, q, no_ticks, postgres):
+def test_a_get_that_waits_for_an_item_is_woken_by_the_commit(own, q, no_ticks, postgres):
     getting = Background(q.get)
     waiting = "SELECT count(*) FROM pressure_mp.waiting w JOIN pressure_mp.queues q ON w.slot = "
     waiting += f"pressure_mp.slot(q.prefix, 'items', q.name) WHERE q.name = '{q.name}'"
@@ -162,7 +162,7 @@ def test_a_producer_in_transactions_counts_as_one(own, url, name):
         other.get()
 
 
-# What is refused
+# Calls that are refused
 
 
 def test_a_queue_that_is_full_now_is_full_at_once(caller, connection, url, name):

@@ -1,4 +1,4 @@
-"""The tables are upgraded while clients of the former version work; those of both versions go on.
+"""The tables are upgraded while clients of the former version work; clients of both versions go on.
 
 No version has changed a table so far: these steps are made up, and go the way of any other.
 """
@@ -54,8 +54,8 @@ def own(postgres):
 
 @pytest.fixture
 def steps(monkeypatch, tmp_path):
-    """The folder of the steps: what is upgraded becomes the version 2. The clients of this process
-    are of the version 1."""
+    """The folder of the steps: an upgraded schema is of the version 2. The clients of this
+    process are of the version 1."""
     shutil.copy(str(schema.STEPS / "begin.sql"), tmp_path)
     (tmp_path / "001_to_002.sql").write_text(STEP)
     monkeypatch.setattr(schema, "STEPS", tmp_path)
@@ -155,7 +155,7 @@ def test_clients_of_both_versions_work_when_the_tables_were_upgraded_under_them(
     for one in upgrading:
         one.result()
     clients.go_on()
-    for version in (1, 2):  # those of the former one that start now are served too
+    for version in (1, 2):  # programs of the former one that start now are served too
         assert start(url, version).stderr == ""
     clients.end()
     assert postgres.execute(f"SELECT {own}.version()") == [(2,)]

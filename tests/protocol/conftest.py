@@ -15,14 +15,14 @@ from pressure_mp import PressureQueue
 
 @pytest.fixture
 def client(server: Server) -> Iterator[redis.Redis]:
-    """redis-py, to look at what is in the server."""
+    """redis-py, to look at the keys of the server."""
     with server.client() as client:
         yield client
 
 
 @pytest.fixture
 def lease(request: pytest.FixtureRequest) -> float:
-    """Seconds of a lease; where nobody is to look by itself, one that is never renewed."""
+    """Seconds of a lease. It is never renewed in a test in which no call may look by itself."""
     return 3 * HOURS if "no_ticks" in request.fixturenames else 5.0
 
 
@@ -59,7 +59,7 @@ def parked(client: redis.Redis) -> Callable[..., None]:
 
 @pytest.fixture
 def contents(client: redis.Redis, name: str) -> Callable[[], dict[str, object]]:
-    """What is in the server under the queue's name: the key's suffix, and the value.
+    """The server's keys under the queue's name: the key's suffix, and the value.
 
     Of lists other than the queue's own, whose elements mean nothing, it is the type and the
     length. The queue's own list is shown as it is: the newest item first.

@@ -1,5 +1,5 @@
-"""What is kept beside a queue is that queue's: not that of a later one of the same name, which
-another implementation created after it had deleted the first."""
+"""Data that are kept beside a queue are that queue's. A later queue of the same name, which another
+implementation created after it had deleted the first, does not have them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pressure_mp.engines.redis import keys
 
 A, B = "elsewhere/1/1/aaaaaaaa", "elsewhere/2/1/bbbbbbbb"
 
-#: What is kept of a queue and is not about who has a role just now.
+#: The keys beside a queue that do not say which client has a role or waits just now.
 KEPT = sorted(
     set(keys.OWN)
     - {"producer_granted", "producer_holder", "consumer_granted", "consumer_holder"}
@@ -238,7 +238,7 @@ def test_all_that_was_kept_goes_at_the_first_look(broker, again, kept, client):
         *("get", "get_many", "store"),
     ],
 )
-def test_every_operation_that_believes_what_is_kept_looks_whose_it_is(
+def test_every_operation_that_uses_kept_data_checks_that_they_are_of_this_queue(
     broker, again, kept, client, look
 ):
     broker.open()
@@ -308,7 +308,7 @@ def test_ours_may_look_between_any_two_steps_of_a_delete_and_a_create(
 def test_clients_that_wait_for_a_role_keep_their_place_in_another_queue(
     ours, theirs, broker, parked, tokens, kept
 ):
-    """Who waits is no part of what is kept: the tokens, which all know, say who that is."""
+    """Waiting clients are no part of the kept data: the tokens, which all know, tell of them."""
     other = theirs()
     other.create()
     getting = Background(ours.get)
@@ -328,7 +328,7 @@ def test_an_ordinary_put_and_get_look_at_nothing_that_is_kept(ours, theirs, clie
     assert client.pttl(f"__pressure__:{name}:stats:consumed_bytes") == -1
 
 
-def test_theirs_counts_on_and_what_is_kept_stays(broker, theirs):
+def test_theirs_counts_on_and_the_kept_data_stay(broker, theirs):
     """All that theirs does to a queue but to delete it."""
     other = theirs()
     other.create(3)

@@ -108,7 +108,7 @@ def test_both_put_and_both_get_on_one_queue(ours, theirs, tokens):
     ]
     for task in tasks:
         task.result()
-    assert got == {b"%s %d" % (who, n): 1 for who in (b"ours", b"theirs") for n in range(100)}
+    assert got == {b"%s %d" % (side, n): 1 for side in (b"ours", b"theirs") for n in range(100)}
     assert tokens() == FREE
 
 
@@ -120,17 +120,17 @@ def test_theirs_joins_while_many_of_ours_put_and_get(ours, theirs, tokens):
     half_way = threading.Event()
     got = collections.defaultdict(list)
 
-    def put(who):
+    def put(thread):
         for count in range(number):
-            ours.put(b"%d %d" % (who, count))
+            ours.put(b"%d %d" % (thread, count))
 
-    def get(who):
+    def get(thread):
         for count in range(number):
-            got[who].append(ours.get())
+            got[thread].append(ours.get())
             if count == number // 2:
                 half_way.set()
 
-    tasks = [Background(call, who) for who in range(4) for call in (put, get)]
+    tasks = [Background(call, thread) for thread in range(4) for call in (put, get)]
     assert half_way.wait(LIMIT)
     tasks += [
         Background(lambda: [producer.put(b"4 %d" % count) for count in range(late)]),
@@ -140,12 +140,12 @@ def test_theirs_joins_while_many_of_ours_put_and_get(ours, theirs, tokens):
         task.result()
     items = [tuple(map(int, item.split())) for found in got.values() for item in found]
     assert sorted(items) == [
-        *((who, count) for who in range(4) for count in range(number)),
+        *((thread, count) for thread in range(4) for count in range(number)),
         *((4, count) for count in range(late)),
     ]
     for found in got.values():
-        for who in range(5):
-            counts = [int(item.split()[1]) for item in found if item.startswith(b"%d " % who)]
+        for one in range(5):
+            counts = [int(item.split()[1]) for item in found if item.startswith(b"%d " % one)]
             assert counts == sorted(counts)
     assert tokens() == FREE
 
@@ -958,7 +958,7 @@ def test_ours_gives_its_role_back_and_keeps_the_item_when_the_server_refuses_a_k
 
 @pytest.mark.parametrize("role", ["producer", "consumer"])
 def test_a_role_that_a_dead_client_of_theirs_had_stays_taken(ours, theirs, tokens, role):
-    """Nobody can know that it is dead: the protocol has no lease."""
+    """No client can know that it is dead: the protocol has no lease."""
     ours.create(1)
     ours.put(b"x")
     other = theirs()
@@ -1025,7 +1025,7 @@ def test_a_role_that_a_killed_client_of_ours_had_goes_to_the_next_in_line(
         second.result()
 
 
-# Everybody at once.
+# All clients at once.
 
 
 class Watcher(threading.Thread):
@@ -1069,21 +1069,21 @@ class Crowd:
 
     def __init__(self, ours, theirs, producers, consumers, items):
         self._ours = ours
-        self.expected = {(who, n) for who in range(len(producers)) for n in range(items)}
+        self.expected = {(number, n) for number in range(len(producers)) for n in range(items)}
         self._producing = [
-            Background(self._produce, ours.put, who, items)
+            Background(self._produce, ours.put, number, items)
             if make == "ours"
-            else theirs("produce", who, items)
-            for who, make in enumerate(producers)
+            else theirs("produce", number, items)
+            for number, make in enumerate(producers)
         ]
         self._consuming = [
             Background(self._consume, ours.get) if make == "ours" else theirs("consume")
             for make in consumers
         ]
 
-    def _produce(self, put, who, items):
+    def _produce(self, put, number, items):
         for n in range(items):
-            put(b"%d %d" % (who, n))
+            put(b"%d %d" % (number, n))
 
     def _consume(self, get):
         received = []
@@ -1105,9 +1105,9 @@ class Crowd:
         assert sorted(item for one in received for item in one) == sorted(self.expected)
         for one in received:
             last = collections.defaultdict(lambda: -1)
-            for who, n in one:
-                assert n > last[who]
-                last[who] = n
+            for number, n in one:
+                assert n > last[number]
+                last[number] = n
 
 
 class Elsewhere:

@@ -150,7 +150,7 @@ WAITS = {
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_a_role_that_is_with_nobody_is_not_waited_for_without_end(
+def test_a_role_whose_token_is_lost_is_not_waited_for_without_end(
     server, client, name, wait, tokens
 ):
     role, call = WAITS[wait]

@@ -1,4 +1,4 @@
-"""Every operation and every error of the specification, and what is in its twelve keys after it."""
+"""Every operation and every error of the specification, and a queue's twelve keys after it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pressure_mp import (
 #: A list of one element that means nothing, and the two of ``:closed``.
 SIGN, CLOSED = ("list", 1), ("list", 2)
 
-#: A queue that nobody has used yet, with a bound of 3.
+#: The keys of a queue that no client has used yet, with a bound of 3.
 CREATED = {
     ":bound": b"3",
     ":producer_free": SIGN,
@@ -88,7 +88,7 @@ def test_create_of_a_queue_that_exists_is_refused_and_changes_nothing(ours, name
 @pytest.mark.parametrize(
     ("bound", "error"), [(-1, ValueError), ("3", TypeError), (1.5, TypeError), (None, TypeError)]
 )
-def test_create_refuses_what_is_no_bound(ours, contents, bound, error):
+def test_create_refuses_a_value_that_is_no_bound(ours, contents, bound, error):
     with pytest.raises(error) as caught:
         ours.create(bound)
     assert isinstance(caught.value, PressureError)
@@ -126,7 +126,7 @@ def test_after_delete_an_operation_is_refused_and_leaves_no_key(ours, name, cont
     assert contents() == {}
 
 
-def test_length_counts_what_is_queued(ours):
+def test_length_counts_the_queued_items(ours):
     ours.create(3)
     lengths = [ours.length()]
     for step in (lambda: ours.put(b"x"), lambda: ours.put(b"y"), ours.get, ours.get):
@@ -149,7 +149,7 @@ def test_to_look_takes_no_role_and_needs_none(ours, theirs, contents, look):
 # Put.
 
 
-def test_put_appends_the_item_counts_it_and_says_who_put_it(ours, protocol_keys):
+def test_put_appends_the_item_counts_it_and_names_its_producer(ours, protocol_keys):
     ours.create(3)
     ours.put(b"abc")
     ours.put_nowait(b"de")
@@ -207,7 +207,7 @@ def test_a_put_waits_for_space_and_then_puts(ours, parked, protocol_keys):
     ours.put(b"x")
     putting = Background(ours.put, b"y", timeout=LIMIT)
     parked()
-    assert ":producer_free" not in protocol_keys(), "who waits for space is the producer"
+    assert ":producer_free" not in protocol_keys(), "the client that waits is the producer"
     assert ours.get() == b"x"
     putting.result()
     assert protocol_keys()["queue"] == [b"y"]
@@ -270,7 +270,7 @@ def test_items_keep_their_bytes(ours, protocol_keys, item):
 
 
 @pytest.mark.parametrize("get", [PressureQueue.get, PressureQueue.get_nowait])
-def test_get_takes_the_oldest_item_counts_it_and_says_who_got_it(ours, protocol_keys, get):
+def test_get_takes_the_oldest_item_counts_it_and_names_its_consumer(ours, protocol_keys, get):
     ours.create(3)
     for item in (b"abc", b"de", b"f"):
         ours.put(item)
@@ -294,7 +294,7 @@ def test_get_takes_the_oldest_item_counts_it_and_says_who_got_it(ours, protocol_
 def test_a_get_from_an_empty_queue_is_refused_and_changes_nothing(ours, contents):
     ours.create(3)
     ours.put(b"x")
-    ours.get()  # who does not wait, and who waits for no time, is known already
+    ours.get()  # this names the consumer, as the next calls would
     before = contents()
     for call in (ours.get_nowait, lambda: ours.get(timeout=0)):
         _, error = seconds(call)
@@ -304,7 +304,7 @@ def test_a_get_from_an_empty_queue_is_refused_and_changes_nothing(ours, contents
         assert contents() == before
 
 
-def test_a_get_waits_for_an_item_as_long_as_it_says_and_then_has_said_who_it_is(ours, contents):
+def test_a_get_waits_for_an_item_for_its_timeout_and_then_has_named_its_consumer(ours, contents):
     """Nothing else has changed (specification: Get)."""
     ours.create(3)
     before = {**contents(), ":consumer": ours.client_id.encode()}
@@ -318,7 +318,7 @@ def test_a_get_waits_for_an_item_and_then_gets_it(ours, parked, protocol_keys):
     ours.create(3)
     getting = Background(ours.get, timeout=LIMIT)
     parked()
-    assert ":consumer_free" not in protocol_keys(), "who waits for an item is the consumer"
+    assert ":consumer_free" not in protocol_keys(), "the client that waits is the consumer"
     ours.put(b"x")
     assert getting.result() == b"x"
     assert protocol_keys()[":consumer_free"] == SIGN
@@ -328,7 +328,7 @@ def test_a_get_waits_for_an_item_and_then_gets_it(ours, parked, protocol_keys):
 
 
 @pytest.mark.parametrize("close", [PressureQueue.close, PressureQueue.close_nowait])
-def test_close_sets_the_marker_and_says_who_closed(ours, protocol_keys, close):
+def test_close_sets_the_marker_and_names_the_client_that_closed(ours, protocol_keys, close):
     ours.create(3)
     assert not ours.closed()
     close(ours)

@@ -21,7 +21,7 @@ Handle = TypeVar("Handle")
 
 @pytest.fixture(autouse=True)
 def all_at_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tested here is what becomes of queues whose items are at the broker."""
+    """These tests are about queues whose items are at the broker."""
     monkeypatch.setenv(ring_files.VARIABLE, "0")
 
 
@@ -48,7 +48,7 @@ def proxy_of() -> Iterator[Callable[[Server], LossyProxy]]:
 
 @pytest.fixture
 def client(own_server: Server, name: str) -> Iterator[Client]:
-    """A queue on a server that nobody else uses. A role that was left held would come free only
+    """A queue on a server that only this test uses. A role that was left held would come free only
     after hours."""
     client = Client(own_server.url, name, LONG_LEASE)
     client.open()

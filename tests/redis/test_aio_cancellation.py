@@ -78,7 +78,7 @@ def test_a_loop_ends_while_the_broker_is_silent(own_server, name):
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_large_item_is_got_by_one_who_is_cancelled_when_it_can_no_longer_go_back(
+def test_a_get_that_is_cancelled_when_its_large_item_can_no_longer_go_back_returns_it(
     server, name, proxy_of, times
 ):
     proxy = proxy_of(server)

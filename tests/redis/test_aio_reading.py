@@ -35,7 +35,7 @@ def keeps(monkeypatch):
 
 
 def twin(q):
-    """A handle of asyncio to the same queue, with the options of one that nobody gave any."""
+    """A handle of asyncio to the same queue, with the options of a handle that was given none."""
     twin = aio.Queue.of(inside.copy(q))
     inside.reserves(twin)
     return twin
@@ -87,7 +87,7 @@ def test_its_own_handle_counts_what_was_not_handed_out(q, keeps, look):
     assert q.qsize() == left
 
 
-def test_what_is_not_handed_out_soon_is_for_others(q):
+def test_items_that_are_not_handed_out_soon_are_for_others(q):
     async def main():
         handle = twin(q)
         last = await get_some(handle)

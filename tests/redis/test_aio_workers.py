@@ -92,7 +92,7 @@ def test_a_worker_that_waits_ends_at_once(queue, work, server):
 
 
 @BOTH
-def test_who_waits_gets_the_tasks_of_a_killed_worker_at_once(queue, work, is_plain):
+def test_a_waiting_take_gets_the_tasks_of_a_killed_worker_at_once(queue, work, is_plain):
     queue.put_many("ab")
     process, pipe = work(concurrency=2, is_plain=is_plain)
     assert {pipe.recv(), pipe.recv()} == {"a", "b"}

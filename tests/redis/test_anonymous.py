@@ -198,7 +198,7 @@ def test_a_program_that_ends_just_after_it_dropped_its_queues_leaves_no_key(brok
 
 
 @pytest.mark.parametrize("before", ["", "import multiprocessing.connection\n"])
-def test_what_is_kept_for_the_repeat_of_a_call_goes_with_the_program(broker, before):
+def test_replies_kept_for_the_repeat_of_a_call_go_with_the_program(broker, before):
     run(f"{before}import pressure_mp\nq = pressure_mp.Queue(buffering=0)\nq.put(1)\nq.get()\n")
     assert list(broker.client.scan_iter(match=f"{broker.prefix}*")) == []
 

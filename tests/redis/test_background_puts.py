@@ -1,4 +1,4 @@
-"""Which puts are sent in the background where nothing is said, in which order, and who waits."""
+"""Which puts are sent in the background without an option, in which order, and which calls wait."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ pressure_mp.Queue(url=sys.argv[1]).put("and an anonymous one")
 
 
 @pytest.mark.parametrize("when", ["last", "at exit"])
-def test_what_is_put_at_the_end_of_a_program_is_sent(make, own_server, name, when):
+def test_items_put_at_the_end_of_a_program_are_sent(make, own_server, name, when):
     q = make(name=name, buffering=0)
     assert run(ENDS, own_server.url, name, when) == ""
     assert q.qsize() == 3000

@@ -51,7 +51,9 @@ def test_items_in_flight_of_many_survive_lost_replies(proxy, name):
     q.join()
 
 
-def test_one_who_waits_with_half_of_a_batch_goes_on_when_the_connection_is_cut(proxy, server, name):
+def test_a_put_many_that_waits_with_half_of_its_batch_goes_on_when_the_connection_is_cut(
+    proxy, server, name
+):
     q = Queue(2, name, url=proxy.url)
     other = Queue(name=name, url=server.url)
     with server.client() as client:

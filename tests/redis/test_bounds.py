@@ -202,7 +202,7 @@ def test_a_bound_that_is_set_holds_from_then_on(make):
 # Order
 
 
-def test_what_is_put_through_two_handles_arrives_in_that_order(make):
+def test_items_put_through_several_handles_arrive_in_that_order(make):
     q = make(100)
     handles = itertools.cycle([q, inside.copy(q), inside.copy(q)])
 
@@ -217,7 +217,7 @@ def test_what_is_put_through_two_handles_arrives_in_that_order(make):
         next(handles).close()
 
 
-def test_what_is_put_into_several_queues_arrives_in_that_order(make, own_server):
+def test_items_put_into_several_queues_arrive_in_that_order(make, own_server):
     """Puts into the second of these are sent in the background."""
     queues = [make(bound, serializer="raw") for bound in (100, 0, 500)]
     seen = []

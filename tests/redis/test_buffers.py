@@ -179,7 +179,7 @@ def test_a_fork_with_a_full_buffer_sends_nothing_twice(make, start):
 
 
 def test_slow_consumers_leave_the_others_their_share(make, start):
-    """Of what is there when three consume, a slow one takes a third at most."""
+    """Of the items that are there when three consume, a slow consumer takes a third at most."""
     q = make(buffering=0)
     slow = start(programs.consume, make(buffering=1000), 30)[1]
     fast = [start(programs.consume, make(buffering=1000), 0)[1] for _ in range(2)]

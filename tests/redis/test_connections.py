@@ -290,7 +290,7 @@ def test_a_server_that_went_and_came_back_serves_the_next_operation(name):
         server.stop()
 
 
-def test_the_end_of_the_server_reaches_those_who_wait(name):
+def test_the_end_of_the_server_reaches_waiting_gets(name):
     server = Server("valkey")
     try:
         q = Queue(name=name, url=server.start().url, reconnect=0)
@@ -369,7 +369,7 @@ def test_a_stopped_holder_of_a_role_delays_the_next_by_its_lease(held, operation
     q.delete()
 
 
-def test_unlock_says_who_had_the_role_and_the_next_one_gets_it(held, valkey):
+def test_unlock_names_the_client_that_had_the_role_and_the_next_one_gets_it(held, valkey):
     q, holder, in_line = held("get", lease=HOURS)
     os.kill(holder.pid, signal.SIGSTOP)
     queue = PressureQueue(q.name, url=valkey.url)

@@ -32,8 +32,8 @@ def carries_on(q, number):
 
 
 def places(proxy, q):
-    """Where a connection can end until the first calls over it are done: between what is sent at
-    once, and at every byte."""
+    """Where a connection can end until the first calls over it are done: between the parts
+    that are sent at once, and at every byte."""
     proxy.cut()
     carries_on(q, -1)
     between: list[Break] = []

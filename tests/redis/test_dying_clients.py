@@ -1,4 +1,4 @@
-"""Whoever is killed, stopped or cut off while it waits, delays the others by little."""
+"""A client that is killed, stopped or cut off while it waits delays the others by little."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pressure_mp import (
     QueueDoesNotExistError,
 )
 
-#: A lease that nobody has the time to wait for, and one that a test waits for.
+#: A lease that no test has the time to wait for, and one that a test waits for.
 LONG, SHORT = HOURS, 1.0
 
 ROLES = {"get": "consumer", "put": "producer"}
@@ -105,7 +105,7 @@ class Scene:
         return seconds * 1000 + microseconds // 1000
 
     def make_old(self):
-        """As if those in the registry who do not look again had not looked for a long time."""
+        """As if clients in the registry that do not look again had not looked for a long time."""
         key = self.key("mp:waiting")
         for ticket, entry in self.observer.hgetall(key).items():
             role, since, _, kept, client = entry.split(b" ", 4)
@@ -238,7 +238,7 @@ def test_one_that_is_stopped_as_its_turn_comes_delays_the_next_by_its_lease(scen
 
 @both
 def test_one_of_another_host_that_is_killed_as_its_turn_comes(scene, operation):
-    """Nobody here can know that it is dead: the lease decides."""
+    """No process here can know that it is dead: the lease decides."""
     q = scene.create(operation, SHORT)
     doomed, last = scene.grant(q, operation, elsewhere=True)
     doomed.kill()
@@ -338,7 +338,7 @@ def test_many_that_are_stopped_with_the_role_and_in_line_delay_the_next_by_a_lea
         one.stop()
     last = Background(q.get) if operation == "get" else Background(q.put, b"ours")
     serving = Background(scene.serve, q, operation)
-    # Who waits has waited for a lease already.
+    # The last client has waited for a lease already.
     assert 0 < sum(scene.grants_until(last, operation)) < 1000
     serving.result()
     go_on(scene, q, operation, doomed)
@@ -360,8 +360,8 @@ def test_many_that_are_stopped_as_their_turn_comes_delay_the_next_by_less_than_a
 
 
 @both
-def test_those_who_come_long_after_have_the_whole_time_again(scene, operation):
-    """Those who were stopped in line left little time to the next, for a lease and not for ever."""
+def test_clients_that_come_long_after_have_the_whole_time_again(scene, operation):
+    """Clients stopped in line left little time to the next client, for a lease and not for ever."""
     q = scene.create(operation, SHORT)
     role, lease = ROLES[operation], int(SHORT * 1000)
     _, last = scene.grant(q, operation)
@@ -439,7 +439,7 @@ def test_one_that_waits_in_the_other_role_frees_the_role_of_a_killed_one(scene, 
 
 @both
 def test_one_that_waits_in_the_other_role_ends_a_lease(scene, theirs, operation):
-    """The killed one was on another host, so that nobody knows that it is dead."""
+    """The killed client was on another host, so that no process here knows that it is dead."""
     q, waiting = kill_before_theirs(scene, theirs, operation, SHORT, elsewhere=True)
     ours = scene.begin(q, OTHER[operation])
     waiting.result()
@@ -531,7 +531,7 @@ def test_one_that_deletes(scene, valkey, granted, fault, lease):
         theirs.abort()
 
 
-# What is kept of those who wait.
+# The registry of waiting clients.
 
 
 def test_the_killed_are_dropped_from_the_registry(scene):
@@ -549,7 +549,7 @@ def test_the_killed_are_dropped_from_the_registry(scene):
     assert not scene.observer.exists(scene.key("mp:waiting"))
 
 
-def test_the_registry_is_bounded_also_when_nobody_waits_for_long(scene):
+def test_the_registry_is_bounded_also_when_calls_wait_only_briefly(scene):
     q = scene.create("get", LONG)
     key = scene.key("mp:waiting")
     old = {f"ticket-{number}": "consumer 0 0 10000 somebody" for number in range(200)}
@@ -565,7 +565,7 @@ def test_the_registry_is_bounded_also_when_nobody_waits_for_long(scene):
     holder.result()
 
 
-def test_who_is_served_at_once_does_not_touch_the_registry(scene):
+def test_a_call_that_is_served_at_once_does_not_touch_the_registry(scene):
     q = scene.create("get", LONG)
     scene.observer.set(scene.key("mp:waiting"), "not a hash: to touch it is an error")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The end of a stream when all who produced have ended: eof="producers"."""
+"""The end of a stream when all producers have ended: eof="producers"."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_stream_ends_when_the_last_producer_closes_its_handle(make, kind):
         reader.get_nowait()
 
 
-def test_a_queue_that_nobody_produced_for_is_not_at_its_end(make):
+def test_a_queue_that_never_had_a_producer_is_not_at_its_end(make):
     q = make()
     with pytest.raises(Empty):
         q.get(timeout=0.1)
@@ -146,7 +146,7 @@ def test_no_other_value_is_taken(wrong):
         Queue(url="memory://unused", eof=wrong)
 
 
-def test_the_end_waits_for_what_is_in_flight_in_other_processes(make):
+def test_the_end_waits_for_items_in_flight_in_other_processes(make):
     q = make(JoinableQueue, serializer="raw")
     with make(serializer="raw") as producer:
         producer.put(b"1")
@@ -179,7 +179,7 @@ def test_what_comes_back_is_still_delivered_before_the_end(make):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
-def test_all_who_wait_are_told_when_the_last_producer_is_gone(shared, start, kind, method):
+def test_all_waiting_consumers_are_told_when_the_last_producer_is_gone(shared, start, kind, method):
     """Three producers: one closes its handle, one ends, one is killed. Three consumers wait."""
     q = shared(kind)
     by = {

@@ -116,7 +116,7 @@ def test_a_server_that_removes_nothing_is_used_without_a_word(start, options):
         Queue(name="jobs", url=server.url).put(1)
 
 
-def test_who_allows_it_is_warned_once(start, monkeypatch):
+def test_a_program_that_allows_it_is_warned_once(start, monkeypatch):
     server = start(*LIMIT, "--maxmemory-policy", "allkeys-lru")
     url = f"{server.url}/0?allow_eviction=1"
     with pytest.warns(EvictionWarning, match="allkeys-lru"):
@@ -160,7 +160,7 @@ def test_a_server_that_does_not_tell_is_used(start, hidden):
         Queue(name="jobs", url=url).put(1)
 
 
-def test_what_is_neither_yes_nor_no_is_an_error():
+def test_a_value_that_is_neither_yes_nor_no_is_an_error():
     with pytest.raises(AddressError, match="allow_eviction"):
         registry.parse("redis://localhost/0?allow_eviction=maybe")
     with pytest.raises(AddressError, match="PRESSURE_ALLOW_EVICTION"):

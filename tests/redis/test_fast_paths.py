@@ -14,7 +14,7 @@ from pressure_mp.engines.blocking_coroutines import finish
 
 TICKET = "here/1/1:1"
 
-#: Of the consumer's role: how many tokens are free, how many on their way, and who holds it.
+#: Of the consumer's role: how many tokens are free, how many on their way, and its holder.
 FREE = (1, 0, None)
 
 
@@ -63,7 +63,7 @@ def exchanges(monkeypatch, q):
 
 
 def connections(client, q):
-    """Those of the handle, as the server sees them: their numbers."""
+    """The numbers of the handle's connections, as the server sees them."""
     return sorted(seen["id"] for seen in client.client_list() if seen["name"] == q.name)
 
 
@@ -99,7 +99,7 @@ def test_a_get_that_waits_alone_makes_two_small_calls(q, other, client, exchange
     assert idle(q) == connections(client, q)
 
 
-def test_a_get_that_nobody_woke_makes_the_full_call(q, other, client, exchanges):
+def test_a_get_that_was_not_woken_makes_the_full_call(q, other, client, exchanges):
     getting = Background(q.get)
     until(lambda: len(exchanges.ops) == 2)
     other.put("x")
@@ -265,7 +265,7 @@ def interrupt(wire, packed):
 
 
 def send_and_interrupt(wire, packed):
-    """When the reply is there and nobody read it."""
+    """Interrupt the call when its reply is there and was not read."""
     wire._socket.sendall(packed)
     wire._socket.recv(1, socket.MSG_PEEK)
     raise KeyboardInterrupt

@@ -164,7 +164,7 @@ def test_what_a_process_that_ended_had_fetched_is_no_longer_kept(broker):
     assert (broker.fields(), broker.length()) == (0, 3 + 4 + 2)
 
 
-def test_what_is_dropped_after_a_shutdown_is_no_longer_kept(broker):
+def test_items_dropped_after_a_shutdown_are_no_longer_kept(broker):
     broker.fetched(A1, 3)
     broker.fetched(B1, 2)
     broker.run(broker.operations.close(True, None, once=False, immediate=True))

@@ -1,4 +1,4 @@
-"""The first words with a broker: one that is not there yet, and what is no broker."""
+"""First connections: to a broker that is not there yet, and to a server that is no broker."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.redis import connecting
 
-#: Seconds that no test here may last: who gives up at once does not wait for so long.
+#: Seconds that no test here may last: a call that gives up at once does not wait for so long.
 PATIENT = 3600
 
 
@@ -59,7 +59,7 @@ def later():
 
 @contextlib.contextmanager
 def told(caplog):
-    """Until the log was told that somebody waits for a broker."""
+    """Wait at the end of the block until the log says that a call waits for a broker."""
     caplog.set_level(logging.WARNING, "pressure_mp")
     yield
     until(lambda: "to reach the broker" in caplog.text)
@@ -136,7 +136,7 @@ def test_a_server_with_too_many_clients_is_waited_for(name, kind, password, capl
         server.stop()
 
 
-def test_nobody_is_told_of_what_lasts_no_second(later, name, caplog):
+def test_a_failure_that_lasts_less_than_a_second_is_not_logged(later, name, caplog):
     later.start()
     q = Queue(name=name, url=later.url)
     with later.client() as client:
@@ -285,7 +285,7 @@ def test_a_server_that_loads_no_script_is_named_with_that(name):
         server.stop()
 
 
-# What is no broker
+# Servers that are no broker
 
 
 @contextlib.contextmanager

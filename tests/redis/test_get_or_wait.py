@@ -35,7 +35,7 @@ class Broker(clients.Client):
         return self.call("get", 0, f"client of {ticket}", ticket, WAIT, "first", LEASE)
 
     def holder(self):
-        """Who has the consumer's role: ticket, client, since when, until when, for how long."""
+        """The consumer's holder: ticket, client, since when, until when, for how long."""
         consumer = self.call("inspect", 1)[7]
         assert consumer[1] == b"held"
         ticket, client, *times = consumer[2:]
@@ -78,7 +78,7 @@ def test_the_role_is_taken_on_an_empty_queue_and_is_free_after_the_item(broker):
     assert broker.stand_by(OTHER) == [EMPTY, b"item"]
 
 
-def test_who_comes_again_and_finds_nothing_has_the_role_for_longer(broker):
+def test_a_get_that_comes_again_and_finds_nothing_has_the_role_for_longer(broker):
     assert broker.stand_by() == [EMPTY, b"item"]
     _, _, since, first, _ = broker.holder()
 
@@ -202,7 +202,7 @@ def test_it_is_declined_when_the_next_content_is_in_chunks(broker, waits):
     assert broker.roles() == []
 
 
-def test_who_lost_the_role_to_another_takes_nothing(broker):
+def test_a_get_that_lost_the_role_to_another_takes_nothing(broker):
     assert broker.stand_by() == [EMPTY, b"item"]
     broker.call("free_roles", MINE, LEASE)
     assert broker.stand_by(OTHER) == [EMPTY, b"item"]
@@ -215,7 +215,7 @@ def test_who_lost_the_role_to_another_takes_nothing(broker):
     assert broker.stand_by(OTHER) == [DONE, b"x"]
 
 
-def test_who_lost_the_role_with_its_lease_takes_nothing(broker):
+def test_a_get_that_lost_the_role_with_its_lease_takes_nothing(broker):
     assert broker.stand_by(lease=1) == [EMPTY, b"item"]
     until(lambda: broker.wait(OTHER)[0] == EMPTY)
     held = broker.holder()

@@ -43,12 +43,12 @@ def looks(monkeypatch):
 
 @pytest.fixture
 def rare(monkeypatch):
-    """Who waits makes its call again only if a look of its process says so."""
+    """A call that waits is made again only if a look of its process says so."""
     monkeypatch.setattr(turns, "LONGEST_WAIT", HOURS)
 
 
 def is_looked_after(queue):
-    """Whether those who wait at a queue leave it to the looks to see that they go on to wait."""
+    """Whether the calls that wait at a queue leave it to the looks to see that they still wait."""
     binding = inside.binding(queue)
     found = binding.role_checks.present() if binding is not None else []
     return bool(found) and all(one.is_renewed for one in found)
@@ -127,7 +127,7 @@ def test_those_in_line_keep_their_places_without_a_call(own_server, name, rare):
 
 @pytest.fixture
 def no_more_looks(rare, looks, monkeypatch):
-    """A function after whose call no look sees to who waits, and who waits trusts the last one."""
+    """A function that ends the looks at the waiting calls; these trust the last look."""
     monkeypatch.setattr(role_checks, "TICK", HOURS)
     with contextlib.ExitStack() as stack:
 
@@ -140,7 +140,7 @@ def no_more_looks(rare, looks, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
-def test_a_shutdown_is_told_to_those_who_wait_without_a_look(own_server, name, no_more_looks, kind):
+def test_a_shutdown_ends_a_waiting_get_without_a_look(own_server, name, no_more_looks, kind):
     q = kind(name=name, url=own_server.url, lease=HOURS)
     getting = Background(q.get)
     until(lambda: is_looked_after(q))
@@ -151,7 +151,7 @@ def test_a_shutdown_is_told_to_those_who_wait_without_a_look(own_server, name, n
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_the_end_of_a_producer_is_told_to_those_who_wait_without_a_look(
+def test_the_end_of_a_producer_ends_a_waiting_get_without_a_look(
     own_server, name, start, no_more_looks
 ):
     q = Queue(name=name, url=own_server.url, eof="producers", lease=HOURS)
@@ -195,7 +195,7 @@ def test_a_delete_by_another_implementation_is_seen_by_a_look(own_server, name, 
     getting = [Background(queue.get) for queue in queues]
     until(lambda: all(map(is_looked_after, queues)))
     with own_server.client() as client:
-        client.flushall()  # nobody else uses it
+        client.flushall()  # only this test uses it
     for one in getting:
         with pytest.raises(QueueDoesNotExistError):
             one.result()

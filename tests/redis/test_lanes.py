@@ -56,6 +56,6 @@ def test_a_process_that_used_many_queues_keeps_little_of_them(server, monkeypatc
             sizes.append(tracemalloc.get_traced_memory()[0])
     finally:
         tracemalloc.stop()
-    # What threads of earlier tests keep is in some of the differences; what is kept of each queue
-    # is in all.
+    # Memory that threads of earlier tests keep is in some of the differences; memory that is kept
+    # of each queue is in all.
     assert min(map(operator.sub, sizes[1:], sizes)) / 100 < 150

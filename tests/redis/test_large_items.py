@@ -1,4 +1,4 @@
-"""Large items at a server: who is killed or cut off half-way, and what is left of it."""
+"""Large items at a server: clients that are killed or cut off half-way, and what they leave."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_producer_that_is_killed_leaves_nothing_for_longer_than_its_lease(q):
     assert q.empty()
     q.put(array())  # others go on
     assert np.array_equal(q.get(), array())
-    getting = Background(q.get)  # one who waits clears away
+    getting = Background(q.get)  # a get that waits clears away
     until(lambda: contents.count_chunks(q) == 0)
     assert contents.count_uploads(q) == 0
     q.put(1)
@@ -251,7 +251,7 @@ def test_a_put_that_waits_for_long_keeps_its_content(server, name):
         q.delete()
 
 
-def test_one_who_reads_slowly_keeps_the_content(q, server, monkeypatch):
+def test_a_get_that_reads_slowly_keeps_the_content(q, server, monkeypatch):
     q.put(array())
     monkeypatch.setattr(requests_of_contents, "RENEWALS", 1e9)
     held = []
@@ -313,7 +313,9 @@ def test_a_server_that_lost_its_scripts_is_given_them_among_several_chunks(q, se
 
 
 @pytest.mark.parametrize("replies", range(1, 6))
-def test_a_reply_that_is_lost_among_those_of_several_chunks_changes_nothing(server, name, replies):
+def test_a_reply_that_is_lost_among_replies_to_several_chunks_changes_nothing(
+    server, name, replies
+):
     proxy = LossyProxy(server.port)
     try:
         q = Queue(name=name, url=proxy.url)
@@ -402,7 +404,9 @@ def test_a_server_without_memory_refuses_and_keeps_nothing(name, monkeypatch):
         server.stop()
 
 
-def test_a_server_whose_memory_is_full_lets_go_of_what_is_not_queued_after_all(own_server, name):
+def test_a_server_whose_memory_is_full_removes_a_content_that_is_not_queued_after_all(
+    own_server, name
+):
     q = Queue(name=name, url=own_server.url)
     large = contents.sample(chunks=40)  # more than one call removes
     inside.run(q, operations.store(large, None))

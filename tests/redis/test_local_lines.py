@@ -39,7 +39,7 @@ def test_what_comes_while_several_ask_is_for_the_first_of_them(client, own_serve
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue, TaskQueue])
-def test_those_who_waited_ask_together_when_there_is_enough_for_all(kind, valkey, name):
+def test_calls_that_waited_ask_together_when_there_is_enough_for_all(kind, valkey, name):
     twin = getattr(aio, kind.__name__)(name=name, url=valkey.url)
 
     async def main():
@@ -66,7 +66,7 @@ def test_those_who_waited_ask_together_when_there_is_enough_for_all(kind, valkey
     loops.run(main)
 
 
-def test_one_who_only_tries_passes_nobody_who_waits_in_another_process(client):
+def test_a_take_that_does_not_wait_passes_no_take_that_waits_in_another_process(client):
     there = client.binding.session()
     take = Take(hold=Hold("there", 1))
     assert there.call(take) == NoItem()
@@ -83,7 +83,7 @@ def test_one_who_only_tries_passes_nobody_who_waits_in_another_process(client):
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_who_comes_while_others_stand_in_line_asks_the_server_nothing(client):
+def test_a_get_that_comes_while_others_stand_in_line_asks_the_server_nothing(client):
     def calls():
         return client.observer.info("commandstats")["cmdstat_evalsha"]["calls"]
 

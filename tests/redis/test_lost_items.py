@@ -56,7 +56,7 @@ def listed(call, name):
 
 
 @pytest.mark.parametrize("kind", SORTED)
-def test_who_gets_an_item_that_is_lost_is_told_so_and_nothing_is_removed(
+def test_a_get_of_an_item_that_is_lost_says_so_and_removes_nothing(
     server, name, remove, call, look, kind
 ):
     q = SORTED[kind](name, server.url)
@@ -142,7 +142,7 @@ def test_an_item_that_was_lost_in_flight_is_named_until_it_counts_as_done(
     assert look() == []
 
 
-def test_an_item_that_was_lost_in_flight_can_be_acknowledged_by_who_has_it(
+def test_an_item_that_was_lost_in_flight_can_be_acknowledged_by_its_consumer(
     server, name, remove, look
 ):
     q = JoinableQueue(5, name, url=server.url)

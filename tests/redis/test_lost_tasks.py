@@ -77,7 +77,7 @@ def named(found, name):
 
 
 def ready(tasks):
-    """The data of those that can be taken."""
+    """The data of the tasks that can be taken."""
     taken = []
     while True:
         try:
@@ -94,7 +94,7 @@ KNOWN = (
 
 
 @pytest.mark.parametrize("part", KNOWN)
-def test_doctor_mends_what_is_known_from_the_tasks_themselves(tasks, remove, call, name, part):
+def test_doctor_mends_keys_whose_content_is_known_from_the_tasks(tasks, remove, call, name, part):
     fill(tasks)
     counts = tasks.stats().counts
     assert named(call("doctor", status=statuses.FOUND), name) == [
@@ -164,7 +164,7 @@ def test_a_queue_of_tasks_that_lost_its_settings_has_its_tasks_when_it_is_opened
 
 
 def test_tasks_whose_records_were_lost_are_ready_again(tasks, remove, call, name):
-    """Nobody knows any more who had them, or with which priority."""
+    """No key says any more which worker had them, or with which priority."""
     fill(tasks)
     remove("records")
     found = named(call("doctor", "--fix", status=statuses.FOUND), name)

@@ -1,4 +1,4 @@
-"""Who hears each notice of an inbox when it comes need not ask for it; none is missed."""
+"""A client that hears each notice of an inbox when it comes need not ask for it; none is missed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def calls(server):
         return client.info("commandstats")["cmdstat_evalsha"]["calls"]
 
 
-def test_who_hears_each_notice_asks_for_as_many_as_it_may_at_a_time(pair):
+def test_a_client_that_hears_each_notice_asks_for_as_many_as_it_may_at_a_time(pair):
     before = calls(pair.server)
     rounds = 2 * Listening.MOST
     for number in range(rounds):
@@ -100,7 +100,7 @@ def test_a_notice_that_came_another_way_comes_in_its_turn(pair):
     assert pair.hear_one() == ["id5"]
 
 
-def test_a_notice_whose_bell_nobody_heard_comes_in_its_turn(pair):
+def test_a_notice_whose_bell_was_not_heard_comes_in_its_turn(pair):
     pair.go_on()
     with pair.server.client() as client:
         assert client.delete(*client.keys("*:bell:*")) == 1

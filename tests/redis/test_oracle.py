@@ -16,7 +16,7 @@ EXAMPLES = {"fifo": 40, "lifo": 10, "priority": 10, "fair": 10}
 
 @pytest.fixture
 def machine(own_server, monkeypatch):
-    """A class of machines that work on one server, where nobody else waits."""
+    """A class of machines that work on one server, where no other client waits."""
     # How long a client waits until it looks again by itself; the histories are short.
     for module in (binding, session):
         monkeypatch.setattr(module, "TICK", 0.05)

@@ -35,7 +35,7 @@ def test_what_a_subclass_is_goes_over_the_wire_and_not_how_it_shows_itself():
     assert pack((Bytes(b"abc"), Name.A)).endswith(b"\r\n$3\r\nabc\r\n$1\r\na\r\n")
 
 
-def test_what_is_no_argument_is_refused():
+def test_a_value_that_is_no_argument_is_refused():
     with pytest.raises(TypeError):
         pack((None,))
 

@@ -25,8 +25,8 @@ class Broker(clients.Client):
     def call(self, ticket, op, args):
         session = self.binding.session()
         try:
-            who = f"client of {ticket}", ticket, WAIT, "first", LEASE
-            return session.script(op, (*args, *who))
+            caller = f"client of {ticket}", ticket, WAIT, "first", LEASE
+            return session.script(op, (*args, *caller))
         finally:
             session.end()
 
@@ -64,7 +64,7 @@ def put(broker, number):
         broker.put(b"%d" % item)
 
 
-def test_one_who_comes_passes_a_holder_when_there_is_an_item_for_each(broker):
+def test_a_consumer_passes_a_holder_when_there_is_an_item_for_each(broker):
     broker.take(FIRST)  # waits with the role
     put(broker, 3)
     assert broker.take(SECOND) == [DONE, b"0"]
@@ -73,7 +73,7 @@ def test_one_who_comes_passes_a_holder_when_there_is_an_item_for_each(broker):
     assert broker.take(FIRST) == [DONE, b"2"]
 
 
-def test_who_is_in_line_has_an_item_left_too(broker):
+def test_a_consumer_in_line_has_an_item_left_too(broker):
     broker.take(FIRST)
     assert broker.take(SECOND)[0] == BUSY  # and stands in line
     put(broker, 3)
@@ -81,7 +81,7 @@ def test_who_is_in_line_has_an_item_left_too(broker):
     assert broker.take(THIRD)[0] == BUSY
 
 
-def test_one_who_wants_many_leaves_enough_for_those_who_wait(broker):
+def test_a_consumer_of_many_leaves_items_for_those_that_wait(broker):
     broker.take(FIRST)
     put(broker, 4)
     assert broker.take_many(SECOND, 4)[0] == BUSY  # and stands in line

@@ -40,7 +40,7 @@ def user(server, name):
 
 
 def shown(error):
-    """An error's texts, its whole chain's, and those of its traceback."""
+    """The texts of an error, of its whole chain, and of its traceback."""
     texts, chain = traceback.format_exception(error), [error]
     for link in chain:  # which can lead back to where it was
         texts += [str(link), repr(link), repr(link.args)]

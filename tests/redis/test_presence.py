@@ -92,7 +92,7 @@ def test_a_process_that_ends_gives_back_what_it_had_before_it_is_gone(make, star
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("act", ["exit", "kill"])
-def test_who_waits_gets_what_a_dead_process_had_within_a_second(make, start, method, act):
+def test_a_waiting_get_gets_the_items_of_a_dead_process_within_a_second(make, start, method, act):
     q = make()
     fill(q, 1, 2, 3)
     process, pipe = start(programs.get_and_act, q, 3, act, method=method)
@@ -106,7 +106,7 @@ def test_who_waits_gets_what_a_dead_process_had_within_a_second(make, start, met
     q.join()
 
 
-def test_who_polls_gets_what_a_dead_process_had_within_a_second(make, start):
+def test_polling_gets_the_item_of_a_dead_process_within_a_second(make, start):
     q = make()
     q.put(1)
     process, pipe = start(programs.get_and_act, q, 1, "kill")
@@ -124,7 +124,7 @@ def test_who_polls_gets_what_a_dead_process_had_within_a_second(make, start):
     q.task_done()
 
 
-def test_who_joins_sees_to_it_that_poison_is_set_aside(make, start):
+def test_a_join_sees_to_it_that_poison_is_set_aside(make, start):
     q = make(max_deliveries=2)
     q.put("poison")
     for _ in range(2):
@@ -398,7 +398,7 @@ def test_of_many_processes_each_look_finds_one_that_is_gone(make, monkeypatch, n
     assert len(looked_at) <= 33
 
 
-def test_of_many_processes_one_that_nobody_waited_for_is_found_in_turn(make):
+def test_of_many_processes_one_that_its_parent_has_not_waited_for_is_found_in_turn(make):
     q = make(lease=60)
     q.open()
     ending = crowd(q, 100)

@@ -72,7 +72,7 @@ class Reading:
 
     @property
     def state(self):
-        """What is queued, what was counted, and what is known of the reader."""
+        """The queued items, the counts, and what the server knows of the reader."""
         kept = f"{self.key}:mp:consumer_holder"
         return (
             self.client.lrange(self.key, 0, -1),
@@ -200,7 +200,7 @@ def test_no_more_is_read_than_about_a_megabyte(own_server, proxy, client_of):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_read_is_in_order_and_counted(own_server, proxy, client_of, seed):
+def test_items_that_are_read_are_in_order_and_counted(own_server, proxy, client_of, seed):
     draw = random.Random(seed)
     reading = Reading(proxy.url, client_of, 400)
     queued = reading.state[0][::-1]

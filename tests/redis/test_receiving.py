@@ -1,4 +1,4 @@
-"""One who waits for an item of an anonymous queue is given it with the news that it is there."""
+"""A get that waits at an anonymous queue is given the item with the news that it is there."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def item_in(q):
 # To be given an item
 
 
-def test_one_who_waits_is_handed_the_item_without_another_round_trip(make, client, exchanges):
+def test_a_waiting_get_is_handed_the_item_without_another_round_trip(make, client, exchanges):
     q = make()
     get = waiting(q, client)
     del exchanges[:]
@@ -129,10 +129,10 @@ def test_a_large_item_comes_whole(make, client, size):
     assert q.empty()
 
 
-# Nobody else takes it meanwhile
+# No other get takes it meanwhile
 
 
-def test_nobody_takes_what_a_receiver_is_given(make, monkeypatch):
+def test_no_other_get_takes_an_item_that_a_receiver_is_given(make, monkeypatch):
     monkeypatch.setattr(turns, "GRACE", 0.01)
     q = make()
     assert stand_by(q)[0] == EMPTY
@@ -160,7 +160,7 @@ def test_it_does_not_count_for_others_once_it_was_given(make, monkeypatch):
     assert size.result() == 0
 
 
-def test_while_none_is_there_a_receiver_is_in_nobodys_way(make):
+def test_a_receiver_does_not_hinder_other_calls_while_no_item_is_there(make):
     q = make()
     stand_by(q)
     assert q.empty()
@@ -168,7 +168,7 @@ def test_while_none_is_there_a_receiver_is_in_nobodys_way(make):
         inside.run(q, inside.operations(q).get(False, None))
 
 
-def test_what_is_put_back_in_front_meanwhile_stays(make):
+def test_an_item_that_is_put_back_in_front_meanwhile_stays(make):
     q = make(Queue, prefetch=0, buffering=0)
     q.put(1)
     session = inside.bind(q).session()
@@ -184,7 +184,7 @@ def test_what_is_put_back_in_front_meanwhile_stays(make):
     assert item_in(q) == first
 
 
-def test_who_lost_the_role_takes_nothing(make):
+def test_a_receiver_that_lost_the_role_takes_nothing(make):
     q = make()
     stand_by(q)
     q.put(1)
@@ -193,14 +193,14 @@ def test_who_lost_the_role_takes_nothing(make):
     assert q.get() == 1
 
 
-def test_one_who_has_the_role_and_saw_no_item_takes_the_first(make):
+def test_a_receiver_that_has_the_role_and_saw_no_item_takes_the_first(make):
     q = make()
     stand_by(q)
     q.put(1)
     assert call(q, "get", 0, "me", MINE, WAIT, "first", LEASE)[0] == DONE
 
 
-# Who is stopped, killed or cut off
+# Receivers that are stopped, killed or cut off
 
 
 def test_one_that_was_stopped_for_longer_than_its_lease_has_no_item_of_others(make, client, start):

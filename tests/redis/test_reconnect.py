@@ -1,4 +1,4 @@
-"""Connections that break: what was being done is done once, and those who wait go on."""
+"""Connections that break: a call that was under way is done once, and waiting calls go on."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def test_a_repeated_call_that_was_refused_is_refused_again(server, name, has_sig
     assert send() == [b"again", again]
 
 
-def test_what_is_kept_for_a_repeated_call_goes_by_itself_and_with_the_queue(server, name):
+def test_a_reply_kept_for_a_repeated_call_goes_by_itself_and_with_the_queue(server, name):
     q = Queue(name=name, url=server.url, reconnect=7)
     q.put(1)
     with server.client() as client:
@@ -194,7 +194,7 @@ def test_what_is_kept_for_a_repeated_call_goes_by_itself_and_with_the_queue(serv
         assert list(client.scan_iter(match=f"*{name}*")) == []
 
 
-def test_nothing_is_kept_for_one_who_does_not_connect_again(server, name):
+def test_no_reply_is_kept_for_a_handle_that_does_not_connect_again(server, name):
     q = Queue(name=name, url=server.url, reconnect=0)
     q.put(1)
     with server.client() as client:
@@ -236,7 +236,7 @@ def waits(q, other):
 
 @pytest.mark.parametrize("reason", ["item", "space"])
 @pytest.mark.parametrize("crowd", [1, 4])
-def test_those_who_wait_go_on_when_their_connections_are_cut(server, proxy, name, reason, crowd):
+def test_waiting_calls_go_on_when_their_connections_are_cut(server, proxy, name, reason, crowd):
     # The first waits with the role, the others in line for it.
     q = Queue(1, name, url=proxy.url, serializer="raw")
     other = Queue(1, name, url=server.url, serializer="raw")
@@ -307,7 +307,7 @@ def test_a_call_in_a_task_whose_reply_is_lost_is_done_once(server, proxy, name):
     assert proxy.lost == 11
 
 
-def test_those_who_wait_go_on_when_the_server_was_killed_and_comes_back(own_server, name):
+def test_waiting_calls_go_on_when_the_server_was_killed_and_comes_back(own_server, name):
     empty = Queue(1, name + "-empty", url=own_server.url)
     full = Queue(1, name + "-full", url=own_server.url)
     full.put("old")
@@ -317,7 +317,7 @@ def test_those_who_wait_go_on_when_the_server_was_killed_and_comes_back(own_serv
     until(lambda: blocked(client) == 5)
     client.close()
     own_server.kill()
-    time.sleep(0.5)  # long enough for each of them to find that nobody answers
+    time.sleep(0.5)  # long enough for each of them to find that no server answers
     assert all(each.is_alive() for each in (*gets, *puts))
     own_server.start()
     for item in "abc":

@@ -1,4 +1,4 @@
-"""The only process that gets from an anonymous queue reads ahead, as far as nobody can tell."""
+"""The only process that gets from an anonymous queue reads ahead, and no other process can tell."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_one_that_takes_a_millisecond_for_an_item_asks_for_the_next_ones_early(m
 
 
 def test_of_a_queue_with_a_bound_nothing_is_asked_for_before_half_is_handed_out(make, clock):
-    """Whoever puts is told of the space of that half by the same call."""
+    """The call that asks for more also tells producers of the space of that half."""
     q = filled(make(Queue, 100), 100)
     halves = 0
     for item in range(100):
@@ -298,7 +298,7 @@ def test_its_own_handle_counts_what_was_not_handed_out(make, keeps):
     assert q.get() == number
 
 
-def test_what_is_not_handed_out_soon_is_for_others(make, monkeypatch):
+def test_items_that_are_not_handed_out_soon_are_for_others(make, monkeypatch):
     monkeypatch.setattr(pace, "_WINDOW", HOURS)
     q = filled(make())
     number = ahead(q)
@@ -389,7 +389,8 @@ def test_what_a_killed_consumer_was_handed_does_not_come_again(make, start, meth
     last = pipe.recv()
     process.join()
     assert [q.get(timeout=LIMIT) for _ in range(NUMBER - last - 1)] == list(range(last + 1, NUMBER))
-    until(lambda: not files_of(process))  # whoever ended the reservation removes it after that
+    # The process that ended the reservation removes them after that.
+    until(lambda: not files_of(process))
 
 
 def files_of(process):
@@ -411,7 +412,9 @@ def test_what_a_killed_consumer_was_not_handed_is_there_at_once(make, start, loo
     assert left == list(range(last + 1, NUMBER))
 
 
-def test_where_nobody_can_see_what_it_was_handed_that_comes_again(make, start, monkeypatch):
+def test_items_handed_to_a_killed_consumer_come_again_where_its_count_cannot_be_seen(
+    make, start, monkeypatch
+):
     monkeypatch.setattr(shared_folder, "find", nowhere)
     q = filled(make())
     process, pipe = start(programs.get_and_be_killed, q, method="fork")
@@ -499,7 +502,7 @@ def test_what_cannot_be_decoded_lets_nothing_pass(make, keeps):
     assert len(q.rejected(200)) == found.count(None)
 
 
-def test_what_is_not_handed_out_is_not_unpickled(make, keeps, tmp_path):
+def test_items_that_are_not_handed_out_are_not_unpickled(make, keeps, tmp_path):
     q = filled(make(), 100)
     for _ in range(10):
         q.put(Touching(str(tmp_path)))
@@ -571,7 +574,7 @@ def test_a_signal_handler_in_the_midst_of_a_get_uses_the_queue(make):
     assert others
 
 
-def test_what_is_got_at_the_end_of_a_program_does_not_come_again(make):
+def test_items_got_at_the_end_of_a_program_do_not_come_again(make):
     q = filled(make())
     run = subprocess.run(
         [sys.executable, "-c", programs.GET_AT_THE_END],
@@ -634,7 +637,7 @@ def test_what_was_handed_out_is_counted_in_bytes_however_it_was_read(make, own_s
         handed, kept = handed + more, random.choice([read - more, 0])
         asking = ("someone:reader-1", call, handed, kept, random.randrange(1, 9))
         reply = inside.run(q, operations.prefetch(alone(*asking)))
-        # Now and then nobody hears the reply.
+        # Now and then the reply is lost.
         read = kept if random.random() < 0.3 else kept + len(getattr(reply, "items", []))
         key = f"__pressure__:{q.name}"
         with own_server.client() as client:  # stats() would count as a look
@@ -648,7 +651,7 @@ def test_what_was_handed_out_is_counted_in_bytes_however_it_was_read(make, own_s
     inside.run(q, ended(end_alone("someone:reader-1", call, handed)))
 
 
-def test_a_call_reads_on_behind_what_is_kept(make, keeps):
+def test_a_call_reads_on_behind_the_kept_items(make, keeps):
     q = filled(make(), 100)
     operations = inside.operations(q)
     first = inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
@@ -661,7 +664,7 @@ def test_a_call_reads_on_behind_what_is_kept(make, keeps):
 
 
 @pytest.mark.parametrize("look", ["length", "all taken"])
-def test_what_is_kept_stays_reserved_whatever_the_reply(make, keeps, look):
+def test_kept_items_stay_reserved_whatever_the_reply(make, keeps, look):
     q = filled(make(), 10)
     operations = inside.operations(q)
     inside.run(q, operations.prefetch(alone("someone:reader-1", 1, 0, 0, 10)))
@@ -695,7 +698,9 @@ def test_a_call_that_was_not_made_is_ended_with_what_was_handed_out_before(make,
     assert q.get() == 6
 
 
-def test_after_somebody_looked_every_item_is_got_by_itself_for_a_while(make, own_server, keeps):
+def test_after_another_handle_looked_every_item_is_got_by_itself_for_a_while(
+    make, own_server, keeps
+):
     q = filled(make())
     other = inside.copy(q)
     number = ahead(q)
@@ -717,7 +722,7 @@ def is_looked_at(q):
         return client.hexists(f"__pressure__:{q.name}:mp:consumer_holder", "looked")
 
 
-def test_who_asks_is_told_that_the_other_one_reads_ahead(make, keeps):
+def test_why_blocked_tells_that_the_other_handle_reads_ahead(make, keeps):
     q = filled(make())
     ahead(q)
     why = inside.copy(q).why_blocked()
@@ -762,8 +767,8 @@ def test_what_comes_late_for_a_queue_that_is_gone_leaves_no_key(make, own_server
         assert client.keys(f"*{q.name}*") == []
 
 
-def test_what_others_put_back_stays_in_front_of_what_is_reserved(make, keeps):
-    """Some of what is reserved was put back before, and is older."""
+def test_items_that_others_put_back_stay_in_front_of_reserved_items(make, keeps):
+    """Some of the reserved items were put back before, and are older."""
     q = filled(make(), 100)
     operations = inside.operations(q)
     for reader in ("A#1", "B#1"):
@@ -791,7 +796,7 @@ class Slow:
         return {"a": "state"}
 
 
-def test_what_is_being_unpickled_is_not_given_to_others(make, monkeypatch):
+def test_an_item_that_is_being_unpickled_is_not_given_to_others(make, monkeypatch):
     monkeypatch.setattr(pace, "monotonic", lambda: 0.0)  # no machine is too slow
     Slow.begins, Slow.goes_on = threading.Event(), threading.Event()
     q = filled(make(), 30)

@@ -33,7 +33,7 @@ SCRIPTS = {**scripts.load("fair"), **scripts.load("fifo")}
 #: Only this file uses it.
 DATABASE = 9
 
-#: What is sent to the server as it is; all else is called by a script.
+#: Commands that are sent to the server as they are; a script calls all other commands.
 SENT = {
     *("evalsha", "script|load", "blmove", "brpop", "client|unblock", "select"),
     *("sadd", "smembers", "srem", "unlink"),  # anonymous queues
@@ -310,7 +310,7 @@ class Uses:
     )
 
     def everything(self, tolerant=False):
-        """Every step in turn; with ``tolerant``, go on after what is refused."""
+        """Every step in turn; with ``tolerant``, go on after a refusal."""
         try:
             for step in self.STEPS:
                 try:
@@ -323,7 +323,7 @@ class Uses:
             self.admin.close()
 
 
-def test_the_document_grants_what_is_sent_and_what_scripts_call():
+def test_the_document_grants_the_commands_that_are_sent_or_called_by_scripts():
     assert sorted(rights.granted()) == sorted(SENT | called_by_scripts())
     assert "reset" in rights.line()
     assert [word for word in rights.line() if word[0] == "~"] == ["~__pressure__:*"]

@@ -1,4 +1,4 @@
-"""How many calls it takes to see whether those with a role live, and to find a queue empty."""
+"""How many calls it takes to see whether clients with a role live, and to find a queue empty."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_what_runs_out_within_the_tick_is_seen_to_then(by_renewal):
 
 
 @pytest.mark.parametrize("again", [5.0, None])
-def test_one_who_waits_comes_again_at_the_tick_unless_its_process_looks_more_often(again):
+def test_a_waiting_call_comes_again_at_the_tick_unless_its_process_looks_more_often(again):
     checks = RoleChecks()
     assert checks.is_due()
     assert TICK - 0.1 < checks.left <= TICK
@@ -96,7 +96,7 @@ def test_one_who_waits_comes_again_at_the_tick_unless_its_process_looks_more_oft
     assert not checks.is_due()
 
 
-def test_who_finds_the_queue_empty_asks_once(make):
+def test_a_get_that_finds_the_queue_empty_asks_once(make):
     q, ops = make()
     for _ in range(2):
         q.put(1)
@@ -111,7 +111,7 @@ def test_who_finds_the_queue_empty_asks_once(make):
         q.get_nowait()
 
 
-def test_who_finds_the_queue_empty_restores_the_sign_of_space_that_was_lost(make, server):
+def test_a_get_that_finds_the_queue_empty_restores_the_sign_of_space_that_was_lost(make, server):
     q, ops = make(maxsize=1)
     sign = inside.binding(q).key("not_full")
     with server.client() as client:
@@ -122,7 +122,7 @@ def test_who_finds_the_queue_empty_restores_the_sign_of_space_that_was_lost(make
         assert client.llen(sign) == 1
 
 
-def test_who_finds_the_queue_empty_removes_the_chunks_of_a_put_that_was_killed(make, server):
+def test_a_get_that_finds_the_queue_empty_removes_the_chunks_of_a_put_that_was_killed(make, server):
     q, ops = make()
     uploads, chunks = map(inside.binding(q).key, ("uploads", "chunks"))
     with server.client() as client:
@@ -135,7 +135,7 @@ def test_who_finds_the_queue_empty_removes_the_chunks_of_a_put_that_was_killed(m
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_a_role_of_one_who_waits_elsewhere_is_not_taken_by_who_cannot_wait(make, server, name):
+def test_a_get_that_does_not_wait_takes_no_role_of_a_get_that_waits_elsewhere(make, server, name):
     q, ops = make()
     other = Queue(name=name, url=server.url)
     other.open()

@@ -12,7 +12,7 @@ from pressure_mp import JoinableQueue, Queue
 
 MANY = 1000
 WAITING = 16
-#: Connections beside those of operations that wait: each of these may need one to end its wait.
+#: Connections beside one for each operation that waits: it may need another to end its wait.
 POOL = 4
 KB = 1024
 
@@ -38,7 +38,7 @@ def test_a_thousand_queues_share_one_connection_and_need_no_thread(own_server):
         try:
             queues = [Queue(name=f"queue-{number}", url=own_server.url) for number in range(MANY)]
             use(queues)
-            gc.collect()  # what is garbage by now is none of theirs
+            gc.collect()  # garbage is not memory of these queues
             grown, _ = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()
@@ -62,7 +62,7 @@ def test_there_are_as_many_connections_as_operations_that_wait(own_server):
         assert connections(client) <= WAITING + POOL
 
 
-def test_what_is_in_flight_in_many_queues_is_one_threads_work(own_server):
+def test_one_thread_sees_to_the_items_in_flight_of_many_queues(own_server):
     threads = threading.active_count()
     queues = [JoinableQueue(name=f"queue-{number}", url=own_server.url) for number in range(100)]
     use(queues)

@@ -98,7 +98,7 @@ def header(op, field):
 
 
 def declared(op):
-    """The answers in a script's header; of those that say what to wait for, that as well."""
+    """The answers in a script's header; of answers that say what to wait for, that as well."""
     answers = [answer.split() for answer in header(op, "replies").split("|")]
     waits = {*LATER} if not op.startswith("tasks/") else set()
     return {" ".join(words[: 2 if words[0] in waits else 1]) for words in answers}
@@ -257,7 +257,7 @@ def note_answers(monkeypatch):
 
 
 def play_a_short_bound(server, name):
-    """What is done at once for the only consumer of a queue with a bound."""
+    """The calls that are done at once for the only consumer of a queue with a bound."""
     q = Queue(9, f"{name}-short", url=server.url, serializer="raw")
     q.put(b"first")
     assert q.get() == b"first"
@@ -315,7 +315,7 @@ def play_a_move(server, name):
 
 
 def play_reading_on(server, name):
-    """What is done at once for the only consumer of a queue without a bound."""
+    """The calls that are done at once for the only consumer of a queue without a bound."""
     q = Queue(0, f"{name}-on", url=server.url)
     q.put("first")
     assert q.get() == "first"
@@ -395,7 +395,8 @@ def play(server, name, theirs, client):
     refused(Queue.create, name, url=server.url)
     assert call("open", "open", 0, "other", "1", "", "", "")[0] == MISMATCH
     refused(run, operations.look_for_rival())
-    refused(run, operations.get(False, None, eof=True))  # the long way, whoever else waits
+    # The long way, whether other calls wait or not.
+    refused(run, operations.get(False, None, eof=True))
     getting = waits(q.get)
     in_line = waits(q.get)
     for item in (b"1", b"2"):

@@ -45,7 +45,7 @@ def test_a_setting_that_loses_data_is_found(info, config, subject, value, loses)
     assert found(info, config) == {(subject, value): loses}
 
 
-def test_a_user_who_may_not_ask_is_told_so():
+def test_a_user_that_may_not_ask_is_told_so():
     (one,) = examine(None, None)
     assert (one.subject, one.loses) == ("INFO", False)
     assert [one.subject for one in examine(b"evicted_keys:1\r\n", None)] == [

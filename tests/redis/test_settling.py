@@ -193,7 +193,7 @@ def test_a_server_that_comes_back_meanwhile_answers(own_server, name):
 def test_a_take_acknowledges_although_the_server_is_away_for_longer_than_it_waits(
     name, tube, timeout
 ):
-    """Nothing was sent: the connection that there was is another's, who waits."""
+    """Nothing was sent: the only connection is that of another take, which waits."""
     server = Server("valkey", Server.durable).start()
     try:
         queue = TaskQueue.create(name, url=server.url, reconnect=60)

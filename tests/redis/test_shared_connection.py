@@ -1,4 +1,4 @@
-"""The quick calls of an event loop share one connection; those who wait in it, a few."""
+"""The quick calls of an event loop share one connection; its calls that wait share a few."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_calls_whose_connection_is_cut_are_done_once(own_server, proxy_of, name)
     assert proxy.lost > 1
 
 
-def test_one_who_is_cancelled_twice_does_not_disturb_the_others(client, own_server):
+def test_a_call_that_is_cancelled_twice_does_not_disturb_other_calls(client, own_server):
 
     async def main():
         await client.aput(b"warm")
@@ -90,7 +90,7 @@ def test_one_who_is_cancelled_twice_does_not_disturb_the_others(client, own_serv
 
 
 def test_a_silent_server_is_given_up_when_the_time_is_up(client, own_server):
-    """Those who have time have their reply when it goes on."""
+    """Calls that have time have their reply when it goes on."""
 
     async def main():
         await client.aput(b"warm")

@@ -1,5 +1,5 @@
-"""A connection that swallows what is sent, while its server answers over others: who waits is
-served all the same, once."""
+"""A connection that swallows all that is sent, while its server answers over other connections: a
+call that waits is served all the same, once."""
 
 from __future__ import annotations
 
@@ -112,7 +112,9 @@ def test_a_call_that_waits_is_served_although_a_connection_is_silent(server, pro
 
 
 @pytest.mark.parametrize("way", [REQUESTS, REPLIES])
-def test_who_waits_for_a_task_is_served_although_a_connection_is_silent(server, proxies, name, way):
+def test_a_wait_for_a_task_or_a_result_is_served_although_a_connection_is_silent(
+    server, proxies, name, way
+):
     run(server, proxies, name, TASKS, way)
 
 

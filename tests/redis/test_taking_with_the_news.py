@@ -1,5 +1,5 @@
-"""One who waits for a task of an anonymous queue has sent its take: the server does it as soon as
-there is a task."""
+"""A process that waits at an anonymous queue of tasks has sent its take: the server does it as soon
+as there is a task."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def stopped(queue, client):
     process.join()
 
 
-def test_a_task_is_taken_for_one_who_waits_before_it_hears_of_it(queue, stopped):
+def test_a_task_is_taken_for_a_waiting_process_before_the_process_hears_of_it(queue, stopped):
     process, reader = stopped
     queue.put("task")
     until(lambda: queue.stats().counts["T"] == 1)
@@ -137,7 +137,7 @@ def test_one_that_is_told_to_end_takes_nothing_when_there_is_nothing(queue, clie
         queue.take(0)
 
 
-def test_one_who_waits_hears_that_the_queue_is_shut_down(queue, client):
+def test_waiting_takes_hear_that_the_queue_is_shut_down(queue, client):
     takes = [waiting(queue, client) for _ in range(3)]
     queue.shutdown()
     for take in takes:
@@ -145,7 +145,7 @@ def test_one_who_waits_hears_that_the_queue_is_shut_down(queue, client):
             take.result()
 
 
-def test_one_whose_connection_is_cut_while_it_waits_goes_on(queue, client):
+def test_a_take_whose_connection_is_cut_while_it_waits_goes_on(queue, client):
     take = waiting(queue, client)
     client.client_kill_filter(_id=waiters(client)[0])
     queue.put("task")
@@ -179,7 +179,7 @@ def test_scripts_that_the_server_forgot_are_there_again(queue, client):
     assert take.result().deliveries == 1
 
 
-def test_a_delayed_task_comes_to_who_waits(queue, client):
+def test_a_delayed_task_comes_to_a_waiting_take(queue, client):
     take = waiting(queue, client)
     queue.put("task", delay=0.05)
     assert take.result().deliveries == 1

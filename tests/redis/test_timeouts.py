@@ -1,4 +1,4 @@
-"""Waits with a time limit: who ends them, and when."""
+"""Waits with a time limit: the client or the server ends them, and when."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engines import Can
 from pressure_mp import Empty, Full, JoinableQueue, LifoQueue, PressureQueue, Queue, SimpleQueue
 from pressure_mp.drivers import adrive
 
-#: A wait, and what is sent at its end: a command without words, which has no reply.
+#: The command of a wait, and the one sent at its end: it has no words, and no reply.
 WAIT, NOTHING = b"BLMOVE", b"*0\r\n"
 #: One may end because the server happens to look at its clock just then; not so many.
 TIMES = 8
@@ -35,7 +35,7 @@ def ends(proxy):
     """How many waits were ended by the client since the last call."""
     _, *waits = bytes(proxy.requests).split(WAIT)
     proxy.requests = bytearray()
-    assert waits, "nobody waited"
+    assert waits, "no call waited"
     return sum(NOTHING in wait for wait in waits)
 
 

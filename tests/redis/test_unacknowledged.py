@@ -32,9 +32,7 @@ def run(server, name, items, acknowledges):
     return done.stderr
 
 
-def test_a_process_that_never_called_task_done_says_at_its_end_what_is_delivered_again(
-    server, name
-):
+def test_a_process_that_never_called_task_done_says_at_its_end_that_items_come_again(server, name):
     q = JoinableQueue(name=name, url=server.url)
     q.put_many(["a", "b", "c"])
     said = run(server, name, 2, "no")

@@ -114,7 +114,7 @@ def test_a_handler_that_exits_ends_its_process_and_gives_its_task_back(make, sta
     assert counts(queue) == {"R": 1}
 
 
-def test_who_waits_gets_the_task_of_a_killed_worker_at_once(make, start):
+def test_a_waiting_take_gets_the_task_of_a_killed_worker_at_once(make, start):
     queue = make()
     queue.put("a")
     process, pipe = start(programs.work, queue)

@@ -84,7 +84,7 @@ def _closed(number, ring, tmp_path):
 
 
 def _take(number, opened):
-    """Have what is open under another number under that one."""
+    """Move the file of the descriptor ``opened`` to the descriptor ``number``."""
     os.dup2(opened, number)
     os.close(opened)
 
@@ -206,7 +206,7 @@ def test_a_lock_whose_file_is_gone_is_an_error_that_says_what_to_do(ring, replac
             ring.putting.run(str)
 
 
-def test_what_is_mapped_keeps_no_descriptor():
+def test_a_mapped_file_keeps_no_descriptor():
     before = set(os.listdir("/proc/self/fd"))
     hands = hand_outs.HandOuts("a reader of a test")
     hands.cell[0] += 3

@@ -141,7 +141,7 @@ def test_another_process_acknowledges_for_the_process_that_has_the_item(make, st
     assert queue.unfinished_tasks == 0
 
 
-def test_what_is_counted_is_the_same_before_and_after_a_move(make, start):
+def test_the_counts_are_the_same_before_and_after_a_move(make, start):
     queue = make()
     queue.put_many(range(10))
     _, got = held_by_another(queue, start, 3)

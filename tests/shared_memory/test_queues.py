@@ -101,7 +101,7 @@ def test_a_process_that_is_spawned_uses_the_same_memory(make, start):
 @pytest.mark.parametrize(
     "options", [{"buffering": 0}, {"prefetch": 10}, {"eof": "producers"}, {"buffering": 100}]
 )
-def test_who_says_how_it_is_sent_has_it_at_the_broker(make, options):
+def test_a_queue_with_an_option_of_how_items_are_sent_is_at_the_broker(make, options):
     assert not is_here(make(**options))
 
 
@@ -119,21 +119,21 @@ def test_a_variable_switches_it_off(make, monkeypatch):
 
 def test_a_bound_is_never_exceeded(make, start):
     queue = make(4)
-    for who in range(3):
-        start(sharing.put_numbers, queue, who, 300)
+    for producer in range(3):
+        start(sharing.put_numbers, queue, producer, 300)
     seen = defaultdict(list)
     for _ in range(900):
         assert queue.qsize() <= 4
-        who, count = queue.get(timeout=LIMIT)
-        seen[who].append(count)
-    assert seen == {who: list(range(300)) for who in range(3)}
+        producer, count = queue.get(timeout=LIMIT)
+        seen[producer].append(count)
+    assert seen == {producer: list(range(300)) for producer in range(3)}
     assert queue.empty()
     assert is_here(queue)
 
 
 @pytest.mark.parametrize("bound", [0, 4, 100])
 def test_what_was_put_into_a_queue_at_the_broker_before_is_there_before(make, name, bound):
-    """Whoever sees an item in shared memory sees what its producer put elsewhere before."""
+    """A consumer that sees an item in shared memory sees what its producer put elsewhere before."""
     elsewhere, queue = make(0, name, buffering=1000), make(bound)
 
     def put():
@@ -172,7 +172,7 @@ def test_a_full_queue_says_so_and_a_get_makes_room(make):
 
 
 @pytest.mark.parametrize("number", [1, 5])
-def test_those_who_wait_are_woken_by_as_many_items(make, number, monkeypatch):
+def test_waiting_gets_are_woken_by_as_many_items(make, number, monkeypatch):
     monkeypatch.setattr(shared_items, "TICK", HOURS)
     queue = make()
     waiting = [Background(queue.get) for _ in range(number)]
@@ -193,7 +193,7 @@ def test_a_look_at_the_next_items_leaves_them_where_they_are(make):
     assert queue.get() == 20
 
 
-def test_stats_count_what_is_in_memory_and_go_on_at_the_broker(make):
+def test_stats_count_the_items_in_memory_and_go_on_at_the_broker(make):
     queue = make()
     for number in range(10):
         queue.put(number)
@@ -213,7 +213,7 @@ def test_stats_count_what_is_in_memory_and_go_on_at_the_broker(make):
     assert [queue.get() for _ in range(6)] == [4, 5, 6, 7, 8, 9]
 
 
-def test_a_shutdown_ends_those_who_wait_in_memory(make, start):
+def test_a_shutdown_ends_gets_that_wait_in_memory(make, start):
     queue = make()
     waiting = [Background(queue.get) for _ in range(3)]
     read, write = forking.Pipe(duplex=False)
@@ -419,7 +419,7 @@ def test_without_the_broker_items_go_on_between_processes(own_server, start):
 def test_killed_consumers_lose_at_most_the_item_that_was_on_its_way(make, start, program):
     queue, number = make(), 4000
     read, write = os.pipe()
-    producers = [start(sharing.put_numbers, queue, who, number) for who in range(2)]
+    producers = [start(sharing.put_numbers, queue, at, number) for at in range(2)]
     lines, kills = _Lines(read), 0
     consumer = start(program, queue, write)
     while any(one.is_alive() for one in producers) or not queue.empty():
@@ -435,8 +435,8 @@ def test_killed_consumers_lose_at_most_the_item_that_was_on_its_way(make, start,
     got = [tuple(map(int, line.split())) for line in lines.all]
     assert len(set(got)) == len(got)
     assert 2 * number - kills - 1 <= len(got) <= 2 * number
-    for who in range(2):
-        mine = [count for one, count in got if one == who]
+    for producer in range(2):
+        mine = [count for one, count in got if one == producer]
         assert mine == sorted(mine)
 
 
@@ -466,7 +466,7 @@ def _begin_to_read(queue, start, number):
     return start(sharing.get_one_and_stay, queue, pipe[1]), pipe
 
 
-def test_nobody_gets_again_what_one_that_read_ahead_had_handed_out(make, start):
+def test_no_consumer_gets_again_items_that_a_killed_reader_had_handed_out(make, start):
     queue = make()
     consumer, (read, _write) = _begin_to_read(queue, start, 200)
     had = [read.recv() for _ in range(100)]
@@ -599,7 +599,7 @@ def test_the_file_of_processes_that_were_killed_goes_with_the_next_program(own_s
 
 
 @pytest.mark.parametrize("step", ["posix_fallocate", "ftruncate"])
-def test_a_process_that_is_killed_while_it_makes_the_file_keeps_nobody_out(own_server, step):
+def test_a_process_that_is_killed_while_it_makes_the_file_keeps_no_other_out(own_server, step):
     """The file is there, and smaller than it is to be; the queue is at the broker."""
     program = (
         "import os, signal, pressure_mp\n"
@@ -634,7 +634,7 @@ def test_an_interrupt_while_the_file_is_made_leaves_no_queue(own_server, monkeyp
     until(lambda: not {*lasting(client, "*:{anonymous-*")})
 
 
-def test_old_files_that_nobody_uses_are_removed(make, monkeypatch, tmp_path):
+def test_old_files_that_no_process_uses_are_removed(make, monkeypatch, tmp_path):
     used, unused = tmp_path / "items,used", tmp_path / "items,unused"
     Ring(str(unused), 0)
     kept = Ring(str(used), 0)

@@ -152,7 +152,7 @@ def test_memory_is_allocated_for_the_queued_items_only(make, monkeypatch):
         assert pages() < 16
 
 
-def test_what_is_larger_than_the_ring_finds_no_room(make):
+def test_an_item_larger_than_the_ring_finds_no_room(make):
     ring = make()
     assert ring.append([bytes(70_000)]) == -1
     assert ring.append([b"x", bytes(70_000)]) == 1
@@ -196,7 +196,7 @@ def test_a_file_that_cannot_grow_takes_no_more(make, monkeypatch):
     assert ring.append([b"x"]) == 1
 
 
-def test_who_ended_the_reservation_of_a_reader_says_how_many_counted(make):
+def test_the_end_of_a_reservation_notes_how_many_items_counted(make):
     ring = make()
     assert ring.ended("reader") is None
     for number in range(80):
