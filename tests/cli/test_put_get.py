@@ -101,7 +101,7 @@ def test_what_was_not_written_when_the_reader_goes_away_is_in_the_queue(run, mak
         assert getting.stderr.read() == b""
     assert read.decode().startswith("\n".join(numbered(2)))
     left = [queue.get_nowait() for _ in range(queue.qsize())]
-    # The pipe held whole items that nobody read; the one that it held in part went back.
+    # The pipe held whole items that no process read; the one that it held in part went back.
     assert left == numbered(500)[500 - len(left) :]
     assert 400 < len(left) < 500
     assert queue.stats().in_flight == 0

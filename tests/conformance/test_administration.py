@@ -81,7 +81,7 @@ def test_purged_items_are_gone_and_count_as_dealt_with(make, kind):
     assert queue.get() == 3
 
 
-def test_a_purge_makes_space_and_leaves_what_is_in_flight(make):
+def test_a_purge_makes_space_and_leaves_items_in_flight(make):
     queue = make(JoinableQueue, 2)
     queue.put_many([1, 2])
     assert queue.get() == 1
@@ -212,7 +212,7 @@ def test_items_that_their_consumer_did_not_acknowledge_are_counted(make, full_ur
     inside.run(queue, operations.requeue(ELSEWHERE))
     assert summary(full_url, name).returned == 3
     (again, _) = take(ELSEWHERE, 3)
-    inside.run(queue, operations.requeue(ELSEWHERE, seqs=[again]))  # nobody was given it
+    inside.run(queue, operations.requeue(ELSEWHERE, seqs=[again]))  # no call returned it
     assert summary(full_url, name).returned == 3
     queue.delete()
     make(JoinableQueue).open()

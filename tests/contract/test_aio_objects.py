@@ -73,7 +73,7 @@ def test_objects_go_in_and_out_one_by_one_and_many_at_a_time(make, kind):
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
-def test_who_waits_is_woken_and_who_waited_in_vain_is_told(make, kind):
+def test_waiting_gets_are_woken_and_calls_that_waited_in_vain_raise(make, kind):
     twin = twin_of(make(kind, 1))
 
     async def main():

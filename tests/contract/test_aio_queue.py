@@ -291,7 +291,7 @@ def test_what_cancelled_gets_had_taken_comes_back_and_nothing_stays_in_flight(jo
 
 @pytest.mark.usefixtures("no_looks")
 def test_a_get_that_is_cancelled_leaves_nothing_in_flight(joinable):
-    """It has given everything back when it ends: nobody else looks after it."""
+    """It has given everything back when it ends: no thread in the background does it."""
     number, rng = 30, random.Random(11)
 
     async def main():

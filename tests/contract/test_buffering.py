@@ -297,7 +297,7 @@ def test_every_call_tells_of_a_failure(make, call):
     assert caught.value.rest == ["lost"]
 
 
-def test_a_get_gives_what_is_there_also_after_a_put_failed(make):
+def test_gets_return_the_queued_items_also_after_a_put_failed(make):
     q, other = make(), plain(make)
     q.put("a")
     q.put("b")
@@ -529,7 +529,7 @@ def test_shutdown_sends_first_what_was_put(make):
         q.get()
 
 
-def test_an_immediate_shutdown_drops_what_is_in_buffers(make):
+def test_an_immediate_shutdown_drops_the_items_in_buffers(make):
     q, other = make(), plain(make)
     for number in range(100):
         q.put(number)

@@ -50,7 +50,7 @@ class Broker(clients.Client):
             self.put(item)
 
     def drain(self):
-        """What is queued, oldest first; it is got for good."""
+        """The queued items, oldest first; they are got for good."""
         return [self.get(False) for _ in range(self.length())]
 
 
@@ -69,7 +69,7 @@ def make(url, name):
     return make
 
 
-# What is in flight
+# Items in flight
 
 
 def test_an_item_that_was_got_is_in_flight_until_task_done(make):
@@ -112,7 +112,7 @@ def test_task_done_too_often_is_an_error_and_changes_nothing(make):
     assert q.unfinished_tasks == 0
 
 
-def test_join_waits_for_what_is_in_flight(make):
+def test_join_waits_for_items_in_flight(make):
     q = make()
     q.put("a")
     q.get()
@@ -237,7 +237,7 @@ def test_whatever_comes_back_when_it_stands_where_it_stood(broker, seed):
             queued = set(items) - done - {item for _, item in in_flight.values()}
             assert all(item < other for other in queued)
         elif act == "acknowledge" and mine:
-            seq = chance.choice([seq for seq, (who, _) in in_flight.items() if who == owner])
+            seq = chance.choice([seq for seq, (taker, _) in in_flight.items() if taker == owner])
             assert broker.acknowledge(owner, seq) is Outcome.DONE
             done.add(in_flight.pop(seq)[1])
         elif act == "requeue" and len(mine) > 2:
@@ -280,7 +280,7 @@ def test_items_come_back_over_the_bound(url, name):
     broker.put(b"3", False)
 
 
-def test_who_waits_for_an_item_gets_one_that_comes_back(make, broker):
+def test_a_waiting_get_gets_an_item_that_comes_back(make, broker):
     broker.put(b"1")
     broker.take(A)
     q = make(serializer="raw")
@@ -403,7 +403,7 @@ def test_an_item_that_another_thread_gets_again_is_acknowledged_by_that_one(make
     assert (q.unfinished_tasks, q.stats().in_flight) == (1, 0)
 
 
-def test_items_of_a_deleted_queue_are_not_taken_for_those_of_the_next(broker, make):
+def test_items_of_a_deleted_queue_are_not_taken_for_items_of_the_next(broker, make):
     broker.put(b"1")
     old = broker.take(A)
     make().delete()

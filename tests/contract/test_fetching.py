@@ -48,7 +48,7 @@ def test_many_items_come_back_in_their_order(broker):
     assert broker.drain() == items
 
 
-def test_what_nobody_was_given_comes_back_without_a_delivery(broker):
+def test_an_item_that_no_call_returned_comes_back_without_a_delivery(broker):
     items = broker.fill(4)
     deliveries = broker.take(A, 3)
     broker.requeue(A, seqs=[delivery.seq for delivery in deliveries[1:]])
@@ -70,7 +70,7 @@ def test_only_what_one_call_took_in_a_batch_comes_back(broker):
 # Fetched ahead
 
 
-def test_what_is_fetched_is_in_flight_until_it_was_handed_out(broker):
+def test_a_prefetched_item_is_in_flight_until_it_was_handed_out(broker):
     items = broker.fill(5)
     assert broker.fetch(A1, 3) == items[:3]
     assert (broker.length(), broker.stats().in_flight) == (2, 3)
@@ -81,7 +81,7 @@ def test_what_is_fetched_is_in_flight_until_it_was_handed_out(broker):
     assert (stats.in_flight, stats.consumed_messages, stats.unfinished) == (2, 5, 5)
 
 
-def test_what_is_kept_stays_in_flight_before_what_is_fetched_next(broker):
+def test_kept_items_stay_in_flight_before_the_items_of_the_next_prefetch(broker):
     items = broker.fill(12)
     assert broker.fetch(A1, 4) == items[:4]
     assert broker.fetch(A1, 4, kept=3) == items[4:8]
@@ -105,7 +105,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("kept", [0, 1, 3])
 @pytest.mark.parametrize("why", REFUSALS)
-def test_what_is_kept_stays_whatever_the_reply(broker, kept, why):
+def test_kept_items_stay_in_flight_whatever_the_reply(broker, kept, why):
     items = broker.fill(3)
     assert broker.fetch(A1) == items
     if why == "closed":
@@ -241,7 +241,7 @@ def test_the_count_of_what_was_taken_away_is_kept_for_a_lease(broker):
         assert broker.put_back(A1) == counted
 
 
-def test_nobody_fetches_more_than_a_fair_share(broker):
+def test_no_consumer_prefetches_more_than_its_fair_share(broker):
     broker.fill(120)
     assert len(broker.fetch(A1)) == 120  # it is alone
     broker.fill(120)
@@ -253,7 +253,7 @@ def test_nobody_fetches_more_than_a_fair_share(broker):
     assert len(broker.take(B, 1000)) == 35 - 35 // 4  # asked for, and not ahead of a need
 
 
-def test_those_who_wait_have_a_share(broker):
+def test_waiting_consumers_have_a_share_of_the_items(broker):
     sessions = [broker.binding.session() for _ in range(3)]
     for session in sessions:
         session.call(Take())

@@ -137,7 +137,7 @@ def test_a_large_item_does_not_overtake_what_could_not_be_sent(make, url, name):
     assert left_over(plain) == (0, 0)
 
 
-def test_those_who_produce_large_items_only_are_producers(make):
+def test_a_client_that_puts_only_large_items_is_a_producer(make):
     sender, receiver = make(eof="producers"), make(eof="producers")
     sender.put(array(CHUNK))
     assert receiver.get(timeout=LIMIT).nbytes == CHUNK

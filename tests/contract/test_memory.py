@@ -52,12 +52,12 @@ def test_what_was_put_and_got_is_free_with_its_last_reference(q, size):
 @pytest.mark.only_threads  # its like is in test_aio_objects
 def test_what_a_get_waited_for_is_free_with_its_last_reference(q):
     for _ in range(3):
-        got = got_by_one_who_waited(q)
+        got = got_by_a_waiting_get(q)
         q.task_done()
         assert got() is None
 
 
-def got_by_one_who_waited(q):
+def got_by_a_waiting_get(q):
     getting = Background(q.get)
     until(lambda: parks(getting))
     q.put(array(LARGE))

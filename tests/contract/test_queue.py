@@ -244,7 +244,7 @@ def test_attach_create_and_their_errors(make, name):
     assert make().maxsize == make(7).maxsize == 7
 
 
-def test_delete_wakes_who_waits_and_every_later_use_says_so(make):
+def test_after_delete_waiting_and_later_calls_raise_that_the_queue_does_not_exist(make):
     q = make()
     q.open()
     getting = Background(q.get)

@@ -275,7 +275,7 @@ def test_tasks_of_a_tube(make):
     assert queue.take(0).data == "b"
 
 
-def test_a_task_that_nobody_can_decode_is_buried_and_the_others_go_on(make, caplog, name, url):
+def test_a_task_that_cannot_be_decoded_is_buried_and_the_others_go_on(make, caplog, name, url):
     queue = make(serializer="json")
     TaskQueue(name, url=url, serializer="raw").put(b"{")
     queue.put("a")
@@ -354,7 +354,7 @@ def test_a_closed_handle_runs_nothing(make):
 # Its end
 
 
-def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(make):
+def test_a_stopped_run_finishes_its_task_and_begins_no_other(make):
     queue = make()
     queue.put_many(["a", "b"])
     begun, stop = threading.Event(), threading.Event()
@@ -373,7 +373,7 @@ def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(make):
     assert counts(queue) == {"R": 1}
 
 
-def test_those_who_wait_for_tasks_end_within_a_second(make):
+def test_a_stopped_run_that_waits_for_tasks_ends_within_a_second(make):
     queue = make()
     stop = threading.Event()
     running = Background(queue.run, print, concurrency=3, stop=stop)
@@ -382,10 +382,10 @@ def test_those_who_wait_for_tasks_end_within_a_second(make):
     stop.set()
     running.result()
     task_id = queue.put("a")
-    assert queue.take(0.1).id == task_id, "nobody who is gone was woken in our place"
+    assert queue.take(0.1).id == task_id, "no ended take was woken in place of this one"
 
 
-def test_what_is_not_finished_within_its_grace_is_given_back(make, caplog):
+def test_a_task_that_is_not_finished_within_the_grace_is_given_back(make, caplog):
     queue = make()
     task_id = queue.put("a")
     begun, go_on, stop = threading.Event(), threading.Event(), threading.Event()

@@ -71,7 +71,9 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("commands", "shown"), COMMANDS, ids=range(len(COMMANDS)))
-def test_the_commands_on_their_page_write_what_is_shown(commands, shown, valkey, name, tmp_path):
+def test_the_commands_on_their_page_write_the_output_that_the_page_shows(
+    commands, shown, valkey, name, tmp_path
+):
     scripts = sysconfig.get_path("scripts")
     environ = {**os.environ, "PRESSURE_URL": valkey.url, "PRESSURE_PREFIX": name}
     environ["PATH"] = f"{scripts}{os.pathsep}{os.environ['PATH']}"

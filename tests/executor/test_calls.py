@@ -31,7 +31,7 @@ from pressure_mp import (
 )
 
 
-def test_futures_are_those_of_the_standard_library(executor, workers):
+def test_futures_are_futures_of_the_standard_library(executor, workers):
     workers.begin(2)
     first = executor.submit(pow, 2, exp=5)
     second = executor.submit(divmod, 1, 0)
@@ -162,7 +162,7 @@ def test_a_call_that_is_given_back_while_it_is_aborted_costs_no_worker(executor,
         lost.result(30)
 
 
-def test_shutdown_can_cancel_what_nobody_took(executor, workers, tmp_path):
+def test_shutdown_can_cancel_calls_that_no_worker_took(executor, workers, tmp_path):
     running, go_on = tmp_path / "running", tmp_path / "go on"
     held = executor.submit(functions.hold, str(running), str(go_on))
     queued = [executor.submit(abs, -1) for _ in range(3)]

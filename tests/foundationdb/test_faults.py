@@ -155,7 +155,7 @@ def test_an_unreachable_cluster_answers_later_or_the_time_is_over(simulate):
     assert later == None  # noqa: E711
 
 
-def test_a_commit_that_nobody_waits_for_any_more_is_done(simulate):
+def test_a_commit_whose_time_was_over_is_done_when_the_cluster_goes_on(simulate):
     simulation = simulate()
     database = simulation.database()
     transaction = database.create_transaction()

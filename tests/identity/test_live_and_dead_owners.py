@@ -114,7 +114,7 @@ def owner_of_all(program, kind, queue, lease):
     return owner
 
 
-def test_what_a_live_process_has_goes_to_nobody_else(program, view, kind, queue):
+def test_the_item_of_a_live_process_goes_to_no_other_process(program, view, kind, queue):
     owner = owner_of_all(program, kind, queue, lease=2)
     other = program(kind.other(2, LONG_ENOUGH), view=view)
     assert [other.says(), other.says()] == ["looks", "nothing"]
@@ -157,7 +157,7 @@ input()
 print(q.get(), flush=True)
 """
 
-#: The first use of a broker clears up; so does who leaves the queue.
+#: The first use of a broker clears up; so does a process that leaves the queue.
 LOOKS = """
 import pickle, sys, pressure_mp
 pressure_mp.Queue().close()
@@ -206,7 +206,7 @@ def test_the_note_of_a_process_that_is_hidden_stays_until_one_comes_that_sees_it
     assert not q.exists()
 
 
-# Roles, and what is said of their holders
+# Roles, and the texts about their holders
 
 WAITS = """
 import pressure_mp

@@ -118,7 +118,7 @@ def test_items_are_sent_in_the_order_of_the_puts_over_all_handles(books):
     assert (one.number_sent, two.number_sent) == (3, 3)
 
 
-def test_what_is_put_while_a_batch_is_sent_stays(books):
+def test_an_item_that_is_put_while_a_batch_is_sent_stays(books):
     one = books.handle("one")
     books.put(one, b"1", b"2")
     run = books.outbox.next_run()

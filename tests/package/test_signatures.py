@@ -1,4 +1,4 @@
-"""What signatures say of options, what is done with those that there are not, and subscripts."""
+"""The options in signatures, the error of an unknown option, and subscripts of classes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_class_of_a_user_has_its_own_signature():
 
 @pytest.mark.parametrize("kind", [*KINDS, Task])
 def test_no_public_signature_has_a_private_argument(kind):
-    public = [kind] if kind in KINDS else []  # who has a task was given it
+    public = [kind] if kind in KINDS else []  # programs do not make a Task: a take returns it
     for name, method in inspect.getmembers(kind, inspect.isroutine):
         if not name.startswith("_"):
             public.append(method)

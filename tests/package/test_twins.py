@@ -1,4 +1,4 @@
-"""The classes for threads and those of asyncio have the same methods, with the same arguments."""
+"""The classes for threads and of asyncio have the same methods, with the same arguments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ONLY_OF_ASYNCIO = {
     "set_maxsize": "to set a property cannot be awaited",
     "sync": "the handle for threads",
 }
-#: What asks nobody, and is called without ``await`` in both worlds.
+#: Methods that ask no broker, and are called without ``await`` in both worlds.
 AT_ONCE = {
     "batch",
     "become",

@@ -51,12 +51,12 @@ def test_what_killed_processes_had_put_is_there_once_and_the_file_is_whole(url, 
         command = [sys.executable, "-c", WRITER, url]
         writers = [
             subprocess.Popen(
-                [*command, f"{turn}.{who}"],
+                [*command, f"{turn}.{number}"],
                 stdout=subprocess.PIPE,
                 text=True,
                 env=started.environment(),
             )
-            for who in range(3)
+            for number in range(3)
         ]
         for writer in writers:
             for _ in range(chance.randrange(1, 60)):

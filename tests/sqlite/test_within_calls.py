@@ -79,7 +79,7 @@ def test_in_the_midst_of_a_get(url):
     sweep(queue.get, check, prepare=lambda: queue.put_many(range(3)), use=lambda: use(queue, got))
 
 
-def test_in_the_midst_of_what_is_done_with_a_task(url):
+def test_in_the_midst_of_a_take_and_an_ack(url):
     queue, taken = TaskQueue("tasks", url=url), []
 
     def act():

@@ -313,7 +313,7 @@ def test_a_handler_that_touches_its_task_in_time_hears_nothing_of_its_ttr(run, c
     run(program)
 
 
-def test_a_task_that_nobody_can_decode_is_buried_and_the_others_go_on(run, caplog, name, url):
+def test_a_task_that_cannot_be_decoded_is_buried_and_the_others_go_on(run, caplog, name, url):
     async def program(queue):
         await aio.TaskQueue(name, url=url, serializer="raw").put(b"{")
         await queue.put("a")
@@ -472,7 +472,7 @@ def test_what_a_function_raises_is_kept_with_the_task(run, error):
 def test_a_task_is_not_acknowledged_when_what_its_handler_put_cannot_be_sent(
     full_url, name, is_plain, caplog
 ):
-    """What is put into a queue that sends in the background is at the broker first."""
+    """An item that is put into a queue that sends in the background is at the broker first."""
 
     async def main():
         results = pressure_mp.Queue(url=full_url, buffering=1000)
@@ -548,7 +548,7 @@ def test_a_process_that_is_killed_ends_the_run_and_its_task_is_given_back(run, p
 # Its end
 
 
-def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(run):
+def test_a_stopped_run_finishes_its_tasks_and_begins_no_others(run):
     async def program(queue):
         hand, stop = Hand(), asyncio.Event()
         await queue.put_many("abc")
@@ -566,7 +566,7 @@ def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(run):
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_those_who_wait_for_tasks_end_at_once_and_keep_no_place_in_line(run):
+def test_a_stopped_run_that_waits_for_tasks_ends_at_once_and_keeps_no_place_in_line(run):
     async def program(queue):
         stop = asyncio.Event()
         one = asyncio.ensure_future(queue.run(Hand(), concurrency=3, stop=stop))
@@ -594,7 +594,7 @@ def test_a_run_ends_when_the_queue_is_shut_down_and_no_task_is_ready(run):
     run(program)
 
 
-def test_what_is_not_finished_within_its_grace_is_cancelled_and_given_back(run, caplog):
+def test_a_task_that_is_not_finished_within_the_grace_is_cancelled_and_given_back(run, caplog):
     async def program(queue):
         hand, stop = Hand(), asyncio.Event()
         task_id = await queue.put("a")
@@ -680,7 +680,7 @@ def test_a_thread_that_does_not_return_within_its_grace_is_left_behind(run):
     run(program)
 
 
-def test_a_run_that_is_cancelled_finishes_what_is_in_hand_and_then_says_so(run):
+def test_a_cancelled_run_finishes_its_task_and_then_raises_the_cancellation(run):
     async def program(queue):
         hand = Hand()
         await queue.put_many("ab")

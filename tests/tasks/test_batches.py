@@ -117,7 +117,9 @@ def test_when_the_handler_raises_each_task_fails(queue, run):
 
 
 @pytest.mark.parametrize("returned", [[1], 7, "ab"])
-def test_what_is_no_list_of_as_many_results_fails_the_tasks(queue, returned, url, name):
+def test_a_return_value_that_is_no_list_of_as_many_results_fails_the_tasks(
+    queue, returned, url, name
+):
     ids = queue.put_many([1, 2], result_ttl=60)
     queue.batch(size=2, wait=HOURS, on_error="bury")(lambda tasks: returned)
     running = Background(queue.run)

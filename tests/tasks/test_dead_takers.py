@@ -152,7 +152,7 @@ def test_many_that_are_stopped_as_they_wait_keep_no_task_from_a_live_one(leased,
         process.join()
 
 
-def test_who_is_asked_what_it_needs_may_be_interrupted_by_one_who_needs_more(queue, monkeypatch):
+def test_the_thread_that_looks_holds_no_lock_while_it_asks_a_taker_what_it_has(queue, monkeypatch):
     """The thread that looks asks with no lock that a signal handler could want."""
     asked, has_something = threading.Event(), Takers.has_something.fget
     monkeypatch.setattr(
