@@ -53,7 +53,7 @@ def stopped():
         process.join()
 
 
-def test_what_ended_processes_hold_is_found_and_given_back(call, valkey, name):
+def test_items_and_tasks_of_ended_processes_are_found_and_given_back(call, valkey, name):
     options = {"url": valkey.url, "prefix": name}
     items, tasks = JoinableQueue(0, "items", **options), TaskQueue("tasks", **options)
     items.put("item")
@@ -85,7 +85,9 @@ def test_a_task_whose_ttr_was_over_is_found_by_doctor_and_why(call, valkey, name
     assert why["late"] == [{"id": "one", "process": None}]
 
 
-def test_what_a_machine_held_that_is_gone_is_found_when_the_leases_have_ended(call, valkey, name):
+def test_items_and_tasks_of_another_machine_are_found_when_their_leases_have_ended(
+    call, valkey, name
+):
     options = {"url": valkey.url, "prefix": name, "lease": 1}
     items, tasks = JoinableQueue(0, "items", **options), TaskQueue("tasks", **options)
     items.put("item")

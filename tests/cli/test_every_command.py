@@ -171,7 +171,7 @@ def test_it_does_without_a_terminal(run, whole):
 
 
 @pytest.mark.parametrize("whole", REPORTING)
-def test_what_it_reports_as_json_is_one_value_on_a_line(run, whole):
+def test_its_report_as_json_is_one_value_on_a_line(run, whole):
     ended = run("nowhere", whole, "--json")
     assert ended.status == STATUSES.get(whole, 0), ended.errors
     told = ended.errors if whole == "export" else ended.output

@@ -350,7 +350,7 @@ def test_one_task_is_shown_in_full_with_its_traceback_and_its_progress(call, mak
     assert "excludes" in call("tasks", "tasks", "8", "--state", "R", status=2)
 
 
-def test_what_was_set_aside_goes_back_or_goes(call, make):
+def test_items_that_were_set_aside_are_put_back_or_removed(call, make):
     queue = make(Queue, 0, "jobs", serializer="text")
     operations = inside.operations(queue)
     for item in (b"one", b"two", b"three"):

@@ -61,7 +61,7 @@ def test_in_a_terminal_ls_says_that_there_is_no_queue(spawn, valkey, name):
     assert " ".join(lines(spawn(200, "ls", "jobs*"))).startswith("No such queue at redis://")
 
 
-def test_what_removes_something_asks(spawn, valkey, name):
+def test_a_command_that_deletes_a_queue_asks_first(spawn, valkey, name):
     queue = Queue(0, "jobs", url=valkey.url, prefix=name)
     queue.open()
     for answer, status in (("n", 1), ("\x03", 130), ("y", 0)):

@@ -92,7 +92,7 @@ def test_a_full_buffer_is_waited_for(make):
     loops.run(main)
 
 
-def test_what_went_wrong_is_raised_by_the_next_call_with_the_rest(make):
+def test_the_next_call_raises_an_error_of_sending_with_the_rest(make):
     async def main():
         q, other = make(), make()
         await q.put(1)

@@ -185,7 +185,7 @@ def test_a_process_with_nothing_in_flight_acknowledges_the_oldest(broker):
     assert broker.stats().unfinished == 1
 
 
-def test_what_another_process_acknowledged_does_not_use_up_a_task_done(make, broker):
+def test_an_item_that_another_process_acknowledged_uses_up_no_task_done(make, broker):
     q = make(serializer="raw")
     broker.fill(b"1", b"2")
     q.get()
@@ -306,7 +306,7 @@ def test_items_of_plain_gets_in_between_do_not_come_back(broker):
 
 
 @pytest.mark.only_threads("it uses no queue of the test's world")
-def test_only_what_one_call_took_comes_back(broker):
+def test_only_the_item_that_one_call_took_comes_back(broker):
     broker.fill(b"1", b"2", b"3")
     for _ in range(3):
         broker.take(A)
@@ -492,7 +492,7 @@ def test_an_item_that_was_taken_away_is_not_rejected_by_its_former_owner(broker)
 # Shut down
 
 
-def test_a_shut_down_queue_gives_what_came_back(make, broker):
+def test_a_shut_down_queue_gives_items_that_came_back(make, broker):
     q = make(serializer="raw")
     broker.put(b"1")
     broker.take(A)
@@ -507,7 +507,7 @@ def test_a_shut_down_queue_gives_what_came_back(make, broker):
         q.get_nowait()
 
 
-def test_after_an_immediate_shutdown_what_comes_back_is_dropped_and_done(make, broker):
+def test_after_an_immediate_shutdown_an_item_that_comes_back_is_dropped_and_done(make, broker):
     q = make(serializer="raw")
     broker.fill(b"1", b"2", b"3")
     broker.take(A)

@@ -115,7 +115,7 @@ def test_a_queue_that_ended_is_readable_since_get_says_so(end, url, name):
         q.get()
 
 
-def test_what_another_handle_got_is_seen_soon(url, name):
+def test_a_get_of_another_handle_is_seen_soon(url, name):
     q, other = Queue(name=name, url=url), Queue(name=name, url=url)
     q.put(1)
     assert is_readable(q, LIMIT)

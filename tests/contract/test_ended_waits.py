@@ -42,7 +42,7 @@ def test_a_wait_ends_within_a_second_and_leaves_nothing_held(url, name, operatio
         assert queue.get(timeout=0.05) == 1
 
 
-def test_what_need_not_wait_is_done(url, name):
+def test_a_call_that_need_not_wait_is_done(url, name):
     queue = Queue(0, name, url=url)
     queue.put(1)
     with waits_end_when(lambda: True):

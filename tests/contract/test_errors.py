@@ -480,7 +480,7 @@ def test_the_end_of_a_pipe_is_refused_wherever_it_is_in_an_item(
     q.delete()
 
 
-def test_what_only_names_the_end_of_a_pipe_travels(url, name):
+def test_an_item_that_only_names_the_end_of_a_pipe_is_put_and_got(url, name):
     text = "multiprocessing.connection.Connection"
     found = [
         multiprocessing.connection.wait,

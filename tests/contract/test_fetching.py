@@ -59,7 +59,7 @@ def test_an_item_that_no_call_returned_comes_back_without_a_delivery(broker):
     assert broker.stats().rejected == 1
 
 
-def test_only_what_one_call_took_in_a_batch_comes_back(broker):
+def test_only_the_batch_that_one_call_took_comes_back(broker):
     items = broker.fill(6)
     broker.take(A, 2)
     broker.take(A, 2)
@@ -123,7 +123,7 @@ def test_kept_items_stay_in_flight_whatever_the_reply(broker, kept, why):
     assert [broker.get(False) for _ in range(kept)] == items[3 - kept :]
 
 
-def test_what_was_not_handed_out_goes_back_to_the_front(broker):
+def test_items_that_were_not_handed_out_go_back_to_the_front(broker):
     items = broker.fill(6)
     broker.fetch(A1, 4)
     assert broker.put_back(A1, 1) == 1
@@ -173,7 +173,7 @@ def test_the_items_of_processes_that_ended_stand_where_they_stood(broker, first)
     assert broker.drain() == items[2:]
 
 
-def test_what_others_see_that_a_process_handed_out_does_not_come_back(broker):
+def test_a_requeue_leaves_out_items_that_others_saw_handed_out(broker):
     items = broker.fill(16)
     broker.fetch(A1, 4)
     broker.fetch(A1, 4, kept=2)
@@ -188,7 +188,7 @@ def test_what_others_see_that_a_process_handed_out_does_not_come_back(broker):
     assert broker.drain() == [*items[5:8], *items[12:]]
 
 
-def test_what_others_see_late_takes_nothing_back_that_was_told(broker):
+def test_an_old_count_of_handed_out_items_does_not_replace_a_later_one(broker):
     items = broker.fill(4)
     broker.fetch(A1)
     broker.handed(A1, 3)
@@ -209,7 +209,7 @@ def test_items_that_came_back_are_fetched_and_come_back_again(broker):
     assert broker.drain() == items
 
 
-def test_what_was_taken_away_can_neither_be_handed_out_nor_put_back(broker):
+def test_items_that_were_taken_away_can_neither_be_handed_out_nor_put_back(broker):
     broker.fill(3)
     broker.fetch(A1)
     broker.handed(A1, 1)
@@ -229,7 +229,7 @@ def test_a_reader_whose_items_were_taken_away_can_begin_anew(broker):
     assert broker.drain() == items[1:]
 
 
-def test_the_count_of_what_was_taken_away_is_kept_for_a_lease(broker):
+def test_the_count_of_items_that_were_taken_away_is_kept_for_a_lease(broker):
     broker.fill(3)
     broker.fetch(A1)
     broker.handed(A1, 1)
@@ -264,7 +264,7 @@ def test_waiting_consumers_have_a_share_of_the_items(broker):
     assert len(broker.fetch(A1)) == 30
 
 
-def test_the_end_of_a_stream_waits_for_what_was_fetched_elsewhere(broker):
+def test_the_end_of_a_stream_waits_for_items_that_were_fetched_elsewhere(broker):
     broker.fill(2)
     broker.run(broker.operations.renew(A, False, True))
     broker.run(broker.operations.retire(A))
@@ -275,7 +275,7 @@ def test_the_end_of_a_stream_waits_for_what_was_fetched_elsewhere(broker):
     assert broker.prefetch(B1, eof=True) is Outcome.ENDED
 
 
-def test_after_an_immediate_shutdown_what_comes_back_is_dropped(broker):
+def test_after_an_immediate_shutdown_items_that_come_back_are_dropped(broker):
     broker.fill(6)
     broker.fetch(A1, 2)
     broker.fetch(B1, 2)

@@ -87,7 +87,7 @@ def test_an_array_is_queued_as_it_was_when_it_was_put(make, size):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_fetched_goes_back_before_a_large_item(make, kind):
+def test_prefetched_items_go_back_before_a_large_item(make, kind):
     first, second = make(kind), make(kind)
     items = [1, 2, 3, b"4" * CHUNK, 5]
     first.put_many(items)

@@ -102,7 +102,7 @@ def test_small_items_are_plain_pickles(q, url, name):
     assert np.array_equal(pickle.loads(bare.get_nowait()), array(1000))
 
 
-def test_what_cannot_be_pickled_is_said_before_anything_is_sent(q):
+def test_an_item_that_cannot_be_pickled_is_an_error_before_anything_is_sent(q):
     with pytest.raises(EncodingError, match="list"):
         q.put([array(2 * CHUNK), lambda: None])
     assert left_over(q) == (0, 0)
@@ -222,7 +222,7 @@ def test_an_item_in_flight_keeps_its_content_until_it_is_acknowledged(url, name)
         q.delete()
 
 
-def test_what_was_delivered_too_often_is_set_aside_with_its_content(url, name):
+def test_an_item_that_was_delivered_too_often_is_set_aside_with_its_content(url, name):
     with JoinableQueue(name=name, url=url, max_deliveries=1) as q:
         q.put(array(2 * CHUNK))
         q.get()
@@ -244,7 +244,7 @@ class Poison:
         raise ValueError("poison")
 
 
-def test_what_cannot_be_unpickled_is_set_aside_whole(q):
+def test_an_item_that_cannot_be_unpickled_is_set_aside_whole(q):
     q.put_many([Poison(2 * CHUNK), 1])
     with pytest.raises(DecodingError, match="poison") as caught:
         q.get()

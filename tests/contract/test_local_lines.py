@@ -72,7 +72,7 @@ def test_gets_that_come_while_items_come_are_served_in_order(client):
     loops.run(main)
 
 
-def test_what_many_put_at_once_is_queued_in_order(client):
+def test_items_of_many_puts_at_once_are_queued_in_order(client):
     """Where there is hardly ever space; and some are so large that they do not go with others."""
     client.run(client.operations.set_bound(5))
     items = [

@@ -66,7 +66,7 @@ def test_the_sizes_of_buffers_may_be_any_integers(integer, url, name):
         q.delete()
 
 
-def test_what_limits_deliveries_and_weights_may_be_any_integer(integer, url, name):
+def test_limits_of_deliveries_and_weights_may_be_any_integer(integer, url, name):
     assert JoinableQueue(name=name, url=url, max_deliveries=integer(2)).empty()
     fair = FairQueue(
         lambda item: "key", integer(9), f"{name} fair", weight=lambda key: integer(2), url=url

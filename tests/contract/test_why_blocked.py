@@ -187,7 +187,7 @@ def test_the_text_of_a_wait_in_vain_ends_with_what_was_in_the_way(q):
     putting.result()
 
 
-def test_the_text_of_what_does_not_wait_says_no_more_than_before(q):
+def test_the_text_of_a_call_that_does_not_wait_says_no_more_than_before(q):
     with pytest.raises(Empty, match=r"is empty$"):
         q.get_nowait()
     q.put(1)
@@ -196,7 +196,7 @@ def test_the_text_of_what_does_not_wait_says_no_more_than_before(q):
             call()
 
 
-def test_what_does_not_wait_does_not_ask_why(own_server, name):
+def test_a_call_that_does_not_wait_does_not_ask_why(own_server, name):
     def puts_and_gets():
         q = Queue(1, name, url=own_server.url)
         for call in (q.get_nowait, lambda: (q.put_nowait(1), q.put_nowait(2))):
@@ -379,7 +379,7 @@ def test_to_ask_changes_nothing(server, name):
     q.delete()
 
 
-def test_what_others_wrote_into_our_keys_does_no_harm(server, name):
+def test_values_that_other_programs_wrote_into_our_keys_do_no_harm(server, name):
     q = Queue(1, name, url=server.url)
     q.open()
     with server.client() as client:

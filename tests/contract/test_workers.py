@@ -144,7 +144,7 @@ def test_a_poison_task_is_buried_after_max_deliveries_with_its_last_error(make):
     ids=["release", "bury", "ack"],
 )
 @pytest.mark.parametrize("raises", [False, True])
-def test_what_the_handler_did_with_its_task_stays(make, act, expected, raises, caplog):
+def test_a_task_that_its_handler_settled_stays_so(make, act, expected, raises, caplog):
     queue = make()
     queue.put("a")
     returned = threading.Event()
@@ -332,7 +332,7 @@ def test_handlers_do_not_go_along_with_a_pickled_queue(make):
     ],
     ids=str,
 )
-def test_what_cannot_be_run_is_an_error_at_once(make, options, error):
+def test_wrong_arguments_of_run_are_an_error_at_once(make, options, error):
     with pytest.raises(error):
         make().run(**{"handler": print, **options})
 

@@ -186,7 +186,7 @@ class Terminal:
         return self.python.returncode
 
 
-def test_what_the_readme_shows_in_two_terminals_is_what_happens(tmp_path):
+def test_two_terminals_show_what_the_readme_shows(tmp_path):
     readme = (ROOT / "README.md").read_text()
     (setting,) = re.findall(r"^export PRESSURE_URL=(sqlite:.*)$", readme, re.MULTILINE)
     environ = {**os.environ, "PRESSURE_URL": setting.replace("$HOME", str(tmp_path))}

@@ -40,7 +40,7 @@ def test_a_call_that_kills_every_worker_fails_alone(make, tmp_path):
     assert not executor._broken
 
 
-def test_what_a_worker_had_not_begun_when_it_died_is_lost_by_no_other_death(make, tmp_path):
+def test_the_death_of_a_worker_uses_up_at_most_one_delivery_of_other_calls(make, tmp_path):
     executor = make(2)
     paths = [str(tmp_path / f"runs {number}") for number in range(3)]
     before = [executor.submit(abs, -one) for one in range(60)]

@@ -202,7 +202,7 @@ def test_a_cancelled_watch_is_not_kept(simulate):
     assert simulation.cluster.watching() == 0
 
 
-def test_what_was_read_with_the_last_commit_does_not_conflict_with_it(simulate, monkeypatch):
+def test_a_read_of_the_last_commit_does_not_conflict_with_that_commit(simulate, monkeypatch):
     monkeypatch.setattr(scheduling, "_PACE", 1)  # time stands still: versions come from commits
     database = simulate().database()
     for _ in range(5):

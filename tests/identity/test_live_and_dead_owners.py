@@ -122,7 +122,7 @@ def test_the_item_of_a_live_process_goes_to_no_other_process(program, view, kind
     assert owner.says() == "dealt with"
 
 
-def test_what_a_process_had_that_has_ended_goes_to_the_next_before_its_lease_is_over(
+def test_the_item_of_an_ended_process_goes_to_the_next_before_its_lease_is_over(
     program, view, kind, queue
 ):
     owner = owner_of_all(program, kind, queue, lease=HOURS)
@@ -133,7 +133,7 @@ def test_what_a_process_had_that_has_ended_goes_to_the_next_before_its_lease_is_
     assert other.says() == ""
 
 
-def test_what_a_hidden_process_has_goes_to_the_next_after_its_lease(program, kind, queue):
+def test_the_item_of_a_hidden_process_goes_to_the_next_after_its_lease(program, kind, queue):
     owner = owner_of_all(program, kind, queue, lease=2)
     os.kill(owner.process.pid, signal.SIGSTOP)
     other = program(kind.other(60, 20), view=HIDDEN)

@@ -124,7 +124,7 @@ def test_a_fair_queue_is_created_with_its_usual_bound(name):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not PressureQueue])
-def test_what_a_subscript_makes_is_a_queue_like_any_other(kind):
+def test_a_class_with_a_subscript_makes_a_queue_like_any_other(kind):
     class Local:
         """What a pickle cannot name."""
 

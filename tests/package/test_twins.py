@@ -120,7 +120,7 @@ def test_every_exception_is_one():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_asks_the_broker_is_a_coroutine_and_takes_the_same_arguments(name):
+def test_a_method_that_asks_the_broker_is_a_coroutine_and_takes_the_same_arguments(name):
     for_threads, of_asyncio = both(name)
     for method in sorted(public(for_threads) & public(of_asyncio)):
         theirs, ours = static(for_threads, method), static(of_asyncio, method)
@@ -165,7 +165,7 @@ def test_both_are_made_with_the_same_arguments(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_language_calls_is_there_in_both(name):
+def test_methods_that_the_language_calls_are_there_in_both(name):
     for_threads, of_asyncio = both(name)
     for theirs, ours in SPELLED.items():
         assert hasattr(for_threads, theirs) == hasattr(of_asyncio, ours), ours

@@ -44,7 +44,7 @@ def connect(tmp_path):
     return lambda: sqlite3.connect(tmp_path / "queues")
 
 
-def test_what_killed_processes_had_put_is_there_once_and_the_file_is_whole(url, connect):
+def test_items_of_killed_processes_are_there_once_and_the_file_is_whole(url, connect):
     chance = random.Random(1)
     tried, put = set(), set()
     for turn in range(3):

@@ -91,7 +91,7 @@ def test_tasks_are_put_taken_and_acknowledged(run):
     run(program)
 
 
-def test_what_was_taken_is_released_buried_and_touched(run):
+def test_a_taken_task_is_released_buried_and_touched(run):
     async def program(queue):
         await queue.put("a", priority=1)
         (task,) = await queue.take_many(5)
@@ -191,7 +191,7 @@ def test_arguments_are_checked_as_elsewhere(run):
     run(program)
 
 
-def test_what_cannot_be_decoded_is_buried(run, name, url):
+def test_a_task_that_cannot_be_decoded_is_buried(run, name, url):
     async def program(queue):
         raw = aio.TaskQueue(name, url=url, serializer="raw")
         await raw.put(b"{")
@@ -353,7 +353,7 @@ def test_a_block_buries_its_task_if_so_said(run):
     run(program)
 
 
-def test_what_the_block_did_with_its_task_stays(run):
+def test_a_task_that_its_block_settled_stays_so(run):
     async def program(queue):
         await queue.put("a")
         async with await queue.take() as task:
@@ -451,7 +451,7 @@ def test_waiting_takes_are_woken(run, tube):
 
 @pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize("tube", [None, "a"])
-def test_what_woke_a_take_that_is_cancelled_is_for_another(run, tube):
+def test_a_task_that_woke_a_cancelled_take_goes_to_another_take(run, tube):
     async def program(queue):
         for _ in range(20):
             cancelled, other = (asyncio.ensure_future(queue.take(tube=tube)) for _ in range(2))

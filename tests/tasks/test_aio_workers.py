@@ -184,7 +184,7 @@ def test_a_task_that_fails_waits_or_is_buried(run, options, expected):
 )
 @pytest.mark.parametrize("raises", [False, True])
 @pytest.mark.parametrize("is_plain", [False, True], ids=["coroutine", "function"])
-def test_what_the_handler_did_with_its_task_stays(run, verb, expected, raises, is_plain, caplog):
+def test_a_task_that_its_handler_settled_stays_so(run, verb, expected, raises, is_plain, caplog):
     async def program(queue):
         await queue.put("a")
         loop, returned = asyncio.get_running_loop(), asyncio.Event()
@@ -383,7 +383,7 @@ def test_registered_handlers_run_together_each_with_its_options(run):
     ],
     ids=str,
 )
-def test_what_cannot_be_run_is_an_error_at_once(run, options, error):
+def test_wrong_arguments_of_run_are_an_error_at_once(run, options, error):
     async def program(queue):
         with pytest.raises(error):
             await queue.run(**{"handler": print, **options})
@@ -454,7 +454,7 @@ def test_a_function_that_returns_a_coroutine_has_it_awaited(run):
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), StopIteration()], ids=repr)
-def test_what_a_function_raises_is_kept_with_the_task(run, error):
+def test_an_exception_of_a_function_is_kept_with_the_task(run, error):
     async def program(queue):
         await queue.put("a")
 
@@ -524,7 +524,7 @@ def test_a_function_runs_in_processes_on_the_data_of_the_tasks(run, processes, t
     run(program)
 
 
-def test_what_a_function_raises_in_a_process_is_kept_with_the_task(run, processes):
+def test_an_exception_of_a_function_in_a_process_is_kept_with_the_task(run, processes):
     async def program(queue):
         await queue.put("stop")
         async with running(queue, programs.stop_or_die, executor=processes, on_error="bury"):

@@ -186,7 +186,7 @@ def test_a_wait_for_a_task_of_a_whole_bundle_ends(server, name):
         queue.delete()
 
 
-def test_what_a_dead_process_had_in_bundles_comes_back(make, entries):
+def test_tasks_that_a_dead_process_had_in_bundles_come_back(make, entries):
     tasks = make()
     tasks.put(MANY + 10)
     tasks.take(call=1)

@@ -73,7 +73,7 @@ def test_a_result_is_kept_whatever_becomes_of_the_task(url, name, kept):
 
 
 @pytest.mark.parametrize("how", ["zombie", "kill", "kill a buried one"])
-def test_what_came_of_a_task_stays_when_the_task_goes_later(url, name, how):
+def test_the_result_of_a_task_stays_when_the_task_goes_later(url, name, how):
     queue = TaskQueue(name, url=url, zombie=0.02 if how == "zombie" else 3600)
     with queue.inbox() as inbox:
         id, task = put_and_take(queue, inbox=inbox)

@@ -211,7 +211,7 @@ def test_the_last_task_is_acknowledged_when_the_queue_is_shut_down(queue):
     assert task.state == "X"
 
 
-def test_what_cannot_be_decoded_is_buried_and_the_task_before_acknowledged(url, name):
+def test_a_task_that_cannot_be_decoded_is_buried_and_the_task_before_acknowledged(url, name):
     queue = TaskQueue(name, url=url, serializer="raw")
     queue.put_many([b"1", b"not a pickle"])
     with TaskQueue.attach(name, url=url, serializer="pickle") as reader:
@@ -418,7 +418,7 @@ def test_a_poisonous_task_is_buried_with_the_last_error(url, name):
     queue.delete()
 
 
-def test_what_cannot_be_decoded_is_buried(url, name):
+def test_a_task_that_cannot_be_decoded_is_buried(url, name):
     raw = TaskQueue(name, url=url, serializer="raw")
     raw.put(b"not a pickle")
     queue = TaskQueue(name, url=url)

@@ -161,7 +161,7 @@ def test_the_block_over_a_task_of_asyncio_is_traced(valkey, name, spans):
     assert process.parent.span_id == span_id(spans.one("send"))
 
 
-def test_what_becomes_of_tasks_is_told(url, name, spans):
+def test_each_call_that_settles_tasks_has_a_span(url, name, spans):
     q = TaskQueue(name, url=url, max_deliveries=9)
     ids = q.put_many([1, 2, 3, 4])
     q.take().release()
