@@ -40,7 +40,7 @@ STATUSES = {
     "drain": 3,
     "doctor": 5,
 }
-#: What these write has columns.
+#: The output of these has columns.
 TABLES = {"ls", "workers", "tasks", "schedule"}
 #: Nothing is written by these, unless it is asked for.
 SILENT = {"put", "shutdown", "delete", "export", "drain", "pause", "resume", "limit"}

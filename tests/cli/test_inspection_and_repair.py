@@ -21,7 +21,7 @@ from pressure_mp.cli.app import app
 
 
 class Broken:
-    """What unpickling it would do is told, and not done."""
+    """An object whose unpickling would run a command: the output tells that, and it is not run."""
 
     def __reduce__(self):
         return os.system, ("exit 1",)

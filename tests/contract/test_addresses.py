@@ -1,4 +1,4 @@
-"""What a URL says of where a broker is, of every engine."""
+"""The address of a broker that a URL gives, of every engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sends for handles of asyncio: several queues, errors, and being cancelled."""
+"""The task that sends for handles of asyncio: several queues, errors, and its cancellation."""
 
 from __future__ import annotations
 

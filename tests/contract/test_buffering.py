@@ -263,7 +263,7 @@ def test_a_new_bound_counts(make):
         q.put_nowait(4)
 
 
-# What goes wrong in the background
+# Errors in the background
 
 
 def test_a_failure_is_raised_by_the_next_call_with_the_items(make):

@@ -1,4 +1,4 @@
-"""What ends a wait early loses no item, holds no role and breaks no connection."""
+"""A wait that is ended early loses no item, holds no role and breaks no connection."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _WaitFor:
 
 
 def time_is_up():
-    """What has hours of time has no more: asyncio's timer goes off."""
+    """A call with a timeout of hours runs into it now: asyncio's timer goes off."""
     loop = asyncio.get_running_loop()
     timers = [timer for timer in loop._scheduled if not timer.cancelled()]
     # A timer of the pool of connections has years.

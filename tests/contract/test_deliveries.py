@@ -149,7 +149,7 @@ def test_each_thread_acknowledges_its_own_items_oldest_first(make, broker):
 
 
 def in_flight_came_back(q, items):
-    """What this process has in flight, when it is put back, is just that."""
+    """Requeue the items in flight of this process, and compare them with ``items``."""
     inside.run(
         q, DeliveryOperations(q.name, "fifo").requeue(pressure_mp.identity.processes.incarnation())
     )
@@ -206,7 +206,7 @@ def test_task_done_works_on_a_handle_that_was_closed(make):
     other.join()
 
 
-# What comes back
+# Items that come back
 
 
 @pytest.mark.only_threads("it uses no queue of the test's world")

@@ -235,7 +235,7 @@ def test_an_item_that_was_delivered_too_often_is_set_aside_with_its_content(url,
 
 
 class Poison:
-    """What unpickling refuses."""
+    """An object that cannot be unpickled."""
 
     def __init__(self, size):
         self.content = b"x" * size

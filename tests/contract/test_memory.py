@@ -1,4 +1,4 @@
-"""What was put or got is kept by its user only: no call leaves it to the garbage collector."""
+"""An item that was put or got is kept by its user only: no call leaves it to garbage collection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program does with a queue of the standard library and cannot do here says so."""
+"""Uses of a queue of the standard library that are not possible here raise errors that say so."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ class Unpickled:
 
 @pytest.mark.parametrize("size", [0, 2 * LARGE])
 @pytest.mark.only_threads("asyncio reads nothing ahead")
-def test_no_changed_or_cut_pickle_is_unpickled_whoever_reads_it_ahead(url, size):
+def test_no_changed_or_cut_pickle_that_is_read_ahead_is_unpickled(url, size):
     q = Queue(url=url, buffering=0)
     bare = PressureQueue(q.name, url=url)
     q.put((b"x" * size, Unpickled(-1)))

@@ -58,7 +58,7 @@ def finished(queue, number):
     return lambda: queue.stats().transitions.get("T-X", 0) == number
 
 
-# What becomes of a task
+# The states of a task after its handler
 
 
 def test_a_task_is_acknowledged_when_its_handler_returns(make):

@@ -63,7 +63,7 @@ def rest(process):
 
 
 def done(process):
-    """What a client had confirmed."""
+    """The puts or acknowledgements that a client had confirmed."""
     lines = rest(process)
     assert process.wait(60) == 0
     return [line for line in lines if not line.startswith("got")]

@@ -46,7 +46,7 @@ def broker(request):
 
 @pytest.fixture
 def no_keys_left(valkey, name, monkeypatch):
-    """What the examples put into the server, under a prefix of their own, is gone."""
+    """The keys that the examples made on the server, under a prefix of their own, are gone."""
     monkeypatch.setenv("PRESSURE_PREFIX", name)
     yield
     assert lasting(valkey.client(), f"{name}*") == []

@@ -134,7 +134,7 @@ def in_a_fork(do, *args):
 
 
 def leave_with(executor, futures, results):
-    """What a child does that leaves the block in which its parent uses an executor."""
+    """A child leaves the block in which its parent uses an executor."""
     with executor:
         assert [future.cancel() for future in futures] == [False] * len(futures)
         results.close()

@@ -1,4 +1,4 @@
-"""What the simulated cluster and its clients do wrong, and when, is as a seed says."""
+"""The faults of the simulated cluster and its clients, and their times, come from a seed."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What a process has is its own while it lives, however others are shown it; and goes to them
-when it has ended.
+"""The items, tasks and roles of a process are its own while it lives, and go to other processes
+when it has ended, whatever the kernel shows those of it.
 
-Others whose kernel tells a moved moment of its boot see it all the same, and those whose kernel
-hides it know only that its pid is there: then its lease counts, and nothing is deleted.
+A process whose kernel reports a moved moment of its boot sees the owner all the same. A process
+whose kernel hides the owner knows only that its pid is there: then the owner's lease counts, and
+nothing is deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LONG_ENOUGH = 1.6
 
 @pytest.fixture(params=["as it is", "clock -6 s", "clock +10 s", "hidepid=2"])
 def view(request, tmp_path):
-    """What others are shown."""
+    """What the kernel shows other processes."""
     steps = {"clock -6 s": -6, "clock +10 s": 10}
     if request.param in steps:
         return clock_step(steps[request.param], tmp_path)

@@ -119,7 +119,7 @@ def test_a_start_that_was_never_known_says_nothing(program):
     assert state(f"{where}/{pid}/") == "dead"
 
 
-# What a program is shown
+# What the kernel shows a program
 
 #: Says its host and what it makes of itself, and then of each process that it reads of.
 JUDGE = """

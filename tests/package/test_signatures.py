@@ -126,7 +126,7 @@ def test_a_fair_queue_is_created_with_its_usual_bound(name):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not PressureQueue])
 def test_a_class_with_a_subscript_makes_a_queue_like_any_other(kind):
     class Local:
-        """What a pickle cannot name."""
+        """A class that a pickle cannot name."""
 
     needed = {"key": bool} if kind is FairQueue else {}
     queue = kind[Local](url=URL, **needed)

@@ -21,16 +21,16 @@ NAMES = [
     *("Task", "TaskInbox", "TaskQueue"),
 ]
 
-#: What has another form in each: a call's future for threads, what the call comes to in asyncio.
+#: A class that differs: a call returns a future for threads, and in asyncio its awaited result.
 APART = ["Executor"]
 
-#: What only the classes for threads have, and why.
+#: Methods that only the classes for threads have, and why.
 ONLY_FOR_THREADS = {
     "cancel_join_thread": "no thread sends what was put: a task of the event loop does",
     "fileno": "an event loop awaits get() itself",
     "join_thread": "no thread sends what was put: close() waits for the task that does",
 }
-#: What only the classes of asyncio have, and why.
+#: Methods that only the classes of asyncio have, and why.
 ONLY_OF_ASYNCIO = {
     "of": "the handle of asyncio for a handle for threads",
     "set_maxsize": "to set a property cannot be awaited",

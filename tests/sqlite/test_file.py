@@ -126,7 +126,7 @@ for url in sys.argv[1:]:
 """
 
 
-def test_another_process_wakes_those_that_wait_at_several_files(tmp_path, monkeypatch):
+def test_another_process_wakes_calls_that_wait_at_several_files(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "TICK", HOURS)
     urls = [f"sqlite://{tmp_path}/{name}" for name in "ab"]
     queues = [Queue(name="queue", url=url) for url in urls]

@@ -492,9 +492,9 @@ def test_a_take_that_waits_for_a_time_says_that_it_is_over(run):
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["take", "take_many"])
-def test_whoever_is_cancelled_at_whatever_moment_no_task_is_lost_or_stays_taken(run, many):
-    """What a take that was cancelled had got was given back before it ended: it is ready, or
-    another has it."""
+def test_cancellations_at_any_moment_lose_no_task_and_leave_none_taken(run, many):
+    """A task that a cancelled take had got was given back before the take ended: it is ready, or
+    another take has it."""
 
     async def program(queue):
         random.seed(4)

@@ -88,7 +88,7 @@ class Hand:
             self.at_work -= 1
 
 
-# What becomes of a task
+# The states of a task after its handler
 
 
 def test_a_task_is_acknowledged_when_its_handler_returns(run):
