@@ -25,7 +25,7 @@ from waiting import HOURS
 
 from pressure_mp.background import lease_thread
 
-#: Whose queues run the tests of both: those for threads, those of asyncio.
+#: The worlds that a test of both runs in: with the queues for threads, with the queues of asyncio.
 WORLDS = os.environ.get("PRESSURE_TEST_WORLDS", "threads,asyncio").split(",")
 
 
@@ -65,7 +65,8 @@ def pytest_collection_finish() -> None:
 def world(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[worlds.World]:
-    """The test's queues are those for threads; and then those of asyncio, which it uses like these.
+    """The test runs with the queues for threads, and again with the queues of asyncio, which it
+    uses in the same way.
 
     In the test's module, and in its parameters, other classes stand under the same names; of one
     that the test gets elsewhere, what this returns is given it.
@@ -193,14 +194,14 @@ def url(request: pytest.FixtureRequest, running: engines.Running, name: str) -> 
 
 @pytest.fixture(params=engines.CHOSEN, ids=str)
 def full_url(request: pytest.FixtureRequest, running: engines.Running, name: str) -> str:
-    """The same, of a user who may do everything."""
+    """The same, of a user that may do everything."""
     return running[request.param.name].url_for(name, limited=False)
 
 
 @pytest.fixture(params=engines.able(Can.SERVER), ids=str)
 def client(request: pytest.FixtureRequest, running: engines.Running, name: str) -> Iterator[Client]:
-    """A queue, and connections that nobody else has. A role that was left held would come free only
-    after hours."""
+    """A queue, and connections that only this test uses. A role that was left held would come free
+    only after hours."""
     with running[request.param.name].alone(name) as url:
         client = Client(url, name, LONG_LEASE)
         client.open()
@@ -211,15 +212,15 @@ def client(request: pytest.FixtureRequest, running: engines.Running, name: str) 
 
 @pytest.fixture
 def collected() -> Iterator[None]:
-    """What a test leaves is collected while the warnings that its marks ignore are ignored: of what
-    is collected later, another test is told."""
+    """The objects that a test leaves are collected while the warnings that its marks ignore are
+    ignored: another test would be told of objects that are collected later."""
     yield
     gc.collect()
 
 
 @pytest.fixture
 def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits in this process does not look again by itself: what wakes it ends its wait.
+    """Waiting calls of this process do not look again by themselves: only a wake-up ends a wait.
 
     A lease is renewed all the same, at a third of it; HOURS is one that is long enough.
     """
@@ -230,7 +231,7 @@ def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_looks() -> Iterator[None]:
-    """In the background nobody looks after queues, so that only the test writes."""
+    """No thread looks after queues in the background, so that only the test writes."""
     with lease_thread.looking:
         yield
 

@@ -69,12 +69,12 @@ def test_a_process_that_fails_fails_its_case_and_no_more():
 
 
 @pytest.mark.parametrize("program", ["steps", "costs"])
-def test_what_single_calls_cost_is_measured(program):
+def test_the_costs_of_single_calls_are_measured(program):
     found = python("-m", f"benchmarks.{program}", "--rounds", "8")
     assert " µs" in found.stdout
 
 
-def test_what_queues_move_over_a_slow_network_is_measured():
+def test_the_rates_of_queues_over_a_slow_network_are_measured():
     found = python("-m", "benchmarks.link", "--quick")
     rows = [line.split("|") for line in found.stdout.splitlines() if "→" in line or "put," in line]
     assert len(rows) == 8

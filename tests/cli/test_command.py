@@ -1,4 +1,4 @@
-"""The command itself: what is missing, what is wrong, what it is called."""
+"""The command itself: its version, its help, missing libraries and wrong arguments."""
 
 from __future__ import annotations
 

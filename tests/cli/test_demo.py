@@ -293,7 +293,7 @@ def test_when_the_demo_itself_is_killed_its_processes_end(method, valkey, name, 
         run.note_descendants()
         run.process.kill()
         run.nothing_is_left()
-    # Nobody was left to remove the queues: the next program on this host does.
+    # No process was left to remove the queues: the next program on this host does.
     Queue(url=valkey.url, prefix=name).close()
 
 
@@ -319,10 +319,10 @@ def test_a_full_disk_ends_the_command_with_one_line(tmp_path, name, arguments):
     assert run.returncode == 1
 
 
-def test_a_reader_that_has_enough_ends_the_demo_without_a_word(tmp_path, name):
+def test_a_demo_whose_output_has_no_reader_ends_and_writes_no_error(tmp_path, name):
     reading, writing = os.pipe()
     os.close(reading)
-    with open(writing, "w") as nobody_reads:
+    with open(writing, "w") as without_reader:
         arguments = [*PIPELINE, str(write_programs(tmp_path, 2))]
-        run = writes_to(nobody_reads, arguments, name)
+        run = writes_to(without_reader, arguments, name)
     assert (run.returncode, run.stderr) == (statuses.READER_GONE, "")

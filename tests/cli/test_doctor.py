@@ -53,7 +53,7 @@ def stopped():
         process.join()
 
 
-def test_what_ended_processes_hold_is_found_and_given_back(call, valkey, name):
+def test_items_and_tasks_of_ended_processes_are_found_and_given_back(call, valkey, name):
     options = {"url": valkey.url, "prefix": name}
     items, tasks = JoinableQueue(0, "items", **options), TaskQueue("tasks", **options)
     items.put("item")
@@ -85,7 +85,9 @@ def test_a_task_whose_ttr_was_over_is_found_by_doctor_and_why(call, valkey, name
     assert why["late"] == [{"id": "one", "process": None}]
 
 
-def test_what_a_machine_held_that_is_gone_is_found_when_the_leases_have_ended(call, valkey, name):
+def test_items_and_tasks_of_another_machine_are_found_when_their_leases_have_ended(
+    call, valkey, name
+):
     options = {"url": valkey.url, "prefix": name, "lease": 1}
     items, tasks = JoinableQueue(0, "items", **options), TaskQueue("tasks", **options)
     items.put("item")
@@ -106,10 +108,10 @@ def test_what_a_machine_held_that_is_gone_is_found_when_the_leases_have_ended(ca
     assert (items.get_nowait(), tasks.take(0).data) == ("item", "task")
 
 
-def test_what_a_stopped_process_holds_is_found_when_its_lease_has_ended(
+def test_items_and_tasks_of_a_stopped_process_are_found_when_its_lease_has_ended(
     call, valkey, name, stopped
 ):
-    """`why` and doctor judge it as those do who wait for what it has."""
+    """`why` and doctor judge the process as consumers do that wait for its items and tasks."""
     items = JoinableQueue(0, "items", url=valkey.url, prefix=name, lease=1)
     tasks = TaskQueue("tasks", url=valkey.url, prefix=name, lease=1)
     items.put("item")
@@ -157,7 +159,7 @@ def test_unsigned_items_and_those_set_aside_are_named(call, valkey, name):
         ("producer_free", "The key that lets a client put is missing", [2, 3]),
     ],
 )
-def test_a_missing_key_is_named_and_what_is_left_can_be_used(
+def test_a_missing_key_is_named_and_the_items_that_are_left_can_be_got(
     call, valkey, name, part, problem, then
 ):
     queue = Queue(3, "jobs", url=valkey.url, prefix=name)
@@ -176,7 +178,7 @@ def test_a_missing_key_is_named_and_what_is_left_can_be_used(
     assert again.get_many(3) == [*then, *[4] * (3 - len(then))]
 
 
-def test_what_is_kept_of_a_former_queue_is_named_and_removed_when_asked(call, valkey, name):
+def test_data_of_a_former_queue_is_named_and_removed_when_asked(call, valkey, name):
     with valkey.client() as client:
         for one in ("jobs", "mine", "theirs"):
             queue = Queue(0, one, url=valkey.url, prefix=name)

@@ -1,5 +1,5 @@
 """Every command that there is: in a narrow terminal, in one that can do little, without one, and
-where nobody reads what it writes."""
+with an output that no process reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pressure_mp.cli.app import app
 
 #: These go on until they are ended; and the demos have tests of their own, in a terminal and not.
 LASTING = ("serve", "worker", "dashboard", "demo")
-#: What is given for an argument, by its name.
+#: The value that is given for an argument, by the argument's name.
 VALUES = {
     "name": "jobs",
     "names": "jobs",
@@ -40,7 +40,7 @@ STATUSES = {
     "drain": 3,
     "doctor": 5,
 }
-#: What these write has columns.
+#: The output of these has columns.
 TABLES = {"ls", "workers", "tasks", "schedule"}
 #: Nothing is written by these, unless it is asked for.
 SILENT = {"put", "shutdown", "delete", "export", "drain", "pause", "resume", "limit"}
@@ -171,7 +171,7 @@ def test_it_does_without_a_terminal(run, whole):
 
 
 @pytest.mark.parametrize("whole", REPORTING)
-def test_what_it_reports_as_json_is_one_value_on_a_line(run, whole):
+def test_its_report_as_json_is_one_value_on_a_line(run, whole):
     ended = run("nowhere", whole, "--json")
     assert ended.status == STATUSES.get(whole, 0), ended.errors
     told = ended.errors if whole == "export" else ended.output
@@ -179,7 +179,7 @@ def test_what_it_reports_as_json_is_one_value_on_a_line(run, whole):
 
 
 @pytest.mark.parametrize("whole", SHORT)
-def test_it_ends_without_a_word_when_nobody_reads_it(run, whole):
+def test_it_writes_no_error_when_its_output_has_no_reader(run, whole):
     ended = run("unread", whole)
     if STATUSES.get(whole) == 2:
         assert ended.status == 2

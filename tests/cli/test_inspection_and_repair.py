@@ -21,7 +21,7 @@ from pressure_mp.cli.app import app
 
 
 class Broken:
-    """What unpickling it would do is told, and not done."""
+    """An object whose unpickling would run a command: the output tells that, and it is not run."""
 
     def __reduce__(self):
         return os.system, ("exit 1",)
@@ -50,7 +50,7 @@ def make(url, name):
     return lambda kind, *args, **options: opened(kind(*args, url=url, prefix=name, **options))
 
 
-def test_configure_changes_what_is_given_and_shows_all_options(call, make):
+def test_configure_changes_the_given_options_and_shows_all(call, make):
     queue = make(TaskQueue, "tasks")
     shown = call("configure", "tasks", "--ttr", "60", "--max-deliveries", "none", "--json")
     assert json.loads(shown) == {
@@ -267,9 +267,9 @@ def test_why_says_first_in_one_sentence_what_to_do(call, make):
     consumer.start()
     consumer.join()
     queue.put("y")
-    who = f"pid {consumer.pid} on host {os.uname().nodename}"
+    ended = f"pid {consumer.pid} on host {os.uname().nodename}"
     assert json.loads(call("why", "jobs", "--json"))["sentence"] == (
-        f"The queue is full (1 of 1) and its only known consumer, {who}, has ended: "
+        f"The queue is full (1 of 1) and its only known consumer, {ended}, has ended: "
         "start a consumer."
     )
     workers = [json.loads(line) for line in call("workers", "jobs", "--json").splitlines()]
@@ -350,7 +350,7 @@ def test_one_task_is_shown_in_full_with_its_traceback_and_its_progress(call, mak
     assert "excludes" in call("tasks", "tasks", "8", "--state", "R", status=2)
 
 
-def test_what_was_set_aside_goes_back_or_goes(call, make):
+def test_items_that_were_set_aside_are_put_back_or_removed(call, make):
     queue = make(Queue, 0, "jobs", serializer="text")
     operations = inside.operations(queue)
     for item in (b"one", b"two", b"three"):
@@ -439,7 +439,7 @@ def test_an_error_names_the_command_for_the_other_kind_of_queue(call, make):
     assert "is not one of" in call("ls", "--kind", "list", status=2)
 
 
-def test_drain_says_what_is_left(call, make):
+def test_drain_says_how_many_items_are_left(call, make):
     make(Queue, 0, "jobs").put("x")
     assert "1 item is left: waiting for the consumers." in call(
         "drain", "jobs", "--timeout", 1.5, status=3

@@ -87,7 +87,7 @@ def test_each_queue_that_is_asked_for_has_its_own(options):
     assert found["pressure_queue_produced_total", "fifo", "jobs-1"] == 1
 
 
-def test_who_looks_again_knows_for_how_long_the_next_item_has_been_there(options):
+def test_a_second_look_tells_for_how_long_the_next_item_has_been_there(options):
     def look():
         found = {}
         for metric in collector.collect():

@@ -92,7 +92,7 @@ def _is_full(pipe):
     return size[0] >= 60_000
 
 
-def test_what_was_not_written_when_the_reader_goes_away_is_in_the_queue(run, make):
+def test_items_that_were_not_written_when_the_reader_goes_away_are_in_the_queue(run, make):
     queue = make()
     with stuck(run, queue) as getting:
         read = os.read(getting.stdout.fileno(), 3000)
@@ -101,13 +101,13 @@ def test_what_was_not_written_when_the_reader_goes_away_is_in_the_queue(run, mak
         assert getting.stderr.read() == b""
     assert read.decode().startswith("\n".join(numbered(2)))
     left = [queue.get_nowait() for _ in range(queue.qsize())]
-    # The pipe held whole items that nobody read; the one that it held in part went back.
+    # The pipe held whole items that no process read; the one that it held in part went back.
     assert left == numbered(500)[500 - len(left) :]
     assert 400 < len(left) < 500
     assert queue.stats().in_flight == 0
 
 
-def test_ctrl_c_leaves_what_was_not_written_in_the_queue(run, make):
+def test_ctrl_c_leaves_items_that_were_not_written_in_the_queue(run, make):
     queue = make()
     with stuck(run, queue) as getting:
         getting.send_signal(signal.SIGINT)
@@ -120,7 +120,7 @@ def test_ctrl_c_leaves_what_was_not_written_in_the_queue(run, make):
     assert [*whole[: 500 - len(left)], *left] == numbered(500)
 
 
-def test_what_a_killed_get_did_not_write_comes_back(run, make):
+def test_items_that_a_killed_get_did_not_write_come_back(run, make):
     queue = make()
     with stuck(run, queue) as getting:
         getting.kill()
@@ -202,7 +202,7 @@ def test_a_line_that_is_no_json_ends_a_put_which_says_how_many_went_in(run, make
         (("put", ""), "a queue's name is not empty"),
     ],
 )
-def test_what_says_two_things_or_names_no_queue_is_wrong_usage(run, wrong, why):
+def test_options_that_exclude_each_other_and_an_empty_name_are_wrong_usage(run, wrong, why):
     status, _, errors = outcome(run(*wrong, stdin=subprocess.DEVNULL))
     assert status == statuses.USAGE
     assert why in errors

@@ -61,7 +61,7 @@ def test_in_a_terminal_ls_says_that_there_is_no_queue(spawn, valkey, name):
     assert " ".join(lines(spawn(200, "ls", "jobs*"))).startswith("No such queue at redis://")
 
 
-def test_what_removes_something_asks(spawn, valkey, name):
+def test_a_command_that_deletes_a_queue_asks_first(spawn, valkey, name):
     queue = Queue(0, "jobs", url=valkey.url, prefix=name)
     queue.open()
     for answer, status in (("n", 1), ("\x03", 130), ("y", 0)):
@@ -74,7 +74,7 @@ def test_what_removes_something_asks(spawn, valkey, name):
         assert queue.exists() == bool(status)
 
 
-def test_top_shows_who_holds_a_queue_up_and_hears_its_keys(spawn, valkey, name):
+def test_top_shows_that_consumers_are_slow_and_obeys_its_keys(spawn, valkey, name):
     options = {"url": valkey.url, "prefix": name}
     queue = Queue(1, "full", **options)
     queue.open()
@@ -99,7 +99,7 @@ def test_top_shows_who_holds_a_queue_up_and_hears_its_keys(spawn, valkey, name):
     putting.result()
 
 
-def test_output_that_nobody_reads_any_more_ends_the_command_without_a_word(valkey, name):
+def test_a_command_whose_output_has_no_reader_ends_and_writes_no_error(valkey, name):
     for number in range(50):
         Queue(0, f"jobs-{number}" + "x" * 2000, url=valkey.url, prefix=name).open()
     environ = {**environment(name), "PRESSURE_URL": valkey.url}

@@ -145,7 +145,7 @@ def test_tasks_keep_their_ids_states_and_times(places, tmp_path, command):
         else:
             to = (*options(here), *options(there, "to-"))
             done = call(command, "tasks", "tasks", *to, PRESSURE_AUTHKEY=KEY)
-        assert done.startswith(again), "what is there already stays as it is"
+        assert done.startswith(again), "tasks that are there already stay as they are"
     left = {state: number for state, number in tasks.stats().counts.items() if number}
     assert left == ({"T": 1} if command == "move" else {"R": 2, "W": 1, "B": 1, "T": 1})
     tasks = TaskQueue.attach("tasks", ttr=9, authkey=KEY, **there)

@@ -81,7 +81,7 @@ def test_purged_items_are_gone_and_count_as_dealt_with(make, kind):
     assert queue.get() == 3
 
 
-def test_a_purge_makes_space_and_leaves_what_is_in_flight(make):
+def test_a_purge_makes_space_and_leaves_items_in_flight(make):
     queue = make(JoinableQueue, 2)
     queue.put_many([1, 2])
     assert queue.get() == 1
@@ -95,7 +95,7 @@ def test_a_purge_makes_space_and_leaves_what_is_in_flight(make):
 
 
 @pytest.mark.parametrize("kind", [Queue, LifoQueue])
-def test_what_was_set_aside_goes_back_and_counts_again(make, full_url, name, kind):
+def test_an_item_that_was_set_aside_goes_back_and_counts_again(make, full_url, name, kind):
     queue = make(kind, 1)
     operations = inside.operations(queue)
     queue.put("again")
@@ -169,7 +169,7 @@ def test_a_listed_queue_of_tasks_says_how_many_are_in_which_state(make, full_url
     kept.ack()
 
 
-def test_what_loses_data_is_found_with_advice(full_url):
+def test_findings_about_the_loss_of_data_come_with_advice(full_url):
     for finding in pressure_mp.examine_broker(url=full_url):
         assert finding.subject
         assert finding.problem.endswith((".", ")."))
@@ -212,7 +212,7 @@ def test_items_that_their_consumer_did_not_acknowledge_are_counted(make, full_ur
     inside.run(queue, operations.requeue(ELSEWHERE))
     assert summary(full_url, name).returned == 3
     (again, _) = take(ELSEWHERE, 3)
-    inside.run(queue, operations.requeue(ELSEWHERE, seqs=[again]))  # nobody was given it
+    inside.run(queue, operations.requeue(ELSEWHERE, seqs=[again]))  # no call returned it
     assert summary(full_url, name).returned == 3
     queue.delete()
     make(JoinableQueue).open()

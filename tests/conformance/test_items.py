@@ -107,7 +107,7 @@ def test_a_queue_that_was_shut_down_gives_out_what_it_has(queue):
     assert (queue(Take()), queue(Take())) == (Taken([b"1"]), Outcome.CLOSED)
 
 
-def test_a_shutdown_may_drop_what_is_queued(queue):
+def test_a_shutdown_may_drop_queued_items(queue):
     queue(Open(How.CREATE, 0))
     queue(Put([b"1"]))
     assert queue(Close(immediate=True)) is Outcome.DONE

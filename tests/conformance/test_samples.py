@@ -1,5 +1,5 @@
-"""What is noted of all queues from time to time: kept in order, bounded, and not twice. Of every
-engine."""
+"""The samples of all queues that are noted from time to time: in order, bounded, and not twice. Of
+every engine."""
 
 from __future__ import annotations
 

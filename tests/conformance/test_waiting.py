@@ -1,4 +1,4 @@
-"""Who waits in line, and who is served when: of every engine, by its sessions' verbs."""
+"""The order in which waiting calls are served: of every engine, by its sessions' verbs."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def begin(request, binding):
 
 
 def served(session, later, request):
-    """The reply that serves one who waits, when it can be served."""
+    """The reply that serves a waiting call, when it can be served."""
     deadline = time.monotonic() + LIMIT
     while isinstance(later, LATER):
         assert time.monotonic() < deadline
@@ -80,7 +80,7 @@ def served(session, later, request):
     return later
 
 
-def test_who_came_first_is_served_first_and_who_does_not_wait_takes_what_is_there(binding, begin):
+def test_takes_are_served_in_order_and_a_take_that_does_not_wait_gets_a_queued_item(binding, begin):
     first, later = begin(Take())
     ask(binding, Put([b"1"]))
     second, _ = begin(Take())
@@ -90,7 +90,7 @@ def test_who_came_first_is_served_first_and_who_does_not_wait_takes_what_is_ther
     assert served(first, later, Take()) == Taken([b"2"])
 
 
-def test_so_it_is_with_space(binding, begin):
+def test_puts_are_served_in_order_and_a_put_that_does_not_wait_gets_free_space(binding, begin):
     ask(binding, Put([b"1"]))
     first, later = begin(Put([b"first"]))
     ask(binding, Take())
@@ -103,9 +103,9 @@ def test_so_it_is_with_space(binding, begin):
 
 
 @pytest.mark.needs(Can.LINE)
-def test_who_looks_again_keeps_its_place_also_when_there_are_items_for_all(binding, begin):
-    """As all do who were told nothing for about a second. Who only now comes may pass them. Where
-    there are roles, one of them has the role, and the others are told so."""
+def test_a_take_that_looks_again_keeps_its_place_also_when_there_are_items_for_all(binding, begin):
+    """A waiting call looks again if it was told nothing for about a second. A call that comes only
+    now may pass it. Where there are roles, one take has the role, and the others are told so."""
     ask(binding, SetBound(0))
     waiting = [begin(Take())[0] for _ in range(3)]
     for number in range(4):
@@ -118,7 +118,7 @@ def test_who_looks_again_keeps_its_place_also_when_there_are_items_for_all(bindi
 
 
 @pytest.mark.parametrize("gives_up", [False, True], ids=["end", "a last call"])
-def test_who_leaves_the_line_lets_the_next_one_go_on(binding, begin, gives_up):
+def test_a_take_that_leaves_the_line_lets_the_next_take_go_on(binding, begin, gives_up):
     first, _ = begin(Take())
     second, later = begin(Take())
     waiting = Background(served, second, later, Take())
@@ -130,7 +130,7 @@ def test_who_leaves_the_line_lets_the_next_one_go_on(binding, begin, gives_up):
     assert waiting.result() == Taken([b"1"])
 
 
-def test_who_was_woken_and_leaves_lets_the_next_one_go_on(binding, begin):
+def test_a_take_that_was_woken_and_leaves_lets_the_next_take_go_on(binding, begin):
     first, told_first = begin(Take())
     second, told_second = begin(Take())
     waiting = Background(served, second, told_second, Take())
@@ -142,7 +142,7 @@ def test_who_was_woken_and_leaves_lets_the_next_one_go_on(binding, begin):
     assert waiting.result() == Taken([b"1"])
 
 
-def test_a_wait_that_is_cancelled_keeps_nobody_waiting(binding):
+def test_a_cancelled_wait_lets_the_next_take_go_on(binding):
     first, second = Looped(binding), Looped(binding)
     first.cancel_wait(first.call(Take()))
     later = second.call(Take())
@@ -163,7 +163,7 @@ def test_a_wait_lasts_as_long_as_it_says_or_about_a_second(begin):
     assert time.monotonic() - begun < LIMIT / 2
 
 
-# What one who waits is served by
+# The events that serve a waiting call
 
 
 def comes_back(binding):
@@ -220,7 +220,7 @@ def case(what):
 
 
 @pytest.mark.parametrize("what", [*map(case, SERVED)])
-def test_what_serves_one_who_waits(binding, begin, what):
+def test_each_event_that_serves_a_waiting_call(binding, begin, what):
     prepare, request, reply = SERVED[what]
     event = prepare(binding)
     session, later = begin(request)
@@ -242,7 +242,9 @@ def test_what_serves_one_who_waits(binding, begin, what):
         ),
     ],
 )
-def test_all_who_wait_are_told_of_what_concerns_all(binding, begin, request_, event, reply):
+def test_all_waiting_calls_are_told_of_an_event_that_concerns_all(
+    binding, begin, request_, event, reply
+):
     if isinstance(request_, Join):
         ask(binding, Put([b"1"]))
     waiting = [Background(served, *begin(request_), request_) for _ in range(3)]
@@ -251,7 +253,7 @@ def test_all_who_wait_are_told_of_what_concerns_all(binding, begin, request_, ev
 
 
 @pytest.mark.levels(Level.DELIVERIES)
-def test_who_waits_for_the_end_of_work_is_in_nobodys_way(binding, begin):
+def test_a_waiting_join_does_not_delay_takes_and_puts(binding, begin):
     ask(binding, Put([b"1"]))
     begin(Join())
     assert ask(binding, Take()) == Taken([b"1"])

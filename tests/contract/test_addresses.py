@@ -1,4 +1,4 @@
-"""What a URL says of where a broker is, of every engine."""
+"""The address of a broker that a URL gives, of every engine."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_address_remembers_what_named_it_and_is_equal_all_the_same(given, env
     assert (again, hash(again), again.origin.shown) == (address, hash(address), "")
 
 
-def test_what_is_no_text_is_a_type_error():
+def test_a_url_or_prefix_that_is_no_text_is_a_type_error():
     with pytest.raises(ArgumentTypeError, match="url is a str"):
         registry.parse(b"redis://")
     with pytest.raises(ArgumentTypeError, match="prefix is a str"):

@@ -1,4 +1,4 @@
-"""What is put through handles of asyncio and sent by a task: its order, its errors, its end."""
+"""Items that are put through handles of asyncio and sent by a task: their order, errors and end."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def test_puts_through_two_handles_arrive_in_their_order(make, name):
     assert loops.run(main) == list(range(600))
 
 
-def test_what_is_put_into_a_second_queue_comes_behind_the_first(server, name):
-    """Who sees an item of the second sees what its producer put into the first before."""
+def test_an_item_put_into_a_second_queue_is_sent_after_those_put_into_the_first(server, name):
+    """A program that sees an item of the second sees the item put into the first before it."""
 
     async def main():
         first, second = (aio.Queue(name=name + end, url=server.url, buffering=1000) for end in "12")
@@ -92,7 +92,7 @@ def test_a_full_buffer_is_waited_for(make):
     loops.run(main)
 
 
-def test_what_went_wrong_is_raised_by_the_next_call_with_the_rest(make):
+def test_the_next_call_raises_an_error_of_sending_with_the_rest(make):
     async def main():
         q, other = make(), make()
         await q.put(1)
@@ -178,16 +178,16 @@ def test_two_event_loops_in_threads_put_through_one_handle(make, name):
     q, number = make(), 300
     begun = threading.Barrier(2)
 
-    def run(who):
+    def run(producer):
         async def main():
             begun.wait()
             for one in range(number):
-                await q.put((who, one))
+                await q.put((producer, one))
             await q.flush()
 
         asyncio.run(main())
 
-    threads = [threading.Thread(target=run, args=(who,)) for who in "ab"]
+    threads = [threading.Thread(target=run, args=(producer,)) for producer in "ab"]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -197,8 +197,9 @@ def test_two_event_loops_in_threads_put_through_one_handle(make, name):
         return [await q.get(timeout=LIMIT) for _ in range(2 * number)]
 
     got = loops.run(rest)
-    for who in "ab":
-        assert [one for one in got if one[0] == who] == [(who, one) for one in range(number)]
+    for producer in "ab":
+        of_this = [one for one in got if one[0] == producer]
+        assert of_this == [(producer, one) for one in range(number)]
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")

@@ -73,7 +73,7 @@ def test_objects_go_in_and_out_one_by_one_and_many_at_a_time(make, kind):
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
-def test_who_waits_is_woken_and_who_waited_in_vain_is_told(make, kind):
+def test_waiting_gets_are_woken_and_calls_that_waited_in_vain_raise(make, kind):
     twin = twin_of(make(kind, 1))
 
     async def main():
@@ -131,7 +131,7 @@ def test_join_waits_for_what_was_got(make, kind):
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 @pytest.mark.parametrize("many", [False, True], ids=["get", "get_many"])
-def test_what_cannot_be_used_is_set_aside_and_counts_as_done(url, name, kind, many):
+def test_an_item_that_cannot_be_decoded_is_set_aside_and_counts_as_done(url, name, kind, many):
     bytewise, q = Queue(name=name, url=url, serializer="raw"), kind(name=name, url=url)
     bytewise.put(BAD)
     twin = twin_of(q)
@@ -181,7 +181,7 @@ def test_the_content_is_that_which_was_put(make):
 
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
-def test_what_a_get_waited_for_is_free_with_its_last_reference(url, name, kind):
+def test_an_item_that_a_get_waited_for_is_freed_with_its_last_reference(url, name, kind):
     """No call leaves it to the garbage collector."""
     q = kind(name=name, url=url)
 

@@ -254,7 +254,7 @@ def test_a_get_that_was_waited_for_in_vain_takes_nothing(make):
     loops.run(main)
 
 
-def test_what_cancelled_gets_had_taken_comes_back_and_nothing_stays_in_flight(joinable):
+def test_items_of_cancelled_gets_come_back_and_nothing_stays_in_flight(joinable):
     """Each is cancelled at a random moment; some have their item by then."""
     number, rng = 60, random.Random(7)
 
@@ -291,7 +291,7 @@ def test_what_cancelled_gets_had_taken_comes_back_and_nothing_stays_in_flight(jo
 
 @pytest.mark.usefixtures("no_looks")
 def test_a_get_that_is_cancelled_leaves_nothing_in_flight(joinable):
-    """It has given everything back when it ends: nobody else looks after it."""
+    """It has given everything back when it ends: no thread in the background does it."""
     number, rng = 30, random.Random(11)
 
     async def main():
@@ -388,7 +388,7 @@ def test_two_event_loops_in_threads_share_a_handle(make):
     ("kind", "loop"),
     [("Queue", "asyncio"), ("JoinableQueue", "asyncio"), ("JoinableQueue", "uvloop")],
 )
-def test_what_a_loop_holds_that_is_closed_with_gets_under_way_goes_back(url, name, kind, loop):
+def test_items_of_a_loop_that_is_closed_with_gets_under_way_go_back(url, name, kind, loop):
     pytest.importorskip(loop)
     here, there = started.quickly.Pipe()
     child = started.quickly.Process(

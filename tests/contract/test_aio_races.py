@@ -107,7 +107,7 @@ def test_gets_that_are_cancelled_lose_nothing(url, name, kind, ending):
             assert stats.in_flight == (len(rest) if kind is aio.JoinableQueue else 0)
             found.remove(None)
             assert sorted([*found, *rest]) == list(range(NUMBER))
-            # No role is held, and no place in line: who comes next is served at once.
+            # No role is held, and no place in line: the next call is served at once.
             await q.put("next")
             assert await q.get_nowait() == "next"
             await q.delete()
@@ -131,23 +131,23 @@ def test_puts_that_are_cancelled_are_done_or_not(url, name, ending):
         async with aio.Queue(5, name, url=url) as q:
             put, found = [], []
 
-            async def produce(who):
+            async def produce(producer):
                 for number in range(NUMBER // 10):
-                    if await ending(q.put((who, number)), chance.random() * SOON):
-                        put.append((who, number))
+                    if await ending(q.put((producer, number)), chance.random() * SOON):
+                        put.append((producer, number))
 
             async def consume():
                 while (item := await q.get()) is not None:
                     found.append(item)
 
             consuming = asyncio.ensure_future(consume())
-            await asyncio.gather(*(produce(who) for who in range(4)))
+            await asyncio.gather(*(produce(producer) for producer in range(4)))
             await q.put(None)
             await consuming
             assert sorted(found) == sorted(put)
-            for who in range(4):
-                assert [item for item in found if item[0] == who] == sorted(
-                    item for item in put if item[0] == who
+            for producer in range(4):
+                assert [item for item in found if item[0] == producer] == sorted(
+                    item for item in put if item[0] == producer
                 )
             await q.put_nowait("next")
             assert await q.get_nowait() == "next"

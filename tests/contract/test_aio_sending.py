@@ -1,4 +1,4 @@
-"""What sends for handles of asyncio: several queues, errors, and being cancelled."""
+"""The task that sends for handles of asyncio: several queues, errors, and its cancellation."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_put_that_lets_others_run_and_is_cancelled_then_puts_nothing(make):
     assert put == length < 250
 
 
-def test_what_could_not_be_sent_is_told_at_the_end_if_nobody_was_told(server, name):
+def test_items_that_were_not_sent_are_reported_at_the_end_if_no_call_reported_them(server, name):
     ended = subprocess.run(
         [sys.executable, programs.__file__, "put_into_what_is_gone", server.url, name],
         env=started.environment(),
@@ -136,7 +136,7 @@ def test_what_could_not_be_sent_is_told_at_the_end_if_nobody_was_told(server, na
     assert f"3 items that were put on queue {name!r} were not sent" in ended.stderr
 
 
-def test_a_bound_that_somebody_sets_later_keeps_nobody_else_waiting(make, url):
+def test_a_bound_that_is_set_later_does_not_delay_puts_into_other_queues(make, url):
     async def main():
         q, other = make("queue"), make("other")
         await q.put("first")
@@ -290,7 +290,7 @@ def test_items_wait_in_a_bounded_number_of_bytes(own_server, name):
     assert length == 121
 
 
-def test_who_looks_at_a_queue_sees_what_its_loop_put_through_any_handle(make, url):
+def test_a_handle_counts_the_items_that_its_loop_put_through_another(make, url):
     async def main():
         one = make("queue")
         other = aio.Queue(name=one.name, url=url)

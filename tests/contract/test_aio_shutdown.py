@@ -1,4 +1,4 @@
-"""A get that is cancelled while the queue is shut down leaves nothing behind that nobody gets."""
+"""A get that is cancelled while the queue is shut down loses no item: it has it or returns it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_task_that_ends_with_the_item_is_not_cancelled(scene, work):
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="the get has the item there")
-def test_an_item_that_nobody_has_is_queued(scene):
+def test_the_item_of_a_cancelled_get_is_queued_again(scene):
     async def work(q):
         return await q.get()
 

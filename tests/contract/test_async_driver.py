@@ -287,7 +287,7 @@ def test_tasks_and_threads_stand_in_one_line(client):
         await parked(client, 2)
         tasks.append(asyncio.ensure_future(client.aget()))
         await parked(client, 3)
-        # One item at a time: who comes to a queue that has one for each in line gets one at once.
+        # One item at a time: a get that comes gets one at once if there is one for each in line.
         await client.aput(b"task")
         assert await tasks[0] == b"task"
         await client.aput(b"thread")
@@ -317,7 +317,7 @@ def test_an_event_loop_leaves_no_connection_behind(server, name):
 
 
 def test_an_event_loop_that_ends_while_tasks_wait_leaves_nothing_behind(server, name):
-    """asyncio.run cancels what is left: roles go back, and the connections are closed."""
+    """asyncio.run cancels the tasks that are left: roles go back, and connections are closed."""
     observer = server.client()
     before = len(observer.client_list())
 

@@ -141,7 +141,7 @@ def test_a_shutdown_in_the_middle_says_how_many_went_in(url, name):
         q.get_many(9)
 
 
-def test_those_who_wait_for_many_are_woken_by_a_shutdown(url, name):
+def test_waiting_calls_of_get_many_are_woken_by_a_shutdown(url, name):
     q = Queue(name=name, url=url)
     getting = [Background(q.get_many, 9) for _ in range(3)]
     with pytest.raises(Empty):
@@ -230,5 +230,5 @@ def test_single_calls_and_batches_of_several_clients_mix(url, name, maxsize):
     )
     for items in got:
         for producer in range(3):
-            numbers = [number for who, number in items if who == producer]
+            numbers = [number for sender, number in items if sender == producer]
             assert numbers == sorted(numbers)

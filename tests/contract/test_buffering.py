@@ -118,7 +118,7 @@ def test_put_many_comes_after_what_was_put_before(make):
     assert other.get_many(9) == [1, 2, 3]
 
 
-def test_what_cannot_be_encoded_raises_in_the_caller(make):
+def test_a_put_of_an_item_that_cannot_be_encoded_raises_in_the_caller(make):
     q = make()
     for _ in range(2):
         with pytest.raises(EncodingError):
@@ -130,7 +130,7 @@ def test_what_cannot_be_encoded_raises_in_the_caller(make):
 # A bounded queue
 
 
-def test_what_was_fetched_ahead_counts_while_another_thread_looks_after_it(make):
+def test_a_prefetched_item_counts_while_another_thread_looks_after_it(make):
     q = make(maxsize=2)
     q.put(1)
     q.put(2)
@@ -263,7 +263,7 @@ def test_a_new_bound_counts(make):
         q.put_nowait(4)
 
 
-# What goes wrong in the background
+# Errors in the background
 
 
 def test_a_failure_is_raised_by_the_next_call_with_the_items(make):
@@ -297,7 +297,7 @@ def test_every_call_tells_of_a_failure(make, call):
     assert caught.value.rest == ["lost"]
 
 
-def test_a_get_gives_what_is_there_also_after_a_put_failed(make):
+def test_gets_return_the_queued_items_also_after_a_put_failed(make):
     q, other = make(), plain(make)
     q.put("a")
     q.put("b")
@@ -311,7 +311,7 @@ def test_a_get_gives_what_is_there_also_after_a_put_failed(make):
     assert caught.value.rest == ["lost"]
 
 
-def test_what_cannot_be_read_back_is_in_the_rest_as_it_was_queued(make):
+def test_an_item_that_cannot_be_read_back_is_in_the_rest_as_it_was_queued(make):
     q, other = make(), plain(make)
     q.put("sent")
     q.flush()
@@ -348,7 +348,7 @@ def test_nothing_is_lost_or_twice_when_some_of_a_batch_was_accepted(make):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_fetched_and_not_handed_out_goes_back_in_order(make, kind):
+def test_prefetched_items_that_were_not_handed_out_go_back_in_order(make, kind):
     q, other = make(kind, buffering=10), plain(make)
     other.put_many(range(20))
     assert [q.get(), q.get()] == [0, 1]
@@ -505,7 +505,7 @@ def test_tasks_count_what_waits_in_buffers(make):
         q.task_done()
 
 
-def test_what_a_joinable_queue_handed_out_is_in_flight_until_task_done(make):
+def test_an_item_that_a_joinable_queue_handed_out_is_in_flight_until_task_done(make):
     q = make(JoinableQueue)
     for number in range(5):
         q.put(number)
@@ -529,7 +529,7 @@ def test_shutdown_sends_first_what_was_put(make):
         q.get()
 
 
-def test_an_immediate_shutdown_drops_what_is_in_buffers(make):
+def test_an_immediate_shutdown_drops_the_items_in_buffers(make):
     q, other = make(), plain(make)
     for number in range(100):
         q.put(number)

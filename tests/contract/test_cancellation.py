@@ -1,4 +1,4 @@
-"""What ends a wait early loses no item, holds no role and breaks no connection."""
+"""A wait that is ended early loses no item, holds no role and breaks no connection."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _WaitFor:
 
 
 def time_is_up():
-    """What has hours of time has no more: asyncio's timer goes off."""
+    """A call with a timeout of hours runs into it now: asyncio's timer goes off."""
     loop = asyncio.get_running_loop()
     timers = [timer for timer in loop._scheduled if not timer.cancelled()]
     # A timer of the pool of connections has years.
@@ -189,7 +189,7 @@ def test_a_join(client, ending):
 
 
 def test_a_whole_line_at_once(client):
-    """The one with the role and everyone behind it, while the queue is closed to nobody."""
+    """The get with the role and all gets behind it; another get is served afterwards."""
 
     async def main():
         victims = [asyncio.ensure_future(client.aget()) for _ in range(10)]
@@ -240,8 +240,8 @@ class _Midway:
 
 @pytest.fixture
 def remote(own_server, name):
-    """One queue on a server, with one item, and its scripts loaded. While the server keeps its
-    answers to itself, nobody else may ask."""
+    """One queue on a server of its own, with one item, and its scripts loaded. While the server
+    holds its replies back, no other test may ask it."""
     client = Client(own_server.url, name, LEASE)
     client.open()
     client.put(b"warm")
@@ -252,7 +252,7 @@ def remote(own_server, name):
 
 
 async def rest(client):
-    """What is still queued."""
+    """Gets the items that are still queued."""
     return [await client.aget(block=False) for _ in range(await client.alength())]
 
 
@@ -300,7 +300,7 @@ def test_wait_for_gives_up_while_the_item_is_on_its_way(remote):
                 got.append(await asyncio.wait_for(remote.aget(), HOURS))
             except asyncio.TimeoutError:
                 pass
-            await asyncio.sleep(0.1)  # nobody cancelled this
+            await asyncio.sleep(0.1)  # no cancellation was for this
             return "well"
 
         async with _Midway(remote) as midway:
@@ -346,7 +346,7 @@ def test_a_timeout_block_ends_while_the_item_is_on_its_way(remote):
                     got.append(await remote.aget())
             except TimeoutError:
                 pass
-            await asyncio.sleep(0.1)  # nobody cancelled this
+            await asyncio.sleep(0.1)  # no cancellation was for this
             return "well"
 
         async with _Midway(remote) as midway:
@@ -405,7 +405,7 @@ def test_a_timeout_block_in_the_cleanup_of_a_cancelled_task(remote):
                     got.append(await remote.aget())
             except TimeoutError:
                 pass
-            await asyncio.sleep(0.1)  # nobody cancelled this
+            await asyncio.sleep(0.1)  # no cancellation was for this
             return "well"
 
         async with _Midway(remote) as midway:
@@ -523,7 +523,7 @@ def test_a_big_put_that_is_cancelled_half_way_is_not_there(server, name):
 
 
 def test_a_second_cancellation_leaves_no_role_held(remote):
-    """It may cost the connection, but nobody waits for a lease to end."""
+    """It may cost the connection, but no get has to wait for a lease to end."""
 
     async def main():
         await rest(remote)
@@ -541,7 +541,7 @@ def test_a_second_cancellation_leaves_no_role_held(remote):
     loops.run(main)
 
 
-def test_a_second_cancellation_of_one_whose_turn_has_come(remote):
+def test_a_second_cancellation_of_a_get_whose_turn_has_come(remote):
     """It was in line and is granted the role while it is on its way out, in a hurry."""
 
     async def main():

@@ -50,7 +50,7 @@ class Broker(clients.Client):
             self.put(item)
 
     def drain(self):
-        """What is queued, oldest first; it is got for good."""
+        """The queued items, oldest first; they are got for good."""
         return [self.get(False) for _ in range(self.length())]
 
 
@@ -69,7 +69,7 @@ def make(url, name):
     return make
 
 
-# What is in flight
+# Items in flight
 
 
 def test_an_item_that_was_got_is_in_flight_until_task_done(make):
@@ -112,7 +112,7 @@ def test_task_done_too_often_is_an_error_and_changes_nothing(make):
     assert q.unfinished_tasks == 0
 
 
-def test_join_waits_for_what_is_in_flight(make):
+def test_join_waits_for_items_in_flight(make):
     q = make()
     q.put("a")
     q.get()
@@ -149,7 +149,7 @@ def test_each_thread_acknowledges_its_own_items_oldest_first(make, broker):
 
 
 def in_flight_came_back(q, items):
-    """What this process has in flight, when it is put back, is just that."""
+    """Requeue the items in flight of this process, and compare them with ``items``."""
     inside.run(
         q, DeliveryOperations(q.name, "fifo").requeue(pressure_mp.identity.processes.incarnation())
     )
@@ -185,7 +185,7 @@ def test_a_process_with_nothing_in_flight_acknowledges_the_oldest(broker):
     assert broker.stats().unfinished == 1
 
 
-def test_what_another_process_acknowledged_does_not_use_up_a_task_done(make, broker):
+def test_an_item_that_another_process_acknowledged_uses_up_no_task_done(make, broker):
     q = make(serializer="raw")
     broker.fill(b"1", b"2")
     q.get()
@@ -206,7 +206,7 @@ def test_task_done_works_on_a_handle_that_was_closed(make):
     other.join()
 
 
-# What comes back
+# Items that come back
 
 
 @pytest.mark.only_threads("it uses no queue of the test's world")
@@ -237,7 +237,7 @@ def test_whatever_comes_back_when_it_stands_where_it_stood(broker, seed):
             queued = set(items) - done - {item for _, item in in_flight.values()}
             assert all(item < other for other in queued)
         elif act == "acknowledge" and mine:
-            seq = chance.choice([seq for seq, (who, _) in in_flight.items() if who == owner])
+            seq = chance.choice([seq for seq, (taker, _) in in_flight.items() if taker == owner])
             assert broker.acknowledge(owner, seq) is Outcome.DONE
             done.add(in_flight.pop(seq)[1])
         elif act == "requeue" and len(mine) > 2:
@@ -280,7 +280,7 @@ def test_items_come_back_over_the_bound(url, name):
     broker.put(b"3", False)
 
 
-def test_who_waits_for_an_item_gets_one_that_comes_back(make, broker):
+def test_a_waiting_get_gets_an_item_that_comes_back(make, broker):
     broker.put(b"1")
     broker.take(A)
     q = make(serializer="raw")
@@ -306,7 +306,7 @@ def test_items_of_plain_gets_in_between_do_not_come_back(broker):
 
 
 @pytest.mark.only_threads("it uses no queue of the test's world")
-def test_only_what_one_call_took_comes_back(broker):
+def test_only_the_item_that_one_call_took_comes_back(broker):
     broker.fill(b"1", b"2", b"3")
     for _ in range(3):
         broker.take(A)
@@ -403,7 +403,7 @@ def test_an_item_that_another_thread_gets_again_is_acknowledged_by_that_one(make
     assert (q.unfinished_tasks, q.stats().in_flight) == (1, 0)
 
 
-def test_items_of_a_deleted_queue_are_not_taken_for_those_of_the_next(broker, make):
+def test_items_of_a_deleted_queue_are_not_taken_for_items_of_the_next(broker, make):
     broker.put(b"1")
     old = broker.take(A)
     make().delete()
@@ -492,7 +492,7 @@ def test_an_item_that_was_taken_away_is_not_rejected_by_its_former_owner(broker)
 # Shut down
 
 
-def test_a_shut_down_queue_gives_what_came_back(make, broker):
+def test_a_shut_down_queue_gives_items_that_came_back(make, broker):
     q = make(serializer="raw")
     broker.put(b"1")
     broker.take(A)
@@ -507,7 +507,7 @@ def test_a_shut_down_queue_gives_what_came_back(make, broker):
         q.get_nowait()
 
 
-def test_after_an_immediate_shutdown_what_comes_back_is_dropped_and_done(make, broker):
+def test_after_an_immediate_shutdown_an_item_that_comes_back_is_dropped_and_done(make, broker):
     q = make(serializer="raw")
     broker.fill(b"1", b"2", b"3")
     broker.take(A)

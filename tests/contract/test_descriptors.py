@@ -82,7 +82,7 @@ def test_a_program_that_selects_gets_each_item_of_its_queues_once(url, name):
     got = []
     while len(got) < 300:
         for q in select.select(queues, [], [], LIMIT)[0]:
-            got.append(q.get())  # it does not wait: nobody else gets
+            got.append(q.get())  # it does not wait: there is no other consumer
     producing.result()
     assert sorted(got) == list(range(300))
     assert select.select(queues, [], [], 0)[0] == []
@@ -91,7 +91,7 @@ def test_a_program_that_selects_gets_each_item_of_its_queues_once(url, name):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_who_waits_for_several_queues_is_told_of_an_item_of_another_process(method, server):
+def test_a_wait_for_several_queues_sees_an_item_of_another_process(method, server):
     context = multiprocessing.get_context(method)
     queues, asked = [Queue(url=server.url), Queue(url=server.url)], context.Event()
     process = context.Process(target=programs.put_when_asked, args=(queues[1], asked))
@@ -115,7 +115,7 @@ def test_a_queue_that_ended_is_readable_since_get_says_so(end, url, name):
         q.get()
 
 
-def test_what_another_handle_got_is_seen_soon(url, name):
+def test_a_get_of_another_handle_is_seen_soon(url, name):
     q, other = Queue(name=name, url=url), Queue(name=name, url=url)
     q.put(1)
     assert is_readable(q, LIMIT)
@@ -250,7 +250,7 @@ def test_a_descriptor_outlives_an_outage_of_the_broker(name):
 
 
 @pytest.mark.parametrize("part", ["_writer", "_rlock", "_wlock", "_sem", "_notempty", "_buffer"])
-def test_a_part_of_multiprocessings_queue_that_is_not_there_says_what_is(part, url, name):
+def test_the_error_of_a_missing_part_of_multiprocessings_queue_gives_advice(part, url, name):
     q = Queue(name=name, url=url)
     with pytest.raises(AttributeError, match=rf"^a Queue has no {part}: \w+"):
         getattr(q, part)

@@ -30,7 +30,7 @@ def test_a_wait_ends_within_a_second_and_leaves_nothing_held(url, name, operatio
     for one in waiting:
         with pytest.raises(WaitEnded):
             one.result()
-    # Nobody holds a role or a place: others are served at once.
+    # No ended call holds a role or a place in line: other calls are served at once.
     if operation == "put":
         assert queue.get() == 1
         with pytest.raises(Empty):
@@ -42,7 +42,7 @@ def test_a_wait_ends_within_a_second_and_leaves_nothing_held(url, name, operatio
         assert queue.get(timeout=0.05) == 1
 
 
-def test_what_need_not_wait_is_done(url, name):
+def test_a_call_that_need_not_wait_is_done(url, name):
     queue = Queue(0, name, url=url)
     queue.put(1)
     with waits_end_when(lambda: True):

@@ -224,7 +224,7 @@ def test_an_item_that_cannot_be_decoded_is_set_aside(url, name):
     assert q.rejected() == [caught.value.payload]
     assert q.stats().rejected == 1
     q.task_done()
-    q.join()  # what nobody received, nobody has to call task_done for
+    q.join()  # an item that no get returned needs no task_done
 
 
 class Mute(Exception):
@@ -293,7 +293,7 @@ def test_any_object_with_dumps_and_loads_is_a_serializer(url, name):
 
 
 @pytest.mark.parametrize("serializer", ["yaml", object()])
-def test_what_is_no_serializer_is_an_error(serializer, url):
+def test_an_argument_that_is_no_serializer_is_an_error(serializer, url):
     with pytest.raises(pressure_mp.PressureError, match="serializer"):
         Queue(url=url, serializer=serializer)
 
@@ -327,7 +327,7 @@ def test_a_key_of_the_wrong_type_is_named_and_nothing_is_half_done(server, name,
     q.put(b"1")
     q.get()
     q.put(b"2")
-    # What is done at once looks only at what it needs.
+    # An operation that does not wait looks only at the keys that it needs.
     if "put_to_full" in operations:
         q.put(b"3")
     if "get_from_empty" in operations:
@@ -480,7 +480,7 @@ def test_the_end_of_a_pipe_is_refused_wherever_it_is_in_an_item(
     q.delete()
 
 
-def test_what_only_names_the_end_of_a_pipe_travels(url, name):
+def test_an_item_that_only_names_the_end_of_a_pipe_is_put_and_got(url, name):
     text = "multiprocessing.connection.Connection"
     found = [
         multiprocessing.connection.wait,

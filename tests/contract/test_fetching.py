@@ -48,7 +48,7 @@ def test_many_items_come_back_in_their_order(broker):
     assert broker.drain() == items
 
 
-def test_what_nobody_was_given_comes_back_without_a_delivery(broker):
+def test_an_item_that_no_call_returned_comes_back_without_a_delivery(broker):
     items = broker.fill(4)
     deliveries = broker.take(A, 3)
     broker.requeue(A, seqs=[delivery.seq for delivery in deliveries[1:]])
@@ -59,7 +59,7 @@ def test_what_nobody_was_given_comes_back_without_a_delivery(broker):
     assert broker.stats().rejected == 1
 
 
-def test_only_what_one_call_took_in_a_batch_comes_back(broker):
+def test_only_the_batch_that_one_call_took_comes_back(broker):
     items = broker.fill(6)
     broker.take(A, 2)
     broker.take(A, 2)
@@ -70,7 +70,7 @@ def test_only_what_one_call_took_in_a_batch_comes_back(broker):
 # Fetched ahead
 
 
-def test_what_is_fetched_is_in_flight_until_it_was_handed_out(broker):
+def test_a_prefetched_item_is_in_flight_until_it_was_handed_out(broker):
     items = broker.fill(5)
     assert broker.fetch(A1, 3) == items[:3]
     assert (broker.length(), broker.stats().in_flight) == (2, 3)
@@ -81,7 +81,7 @@ def test_what_is_fetched_is_in_flight_until_it_was_handed_out(broker):
     assert (stats.in_flight, stats.consumed_messages, stats.unfinished) == (2, 5, 5)
 
 
-def test_what_is_kept_stays_in_flight_before_what_is_fetched_next(broker):
+def test_kept_items_stay_in_flight_before_the_items_of_the_next_prefetch(broker):
     items = broker.fill(12)
     assert broker.fetch(A1, 4) == items[:4]
     assert broker.fetch(A1, 4, kept=3) == items[4:8]
@@ -105,7 +105,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("kept", [0, 1, 3])
 @pytest.mark.parametrize("why", REFUSALS)
-def test_what_is_kept_stays_whatever_the_reply(broker, kept, why):
+def test_kept_items_stay_in_flight_whatever_the_reply(broker, kept, why):
     items = broker.fill(3)
     assert broker.fetch(A1) == items
     if why == "closed":
@@ -123,7 +123,7 @@ def test_what_is_kept_stays_whatever_the_reply(broker, kept, why):
     assert [broker.get(False) for _ in range(kept)] == items[3 - kept :]
 
 
-def test_what_was_not_handed_out_goes_back_to_the_front(broker):
+def test_items_that_were_not_handed_out_go_back_to_the_front(broker):
     items = broker.fill(6)
     broker.fetch(A1, 4)
     assert broker.put_back(A1, 1) == 1
@@ -173,7 +173,7 @@ def test_the_items_of_processes_that_ended_stand_where_they_stood(broker, first)
     assert broker.drain() == items[2:]
 
 
-def test_what_others_see_that_a_process_handed_out_does_not_come_back(broker):
+def test_a_requeue_leaves_out_items_that_others_saw_handed_out(broker):
     items = broker.fill(16)
     broker.fetch(A1, 4)
     broker.fetch(A1, 4, kept=2)
@@ -188,7 +188,7 @@ def test_what_others_see_that_a_process_handed_out_does_not_come_back(broker):
     assert broker.drain() == [*items[5:8], *items[12:]]
 
 
-def test_what_others_see_late_takes_nothing_back_that_was_told(broker):
+def test_an_old_count_of_handed_out_items_does_not_replace_a_later_one(broker):
     items = broker.fill(4)
     broker.fetch(A1)
     broker.handed(A1, 3)
@@ -209,7 +209,7 @@ def test_items_that_came_back_are_fetched_and_come_back_again(broker):
     assert broker.drain() == items
 
 
-def test_what_was_taken_away_can_neither_be_handed_out_nor_put_back(broker):
+def test_items_that_were_taken_away_can_neither_be_handed_out_nor_put_back(broker):
     broker.fill(3)
     broker.fetch(A1)
     broker.handed(A1, 1)
@@ -229,7 +229,7 @@ def test_a_reader_whose_items_were_taken_away_can_begin_anew(broker):
     assert broker.drain() == items[1:]
 
 
-def test_the_count_of_what_was_taken_away_is_kept_for_a_lease(broker):
+def test_the_count_of_items_that_were_taken_away_is_kept_for_a_lease(broker):
     broker.fill(3)
     broker.fetch(A1)
     broker.handed(A1, 1)
@@ -241,7 +241,7 @@ def test_the_count_of_what_was_taken_away_is_kept_for_a_lease(broker):
         assert broker.put_back(A1) == counted
 
 
-def test_nobody_fetches_more_than_a_fair_share(broker):
+def test_no_consumer_prefetches_more_than_its_fair_share(broker):
     broker.fill(120)
     assert len(broker.fetch(A1)) == 120  # it is alone
     broker.fill(120)
@@ -253,7 +253,7 @@ def test_nobody_fetches_more_than_a_fair_share(broker):
     assert len(broker.take(B, 1000)) == 35 - 35 // 4  # asked for, and not ahead of a need
 
 
-def test_those_who_wait_have_a_share(broker):
+def test_waiting_consumers_have_a_share_of_the_items(broker):
     sessions = [broker.binding.session() for _ in range(3)]
     for session in sessions:
         session.call(Take())
@@ -264,7 +264,7 @@ def test_those_who_wait_have_a_share(broker):
     assert len(broker.fetch(A1)) == 30
 
 
-def test_the_end_of_a_stream_waits_for_what_was_fetched_elsewhere(broker):
+def test_the_end_of_a_stream_waits_for_items_that_were_fetched_elsewhere(broker):
     broker.fill(2)
     broker.run(broker.operations.renew(A, False, True))
     broker.run(broker.operations.retire(A))
@@ -275,7 +275,7 @@ def test_the_end_of_a_stream_waits_for_what_was_fetched_elsewhere(broker):
     assert broker.prefetch(B1, eof=True) is Outcome.ENDED
 
 
-def test_after_an_immediate_shutdown_what_comes_back_is_dropped(broker):
+def test_after_an_immediate_shutdown_items_that_come_back_are_dropped(broker):
     broker.fill(6)
     broker.fetch(A1, 2)
     broker.fetch(B1, 2)

@@ -87,7 +87,7 @@ def test_an_array_is_queued_as_it_was_when_it_was_put(make, size):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_fetched_goes_back_before_a_large_item(make, kind):
+def test_prefetched_items_go_back_before_a_large_item(make, kind):
     first, second = make(kind), make(kind)
     items = [1, 2, 3, b"4" * CHUNK, 5]
     first.put_many(items)
@@ -137,7 +137,7 @@ def test_a_large_item_does_not_overtake_what_could_not_be_sent(make, url, name):
     assert left_over(plain) == (0, 0)
 
 
-def test_those_who_produce_large_items_only_are_producers(make):
+def test_a_client_that_puts_only_large_items_is_a_producer(make):
     sender, receiver = make(eof="producers"), make(eof="producers")
     sender.put(array(CHUNK))
     assert receiver.get(timeout=LIMIT).nbytes == CHUNK

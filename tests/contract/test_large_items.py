@@ -1,4 +1,4 @@
-"""Large items: kept beside the queue, in chunks, and like every other item to whoever uses it."""
+"""Large items: kept beside the queue, in chunks, and like every other item to their users."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_same_array_twice_is_the_same_array_twice(q):
     assert first is second
 
 
-def test_what_is_queued_of_an_array_is_a_copy(q):
+def test_the_queued_item_of_an_array_is_a_copy(q):
     item = array(2 * CHUNK)
     q.put(item)
     item[0] = 99
@@ -102,7 +102,7 @@ def test_small_items_are_plain_pickles(q, url, name):
     assert np.array_equal(pickle.loads(bare.get_nowait()), array(1000))
 
 
-def test_what_cannot_be_pickled_is_said_before_anything_is_sent(q):
+def test_an_item_that_cannot_be_pickled_is_an_error_before_anything_is_sent(q):
     with pytest.raises(EncodingError, match="list"):
         q.put([array(2 * CHUNK), lambda: None])
     assert left_over(q) == (0, 0)
@@ -184,7 +184,7 @@ def test_a_large_item_counts_with_its_size(q):
     assert 6 * CHUNK < found.produced_bytes == found.consumed_bytes < 6 * CHUNK + 1000
 
 
-def test_after_a_shutdown_nothing_large_is_put_and_what_is_there_can_be_got(q):
+def test_after_a_shutdown_no_large_item_is_put_and_a_queued_one_can_be_got(q):
     q.put(array(2 * CHUNK))
     q.shutdown()
     with pytest.raises(pressure_mp.ShutDown):
@@ -193,7 +193,7 @@ def test_after_a_shutdown_nothing_large_is_put_and_what_is_there_can_be_got(q):
     assert left_over(q) == (0, 0)
 
 
-def test_an_immediate_shutdown_drops_what_is_queued_with_its_chunks(q):
+def test_an_immediate_shutdown_drops_queued_items_with_their_chunks(q):
     for _ in range(3):
         q.put(array(10 * CHUNK))
     q.shutdown(immediate=True)
@@ -208,7 +208,7 @@ def test_deleting_a_queue_deletes_the_chunks(q, url, name):
     again.delete()
 
 
-def test_what_is_in_flight_keeps_its_content_until_it_is_acknowledged(url, name):
+def test_an_item_in_flight_keeps_its_content_until_it_is_acknowledged(url, name):
     with JoinableQueue(name=name, url=url) as q:
         q.put(array(20 * CHUNK))
         assert q.get().nbytes == 20 * CHUNK
@@ -222,7 +222,7 @@ def test_what_is_in_flight_keeps_its_content_until_it_is_acknowledged(url, name)
         q.delete()
 
 
-def test_what_was_delivered_too_often_is_set_aside_with_its_content(url, name):
+def test_an_item_that_was_delivered_too_often_is_set_aside_with_its_content(url, name):
     with JoinableQueue(name=name, url=url, max_deliveries=1) as q:
         q.put(array(2 * CHUNK))
         q.get()
@@ -235,7 +235,7 @@ def test_what_was_delivered_too_often_is_set_aside_with_its_content(url, name):
 
 
 class Poison:
-    """What unpickling refuses."""
+    """An object that cannot be unpickled."""
 
     def __init__(self, size):
         self.content = b"x" * size
@@ -244,7 +244,7 @@ class Poison:
         raise ValueError("poison")
 
 
-def test_what_cannot_be_unpickled_is_set_aside_whole(q):
+def test_an_item_that_cannot_be_unpickled_is_set_aside_whole(q):
     q.put_many([Poison(2 * CHUNK), 1])
     with pytest.raises(DecodingError, match="poison") as caught:
         q.get()
@@ -297,7 +297,7 @@ def test_a_signed_large_item_comes_back(url, name):
 
 
 def exchange_a_chunk(q, token, number, chunk):
-    """What one who writes to the broker, and has no key, can do."""
+    """What a program can do that may write to the broker and has no key."""
     inside.run(q, _storing(token, number, chunk))
 
 
@@ -342,7 +342,7 @@ def test_a_large_item_of_another_key_is_refused(keys, url, name):
 
 
 def test_a_signed_manifest_without_a_digest_is_refused(url, name):
-    """Only who has the key can make one: a small item whose payload looks like a manifest."""
+    """Only a program with the key can make it: a small item whose payload looks like a manifest."""
     with Queue(name=name, url=url, authkey=SECRET) as q:
         large = contents.sample(1)
         sealed = Signer((Key(SECRET),), q.prefix, name).sign(large.manifest[44:])

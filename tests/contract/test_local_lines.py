@@ -46,7 +46,7 @@ def test_many_gets_wait_over_few_connections_and_are_served_in_order(client):
     loops.run(main)
 
 
-def test_those_who_come_and_wait_while_items_come_are_served_in_order(client):
+def test_gets_that_come_while_items_come_are_served_in_order(client):
     """Some ask at once, some together, some wait; the items come from a thread, in fits."""
     there = Client(client.engine.address.url, client.binding.name, LONG_LEASE)
     chosen = random.Random(random.randrange(2**32))
@@ -72,7 +72,7 @@ def test_those_who_come_and_wait_while_items_come_are_served_in_order(client):
     loops.run(main)
 
 
-def test_what_many_put_at_once_is_queued_in_order(client):
+def test_items_of_many_puts_at_once_are_queued_in_order(client):
     """Where there is hardly ever space; and some are so large that they do not go with others."""
     client.run(client.operations.set_bound(5))
     items = [
@@ -127,7 +127,7 @@ def test_gets_and_puts_that_wait_for_each_other_have_few_connections(client):
     loops.run(main)
 
 
-def test_those_behind_one_who_is_cancelled_are_served(client):
+def test_gets_behind_a_cancelled_get_are_served(client):
     chosen = random.Random(random.randrange(2**32))
 
     async def main():
@@ -161,7 +161,7 @@ def test_those_behind_one_who_is_cancelled_are_served(client):
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_a_turn_that_comes_to_one_who_is_cancelled_then_passes_on(client):
+def test_a_turn_that_comes_to_a_get_as_it_is_cancelled_passes_on(client):
     async def main():
         first = asyncio.ensure_future(client.aget())
         await stand(client, 1)
@@ -188,7 +188,7 @@ def test_a_turn_that_comes_to_one_who_is_cancelled_then_passes_on(client):
     loops.run(main)
 
 
-def test_one_whose_time_is_up_asks_the_server_and_leaves_the_line(client):
+def test_a_get_whose_time_is_up_asks_the_server_and_leaves_the_line(client):
     async def main():
         first = asyncio.ensure_future(client.aget())
         await stand(client, 1)
@@ -201,7 +201,7 @@ def test_one_whose_time_is_up_asks_the_server_and_leaves_the_line(client):
     loops.run(main)
 
 
-def test_all_who_join_are_let_go_at_once(client):
+def test_all_waiting_joins_end_at_once(client):
     client.put(b"x")
     client.get()
 

@@ -1,4 +1,4 @@
-"""What was put or got is kept by its user only: no call leaves it to the garbage collector."""
+"""An item that was put or got is kept by its user only: no call leaves it to garbage collection."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def q(request, url, name, world):
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-def test_what_was_put_and_got_is_free_with_its_last_reference(q, size):
+def test_an_item_that_was_put_and_got_is_freed_with_its_last_reference(q, size):
     for _ in range(3):
         item = array(size)
         given = weakref.ref(item)
@@ -50,14 +50,14 @@ def test_what_was_put_and_got_is_free_with_its_last_reference(q, size):
 
 
 @pytest.mark.only_threads  # its like is in test_aio_objects
-def test_what_a_get_waited_for_is_free_with_its_last_reference(q):
+def test_an_item_that_a_get_waited_for_is_freed_with_its_last_reference(q):
     for _ in range(3):
-        got = got_by_one_who_waited(q)
+        got = got_by_a_waiting_get(q)
         q.task_done()
         assert got() is None
 
 
-def got_by_one_who_waited(q):
+def got_by_a_waiting_get(q):
     getting = Background(q.get)
     until(lambda: parks(getting))
     q.put(array(LARGE))

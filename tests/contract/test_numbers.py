@@ -66,7 +66,7 @@ def test_the_sizes_of_buffers_may_be_any_integers(integer, url, name):
         q.delete()
 
 
-def test_what_limits_deliveries_and_weights_may_be_any_integer(integer, url, name):
+def test_limits_of_deliveries_and_weights_may_be_any_integer(integer, url, name):
     assert JoinableQueue(name=name, url=url, max_deliveries=integer(2)).empty()
     fair = FairQueue(
         lambda item: "key", integer(9), f"{name} fair", weight=lambda key: integer(2), url=url
@@ -96,7 +96,7 @@ def test_a_time_may_be_any_real_number(real, url, name):
 
 
 @pytest.mark.parametrize("wrong", [2.0, "2", True, None, Fraction(2)], ids=repr)
-def test_what_is_no_integer_is_a_type_error_that_names_the_argument(wrong, url, name):
+def test_a_value_that_is_no_integer_is_a_type_error_that_names_the_argument(wrong, url, name):
     q = Queue(name=name, url=url)
     calls = {
         "maxsize": lambda: setattr(q, "maxsize", wrong),
@@ -124,7 +124,7 @@ def test_a_database_may_be_any_integer(kind, server, name):
 
 
 @pytest.mark.parametrize("wrong", ["2", True, 2j], ids=repr)
-def test_what_is_no_real_number_is_a_type_error_that_names_the_argument(wrong, url):
+def test_a_value_that_is_no_real_number_is_a_type_error_that_names_the_argument(wrong, url):
     for what in ("lease", "reconnect"):
         with pytest.raises(ArgumentTypeError, match=f"{what} is a number of seconds, not"):
             Queue(url=url, **{what: wrong})

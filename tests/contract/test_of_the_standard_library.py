@@ -1,4 +1,4 @@
-"""What a program does with a queue of the standard library and cannot do here says so."""
+"""Uses of a queue of the standard library that are not possible here raise errors that say so."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ AIO_KINDS = [aio.Queue, aio.JoinableQueue, aio.LifoQueue, aio.PriorityQueue, aio
         ("all_tasks_done", r"join\(\)"),
     ],
 )
-def test_an_attribute_of_queue_queue_that_is_not_there_says_what_is(kind, attribute, advice):
+def test_the_error_of_a_missing_attribute_of_queue_queue_gives_advice(kind, attribute, advice):
     q = kind(url="memory://") if kind is not FairQueue else kind(str, url="memory://")
     with pytest.raises(AttributeError, match=f"a {kind.__name__} has no {attribute}: .*{advice}"):
         getattr(q, attribute)
@@ -47,7 +47,7 @@ def test_the_items_of_asyncios_queue_are_not_there(kind):
 
 @pytest.mark.parametrize("hook", ["_init", "_qsize", "_put", "_get"])
 @pytest.mark.parametrize("kind", [*KINDS, *AIO_KINDS])
-def test_a_class_that_overrides_what_is_not_called_is_refused(kind, hook):
+def test_a_class_that_overrides_a_method_that_is_not_called_is_refused(kind, hook):
     with pytest.raises(ArgumentTypeError, match=rf"class Unique defines {hook}, .*put\(\)"):
         type("Unique", (kind,), {hook: lambda self, *args: None})
     mixin = type("Mixin", (), {hook: lambda self, *args: None})

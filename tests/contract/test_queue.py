@@ -110,7 +110,7 @@ def test_a_blocked_get_does_not_delay_a_put_on_the_same_handle(make):
     assert getting.result() == "x"
 
 
-def test_shutdown_wakes_everyone_and_lets_the_rest_be_drained(make):
+def test_shutdown_ends_a_waiting_put_and_lets_the_rest_be_drained(make):
     q = make(1)
     q.put("last")
     putting = Background(q.put, "never")
@@ -212,7 +212,7 @@ def test_stats_are_one_consistent_picture(make):
     )
 
 
-def test_maxsize_can_be_changed_for_everyone(make):
+def test_maxsize_can_be_changed_for_all_handles(make):
     q, other = make(1), make()
     q.put(1)
     putting = Background(other.put, 2)
@@ -244,7 +244,7 @@ def test_attach_create_and_their_errors(make, name):
     assert make().maxsize == make(7).maxsize == 7
 
 
-def test_delete_wakes_who_waits_and_every_later_use_says_so(make):
+def test_after_delete_waiting_and_later_calls_raise_that_the_queue_does_not_exist(make):
     q = make()
     q.open()
     getting = Background(q.get)

@@ -1,4 +1,4 @@
-"""Nobody without the key gets anything decoded, and nobody gets to see the key."""
+"""Without the key no item is decoded, and no text shows the key."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make(url, name):
 
 @pytest.fixture
 def bare(url, name):
-    """The queue in bytes, for who has no key."""
+    """The queue in bytes, as a program without the key sees it."""
     return PressureQueue(name, url=url)
 
 
@@ -61,7 +61,7 @@ def test_a_signed_item_comes_back_as_it_went_in(make, serializer, item):
 
 
 def framed(name):
-    """What is signed before the payload."""
+    """The bytes that are signed before the payload."""
     parts = (b"__pressure__", name.encode())
     return b"".join(len(part).to_bytes(8, "big") + part for part in parts)
 
@@ -75,7 +75,7 @@ def signature(secret, name, payload):
 
 @pytest.mark.parametrize("size", [0, 7, LARGE - 1, LARGE, 100_000])
 @pytest.mark.parametrize("secret", [SECRET, "longer than a key of BLAKE2b can be " * 4])
-def test_what_is_queued_is_mark_key_id_mac_and_payload(make, bare, name, secret, size):
+def test_a_queued_item_is_mark_key_id_mac_and_payload(make, bare, name, secret, size):
     payload = b"p" * size
     make(serializer="text", authkey=secret).put(payload.decode())
     item = bare.get()
@@ -130,7 +130,7 @@ def test_an_unsigned_item_is_set_aside_and_never_decoded(make, bare, name, kind)
     assert q.rejected() == [forged]
     assert q.get() == "good"
     assert watched.decoded == 1
-    assert q.stats().unfinished == 1  # nobody has to call task_done for what nobody received
+    assert q.stats().unfinished == 1  # an item that no get returned needs no task_done
 
 
 def test_no_changed_or_cut_item_is_decoded(make, bare):
@@ -185,7 +185,7 @@ class Unpickled:
 
 @pytest.mark.parametrize("size", [0, 2 * LARGE])
 @pytest.mark.only_threads("asyncio reads nothing ahead")
-def test_no_changed_or_cut_pickle_is_unpickled_whoever_reads_it_ahead(url, size):
+def test_no_changed_or_cut_pickle_that_is_read_ahead_is_unpickled(url, size):
     q = Queue(url=url, buffering=0)
     bare = PressureQueue(q.name, url=url)
     q.put((b"x" * size, Unpickled(-1)))
@@ -228,7 +228,7 @@ def test_items_of_both_signatures_that_are_read_ahead_come_back_as_they_went_in(
 
 
 @pytest.mark.only_threads("nothing here waits")
-def test_what_is_large_and_pickled_is_not_copied_to_be_checked():
+def test_a_large_pickled_item_is_not_copied_to_be_checked():
     codec = Codec(find("pickle"), (Key(SECRET.encode()),), "__pressure__", "jobs", False)
     item = codec.encode(b"x" * LARGE)
     (checked,) = codec.check_many([item])
@@ -329,7 +329,7 @@ def test_an_empty_key_in_the_environment_is_an_error(url, name, monkeypatch, val
 
 
 @pytest.mark.parametrize("key", [7, [SECRET, 7], {SECRET}, bytearray(b"x"), [[SECRET]]])
-def test_what_is_no_key_is_a_type_error_that_does_not_show_it(url, name, key):
+def test_an_authkey_of_a_wrong_type_is_a_type_error_that_does_not_show_it(url, name, key):
     with pytest.raises(TypeError, match="authkey is bytes, a str, or a sequence") as caught:
         Queue(name=name, url=url, authkey=key)
     assert SECRET not in str(caught.value)

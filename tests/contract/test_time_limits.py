@@ -71,7 +71,7 @@ def test_a_negative_timeout_is_a_value_error_where_it_is_one_in_queue(kind, time
             one.get(timeout=timeout)
         with pytest.raises(ValueError, match="'timeout' must be a non-negative number"):
             one.put(1, timeout=timeout)
-        one.put(1, False, timeout)  # who does not wait has no timeout
+        one.put(1, False, timeout)  # a call that does not wait has no timeout
         assert one.get(False, timeout) == 1
     for call in (q.get_many, q.put_many):
         with pytest.raises(ValueError, match="non-negative"):
@@ -129,7 +129,7 @@ def test_a_queue_of_tasks_does_not_wait_for_a_negative_time(timeout, url, name):
 @pytest.mark.parametrize(
     ("timeout", "error"), [("1", TypeError), ([], TypeError), (float("nan"), ValueError)]
 )
-def test_what_is_no_time_to_wait_is_refused(kind, timeout, error, url, name):
+def test_a_timeout_that_is_no_number_of_seconds_is_refused(kind, timeout, error, url, name):
     with kind(1, name=name, url=url) as q:
         with pytest.raises(error, match="'timeout' is a number of seconds or None, not"):
             q.get(timeout=timeout)

@@ -49,17 +49,17 @@ def q(url, name):
 
 def begin(call, *args):
     """A call that waits, and the client id of the thread it waits in."""
-    who = []
+    ids = []
 
     def run():
-        who.append(client_id())
+        ids.append(client_id())
         return call(*args)
 
     waiting = Background(run)
-    return waiting, until(lambda: who)[0]
+    return waiting, until(lambda: ids)[0]
 
 
-def test_nobody_waits_on_a_queue_that_is_neither_empty_nor_full(url, name):
+def test_calls_wait_for_nothing_on_a_queue_that_is_neither_empty_nor_full(url, name):
     q = Queue(2, name, url=url)
     q.put(1)
     found = q.why_blocked()
@@ -92,7 +92,7 @@ def test_an_empty_queue_and_a_full_one(q):
 
 @pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
 @pytest.mark.parametrize(("operation", "role"), [("put", "producer"), ("get", "consumer")])
-def test_who_has_the_role_and_who_stands_in_line(q, operation, role):
+def test_the_holder_of_the_role_and_the_clients_in_line_are_named(q, operation, role):
     if operation == "put":
         q.put("full")
     call = (q.put, "x") if operation == "put" else (q.get,)
@@ -110,14 +110,14 @@ def test_who_has_the_role_and_who_stands_in_line(q, operation, role):
     assert holder.peer.alive is True
     assert 0 <= holder.age <= holder.held < 10
     assert 20 < holder.left <= 30
-    assert [one.peer.id for one in side.line] == [who for _, who in waiting[1:]]
+    assert [one.peer.id for one in side.line] == [client for _, client in waiting[1:]]
     assert side.line[0].waited >= side.line[1].waited >= 0
     text = str(q.why_blocked())
     assert re.search(
         rf"the {role} role is with pid {os.getpid()}, thread \d+ on .* \(alive\)", text
     )
     assert re.search(r"lease renewed \d+\.\d s ago, \d+\.\d s left\); 2 in line: pid", text)
-    for _ in waiting:  # the line of the server may have those who came together in another order
+    for _ in waiting:  # the server's line may have calls that came together in another order
         q.get() if operation == "put" else q.put("x")
     for one, _ in waiting:
         one.result()
@@ -136,27 +136,27 @@ def test_who_has_the_role_and_who_stands_in_line(q, operation, role):
     ],
 )
 @pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
-def test_who_waits_with_a_role_is_known_as_the_one_that_has_it(
+def test_a_client_that_waits_with_a_role_is_known_as_its_holder(
     url, name, kind, operation, role, method, args
 ):
-    """Before it put or got anything, and for other implementations too; not so who is in line."""
+    """Before it put or got anything, and for other implementations too; unlike a client in line."""
     q = kind.create(name, 1, url=url, lease=30)
     q.put("full")
     if operation == "get":
         q.get()
     call = (getattr(q, method), *args)
-    first, who = begin(*call)
+    first, holder = begin(*call)
     until(lambda: getattr(q.why_blocked(), operation).holder)
     second, _ = begin(*call)
     until(lambda: getattr(q.why_blocked(), operation).line)
-    assert getattr(q.stats(), role) == who
+    assert getattr(q.stats(), role) == holder
     for waiting in (first, second):
         q.get() if operation == "put" else q.put("x")
         waiting.result()
     q.delete()
 
 
-@pytest.mark.only_threads("those who wait in one event loop stand in a line of their own")
+@pytest.mark.only_threads("the waiting calls of one event loop stand in a line of their own")
 def test_a_long_line_is_counted_and_its_first_are_named(q):
     waiting = [Background(q.get) for _ in range(6)]
     until(lambda: len(q.why_blocked().get.line) == 5)
@@ -187,7 +187,7 @@ def test_the_text_of_a_wait_in_vain_ends_with_what_was_in_the_way(q):
     putting.result()
 
 
-def test_the_text_of_what_does_not_wait_says_no_more_than_before(q):
+def test_the_text_of_a_call_that_does_not_wait_says_no_more_than_before(q):
     with pytest.raises(Empty, match=r"is empty$"):
         q.get_nowait()
     q.put(1)
@@ -196,7 +196,7 @@ def test_the_text_of_what_does_not_wait_says_no_more_than_before(q):
             call()
 
 
-def test_what_does_not_wait_does_not_ask_why(own_server, name):
+def test_a_call_that_does_not_wait_does_not_ask_why(own_server, name):
     def puts_and_gets():
         q = Queue(1, name, url=own_server.url)
         for call in (q.get_nowait, lambda: (q.put_nowait(1), q.put_nowait(2))):
@@ -233,7 +233,7 @@ def test_it_can_be_asked_under_asyncio(url, name):
     client.run(client.operations.delete(True, None))
 
 
-# Who lives.
+# Which clients live.
 
 
 @pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
@@ -288,7 +288,7 @@ def test_a_queue_that_is_not_full_and_whose_consumer_has_ended(server, name):
 
 @pytest.mark.only_threads("a client id of asyncio is not that of the caller's thread")
 def test_a_producer_that_waits_is_a_live_one(server, name):
-    """One who waits for space is the producer now, and no longer the dead one that last put."""
+    """A client that waits for space is the producer now, and not the dead one that last put."""
     q = Queue(1, name, url=server.url)
     producer = multiprocessing.get_context("spawn").Process(target=q.put, args=(1,))
     producer.start()
@@ -314,7 +314,7 @@ def test_a_dead_holder_and_the_dead_in_line(server, name):
         for number, process in enumerate(doomed):
             process.start()
             until(lambda number=number: client.exists(holder) and client.hlen(line) == number)
-        for process in reversed(doomed):  # nobody is left who looks after the holder
+        for process in reversed(doomed):  # no client is left that looks after the holder
             process.kill()
             process.join()
     found = q.why_blocked()
@@ -362,7 +362,7 @@ def test_a_role_that_another_implementation_has(server, name, role, operation):
     q.delete()
 
 
-@pytest.mark.only_threads("those who wait in one event loop stand in a line of their own")
+@pytest.mark.only_threads("the waiting calls of one event loop stand in a line of their own")
 def test_to_ask_changes_nothing(server, name):
     q = Queue(1, name, url=server.url)
     getting = [Background(q.get) for _ in range(2)]
@@ -379,7 +379,7 @@ def test_to_ask_changes_nothing(server, name):
     q.delete()
 
 
-def test_what_others_wrote_into_our_keys_does_no_harm(server, name):
+def test_values_that_other_programs_wrote_into_our_keys_do_no_harm(server, name):
     q = Queue(1, name, url=server.url)
     q.open()
     with server.client() as client:
@@ -410,6 +410,6 @@ def test_ids_are_read_back():
     dead = multiprocessing.get_context("spawn").Process(target=int)
     dead.start()
     dead.join()
-    for who in (client_id(), ticket()):
-        assert is_gone(who.replace(str(os.getpid()), str(dead.pid))) is True
+    for one in (client_id(), ticket()):
+        assert is_gone(one.replace(str(os.getpid()), str(dead.pid))) is True
     assert is_gone(ticket().replace(socket.gethostname(), "another-host")) is None

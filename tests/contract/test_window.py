@@ -142,7 +142,7 @@ def test_the_table_has_every_transition_and_no_other():
     assert Noting.seen == {row[:3] for row in TRANSITIONS}
 
 
-def test_what_others_got_meanwhile_does_not_count_as_handed_out():
+def test_items_that_others_got_meanwhile_do_not_count_as_handed_out():
     window = Window[bytes](Pace(), alone=True)
     window.next_request(3)
     assert window.feed(Taken([b"0", b"1", b"2"]), [b"0", b"1", b"2"], HOUR)

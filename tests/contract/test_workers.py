@@ -58,7 +58,7 @@ def finished(queue, number):
     return lambda: queue.stats().transitions.get("T-X", 0) == number
 
 
-# What becomes of a task
+# The states of a task after its handler
 
 
 def test_a_task_is_acknowledged_when_its_handler_returns(make):
@@ -144,7 +144,7 @@ def test_a_poison_task_is_buried_after_max_deliveries_with_its_last_error(make):
     ids=["release", "bury", "ack"],
 )
 @pytest.mark.parametrize("raises", [False, True])
-def test_what_the_handler_did_with_its_task_stays(make, act, expected, raises, caplog):
+def test_a_task_that_its_handler_settled_stays_so(make, act, expected, raises, caplog):
     queue = make()
     queue.put("a")
     returned = threading.Event()
@@ -275,7 +275,7 @@ def test_tasks_of_a_tube(make):
     assert queue.take(0).data == "b"
 
 
-def test_a_task_that_nobody_can_decode_is_buried_and_the_others_go_on(make, caplog, name, url):
+def test_a_task_that_cannot_be_decoded_is_buried_and_the_others_go_on(make, caplog, name, url):
     queue = make(serializer="json")
     TaskQueue(name, url=url, serializer="raw").put(b"{")
     queue.put("a")
@@ -332,7 +332,7 @@ def test_handlers_do_not_go_along_with_a_pickled_queue(make):
     ],
     ids=str,
 )
-def test_what_cannot_be_run_is_an_error_at_once(make, options, error):
+def test_wrong_arguments_of_run_are_an_error_at_once(make, options, error):
     with pytest.raises(error):
         make().run(**{"handler": print, **options})
 
@@ -354,7 +354,7 @@ def test_a_closed_handle_runs_nothing(make):
 # Its end
 
 
-def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(make):
+def test_a_stopped_run_finishes_its_task_and_begins_no_other(make):
     queue = make()
     queue.put_many(["a", "b"])
     begun, stop = threading.Event(), threading.Event()
@@ -373,7 +373,7 @@ def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(make):
     assert counts(queue) == {"R": 1}
 
 
-def test_those_who_wait_for_tasks_end_within_a_second(make):
+def test_a_stopped_run_that_waits_for_tasks_ends_within_a_second(make):
     queue = make()
     stop = threading.Event()
     running = Background(queue.run, print, concurrency=3, stop=stop)
@@ -382,10 +382,10 @@ def test_those_who_wait_for_tasks_end_within_a_second(make):
     stop.set()
     running.result()
     task_id = queue.put("a")
-    assert queue.take(0.1).id == task_id, "nobody who is gone was woken in our place"
+    assert queue.take(0.1).id == task_id, "no ended take was woken in place of this one"
 
 
-def test_what_is_not_finished_within_its_grace_is_given_back(make, caplog):
+def test_a_task_that_is_not_finished_within_the_grace_is_given_back(make, caplog):
     queue = make()
     task_id = queue.put("a")
     begun, go_on, stop = threading.Event(), threading.Event(), threading.Event()

@@ -167,7 +167,7 @@ class Makes:
         return open, (self.path, "w")
 
 
-def test_what_is_in_items_is_hidden_unless_asked_for_and_never_unpickled(name, tmp_path):
+def test_the_content_of_items_is_hidden_unless_asked_for_and_never_unpickled(name, tmp_path):
     options = {"url": f"memory://{name}", "prefix": name}
     queue = JoinableQueue(0, "jobs", **options)
     queue.put_many(["<script>alert(1)</script>", {"secret": 1}, "x" * 5000, bytes(1 << 19)])
@@ -263,7 +263,7 @@ def test_the_page_of_health_does_not_wait_for_many_queues(name, monkeypatch):
         until(lambda: "Loses data memory:// is this process" in dashboard.text("health"))
 
 
-def test_those_come_first_for_which_somebody_has_waited_longest():
+def test_the_queue_with_the_longest_wait_comes_first():
     def rates(name, putting, since):
         counts = dict.fromkeys(QueueSummary._fields, 0) | {"name": name, "putting": putting}
         return QueueRates(QueueSummary(**counts), 0.0, putting_since=since)
@@ -272,7 +272,7 @@ def test_those_come_first_for_which_somebody_has_waited_longest():
     assert [one.queue.name for one in by_waiting(several)] == ["old", "new", "none"]
 
 
-def test_nobody_has_waited_for_longer_than_since_another_one_was_served():
+def test_a_wait_counts_from_the_last_time_that_another_call_was_served():
     counts = dict.fromkeys(QueueSummary._fields, 0) | {"name": "jobs", "putting": 1, "getting": 1}
     queue = QueueSummary(**counts)
     rates = QueueRates(queue, 1.0)

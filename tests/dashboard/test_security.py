@@ -1,4 +1,4 @@
-"""Who may see the dashboard, and whose requests are done."""
+"""Which requests the dashboard answers, and which of them may change queues."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_every_answer_says_what_a_browser_may_do_with_it(options, jobs):
         (["--url", "memory://"], "private to one program"),
     ],
 )
-def test_the_command_refuses_what_would_show_queues_to_everybody(arguments, complaint):
+def test_the_command_refuses_a_missing_or_weak_token_and_a_private_broker(arguments, complaint):
     url = [] if "--url" in arguments else ["--url", "redis://127.0.0.1:1"]
     result = CliRunner().invoke(app, ["dashboard", "--port", "0", *arguments, *url])
     assert result.exit_code == 2, result.output

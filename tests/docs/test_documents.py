@@ -71,7 +71,9 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("commands", "shown"), COMMANDS, ids=range(len(COMMANDS)))
-def test_the_commands_on_their_page_write_what_is_shown(commands, shown, valkey, name, tmp_path):
+def test_the_commands_on_their_page_write_the_output_that_the_page_shows(
+    commands, shown, valkey, name, tmp_path
+):
     scripts = sysconfig.get_path("scripts")
     environ = {**os.environ, "PRESSURE_URL": valkey.url, "PRESSURE_PREFIX": name}
     environ["PATH"] = f"{scripts}{os.pathsep}{os.environ['PATH']}"
@@ -184,7 +186,7 @@ class Terminal:
         return self.python.returncode
 
 
-def test_what_the_readme_shows_in_two_terminals_is_what_happens(tmp_path):
+def test_two_terminals_show_what_the_readme_shows(tmp_path):
     readme = (ROOT / "README.md").read_text()
     (setting,) = re.findall(r"^export PRESSURE_URL=(sqlite:.*)$", readme, re.MULTILINE)
     environ = {**os.environ, "PRESSURE_URL": setting.replace("$HOME", str(tmp_path))}

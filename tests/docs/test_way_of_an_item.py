@@ -61,7 +61,7 @@ def test_of_an_anonymous_queue(server):
 
 
 def puts_behind_others(q: Queue[str]) -> list[str]:
-    """The modules of a put while items wait, and then those of the thread that sends them."""
+    """The modules of a put while items wait, and then the modules of the thread that sends them."""
     for _ in range(100):  # the thread may have sent all before the put
         for _ in range(200):
             q.put("item")

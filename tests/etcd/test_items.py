@@ -63,7 +63,7 @@ def rest(process):
 
 
 def done(process):
-    """What a client had confirmed."""
+    """The puts or acknowledgements that a client had confirmed."""
     lines = rest(process)
     assert process.wait(60) == 0
     return [line for line in lines if not line.startswith("got")]
@@ -93,7 +93,7 @@ def test_an_item_is_put_and_got_once_if_replies_are_lost(server, name):
     assert queue._at.binding.queue.space.store.unknown > 5
 
 
-def test_what_a_client_that_was_killed_had_confirmed_is_there_once(server, name):
+def test_items_that_a_killed_client_had_confirmed_are_there_once(server, name):
     queue = JoinableQueue(name=name, url=server.url)
     putter, holder = client(server.url, name, "put", 0, 40), client(server.url, name, "take", 1, 40)
     put = [putter.stdout.readline().strip() for _ in range(15)]

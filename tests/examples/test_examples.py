@@ -46,7 +46,7 @@ def broker(request):
 
 @pytest.fixture
 def no_keys_left(valkey, name, monkeypatch):
-    """What the examples put into the server, under a prefix of their own, is gone."""
+    """The keys that the examples made on the server, under a prefix of their own, are gone."""
     monkeypatch.setenv("PRESSURE_PREFIX", name)
     yield
     assert lasting(valkey.client(), f"{name}*") == []
@@ -245,7 +245,7 @@ def test_lines_come_out_of_the_pump_as_they_went_in(valkey, name):
     assert not PressureQueue(name, url=valkey.url).exists()
 
 
-def test_the_pump_waits_when_nobody_takes_its_lines(valkey, name):
+def test_the_pump_waits_when_no_consumer_takes_its_lines(valkey, name):
     pumping_in = start("pump.py", "in", name, url=valkey.url, stdin=subprocess.PIPE)
     pumping_in.stdin.writelines(f"{number}\n" for number in range(150))
     pumping_in.stdin.flush()
@@ -254,7 +254,7 @@ def test_the_pump_waits_when_nobody_takes_its_lines(valkey, name):
     assert lines.get() == b"0", "plain text, for any language"
     until(lambda: lines.length() == 100)
     lines.delete()
-    tells_that_nobody_reads(pumping_in, name)
+    ends_without_a_reader(pumping_in, name)
 
 
 def test_the_pump_ends_at_both_ends_when_its_output_is_not_wanted(valkey, name):
@@ -269,10 +269,10 @@ def test_the_pump_ends_at_both_ends_when_its_output_is_not_wanted(valkey, name):
         pumping_in.stdin.flush()
         assert pumping_out.stderr.read() == ""
     assert pumping_out.returncode == 0
-    tells_that_nobody_reads(pumping_in, name)
+    ends_without_a_reader(pumping_in, name)
 
 
-def tells_that_nobody_reads(pumping_in, name):
+def ends_without_a_reader(pumping_in, name):
     _, errors = pumping_in.communicate(timeout=LIMIT)
     assert (pumping_in.returncode, errors) == (1, f"pump.py: nobody reads from {name!r} any more\n")
 

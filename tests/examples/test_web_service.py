@@ -124,7 +124,7 @@ def test_the_jobs_of_many_clients_are_done_by_the_workers(service):
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"numbers": [0]}', b"1" * 300_000])
-def test_what_is_no_job_is_refused(service, body):
+def test_a_body_that_is_no_job_is_refused(service, body):
     answer = httpx.post(f"{service.url}/factors/stream", content=body)
     assert answer.status_code == 400
     service.all_done()
@@ -132,7 +132,7 @@ def test_what_is_no_job_is_refused(service, body):
 
 def test_a_full_service_says_when_to_come_again(started):
     service = started(maxsize=2)
-    with service.stream([6]), service.stream([7]) as second:  # and nobody works
+    with service.stream([6]), service.stream([7]) as second:  # and no worker runs
         with service.stream([8]) as refused:
             assert refused.status_code == 503
             assert refused.headers["Retry-After"] == "2", "two jobs of about a second"
@@ -160,7 +160,7 @@ def test_a_job_whose_client_went_away_before_is_not_begun(service):
     service.all_done()
 
 
-def test_who_does_not_read_stops_its_own_job_and_nobody_elses(service):
+def test_a_client_that_does_not_read_stops_its_own_job_and_no_other(service):
     service.work()
     with service.stream(MANY) as answer:
         lines = answer.iter_lines()

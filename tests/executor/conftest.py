@@ -21,7 +21,7 @@ from pressure_mp import Executor
 
 @pytest.fixture
 def executor(url: str, name: str) -> Iterator[Executor]:
-    """One whose workers are elsewhere; what is not done in the end is not waited for."""
+    """An executor whose workers are elsewhere; at its end it does not wait for unfinished calls."""
     executor = Executor(0, name, url=url)
     yield executor
     executor.shutdown(wait=False, cancel_futures=True)

@@ -167,7 +167,7 @@ def test_a_call_has_an_id_by_which_another_waits_for_it(executor, workers, url):
         ):
             calls = [one.submit(divmod, 7, 2), one.options(priority=-1).submit(divmod, 8, 2)]
             assert len({call.id for call in calls}) == 2
-            with pytest.raises(TaskNotFound):  # it is submitted when somebody awaits it
+            with pytest.raises(TaskNotFound):  # a call is submitted when it is awaited
                 await other.result(calls[0].id)
             submitted = [asyncio.create_task(call) for call in calls]
             await asyncio.to_thread(until, lambda: executor._queue.qsize() == 2)
@@ -181,7 +181,7 @@ def test_a_call_has_an_id_by_which_another_waits_for_it(executor, workers, url):
     asyncio.run(main())
 
 
-def test_who_no_longer_waits_for_a_result_by_its_id_leaves_the_call(executor, workers, url):
+def test_a_cancelled_wait_for_a_result_by_its_id_leaves_the_call(executor, workers, url):
     future = executor.submit(divmod, 7, 2)
 
     async def main():

@@ -31,7 +31,7 @@ from pressure_mp import (
 )
 
 
-def test_futures_are_those_of_the_standard_library(executor, workers):
+def test_futures_are_futures_of_the_standard_library(executor, workers):
     workers.begin(2)
     first = executor.submit(pow, 2, exp=5)
     second = executor.submit(divmod, 1, 0)
@@ -162,7 +162,7 @@ def test_a_call_that_is_given_back_while_it_is_aborted_costs_no_worker(executor,
         lost.result(30)
 
 
-def test_shutdown_can_cancel_what_nobody_took(executor, workers, tmp_path):
+def test_shutdown_can_cancel_calls_that_no_worker_took(executor, workers, tmp_path):
     running, go_on = tmp_path / "running", tmp_path / "go on"
     held = executor.submit(functions.hold, str(running), str(go_on))
     queued = [executor.submit(abs, -1) for _ in range(3)]
@@ -177,7 +177,7 @@ def test_shutdown_can_cancel_what_nobody_took(executor, workers, tmp_path):
     assert held.result(0) == "held"
 
 
-def test_what_cannot_be_pickled_fails_its_own_future(executor, workers):
+def test_a_call_that_cannot_be_pickled_fails_its_own_future(executor, workers):
     workers.begin()
     with pytest.raises(TypeError, match="lock"):
         executor.submit(threading.Lock()).result(30)
@@ -210,7 +210,9 @@ def test_an_exception_that_can_be_had_comes_whatever_its_class_forbids(executor,
         assert "in throw" in str(caught.value.__cause__)
 
 
-def test_what_raises_while_it_is_told_of_fails_its_own_future(executor, workers):
+def test_an_argument_result_or_exception_that_cannot_be_sent_fails_its_own_future(
+    executor, workers
+):
     workers.begin()
     with pytest.raises(CallDecodingError, match=r"exception of the call .* an object of type str"):
         executor.submit(functions.throw, functions.Disguised).result(30)
@@ -239,7 +241,7 @@ def test_a_callback_that_ends_the_listening_thread_breaks_the_executor(executor,
     assert executor._queue.qsize() == 0
 
 
-def test_what_has_no_name_is_pickled_by_cloudpickle_where_that_is_installed(
+def test_a_function_without_a_name_is_pickled_by_cloudpickle_where_it_is_installed(
     executor, workers, monkeypatch
 ):
     workers.begin()
@@ -252,7 +254,9 @@ def test_what_has_no_name_is_pickled_by_cloudpickle_where_that_is_installed(
         executor.submit(functions.return_lambda).result(30)
 
 
-def test_what_pickle_cannot_do_goes_to_cloudpickle_at_once(executor, workers, tmp_path):
+def test_a_call_that_pickle_cannot_encode_is_given_to_cloudpickle_at_once(
+    executor, workers, tmp_path
+):
     workers.begin()
     path = str(tmp_path / "tries")
     assert executor.submit(functions.Tried, path).result(30) == "made"
@@ -377,7 +381,7 @@ def test_a_task_that_is_no_call_is_buried_and_its_worker_goes_on(executor, worke
         ({"serializer": "json"}, "serializer is 'pickle' or an object with dumps"),
     ],
 )
-def test_what_cannot_be_used_is_a_value_error(options, error):
+def test_a_wrong_option_is_a_value_error(options, error):
     with pytest.raises(ValueError, match=error):
         Executor(url="memory://arguments", **options)
 

@@ -40,7 +40,7 @@ def test_a_call_that_kills_every_worker_fails_alone(make, tmp_path):
     assert not executor._broken
 
 
-def test_what_a_worker_had_not_begun_when_it_died_is_lost_by_no_other_death(make, tmp_path):
+def test_the_death_of_a_worker_uses_up_at_most_one_delivery_of_other_calls(make, tmp_path):
     executor = make(2)
     paths = [str(tmp_path / f"runs {number}") for number in range(3)]
     before = [executor.submit(abs, -one) for one in range(60)]
@@ -124,7 +124,7 @@ def test_so_many_calls_of_a_key_run_at_a_time_in_the_workers_of_all(make, name, 
     ]
     until(lambda: len(functions.runs(files.runs)) == 2)
     for executor in executors:
-        # Who does this is idle, and would have taken one of the tenant before.
+        # The worker that runs this is idle, and would have taken a call of the tenant before.
         idle = executor.options(key="another").submit(functions.pid).result(60)
         assert idle not in functions.runs(files.runs)
     assert len(functions.runs(files.runs)) == 2
@@ -133,7 +133,7 @@ def test_so_many_calls_of_a_key_run_at_a_time_in_the_workers_of_all(make, name, 
     TaskQueue.attach(name, url=url).delete()
 
 
-def test_a_signal_lets_it_finish_what_is_in_hand(start, executor, files):
+def test_a_signal_lets_it_finish_the_call_that_it_runs(start, executor, files):
     process = start("-p", 2, "--initializer", "executors.functions:begin_well")
     held = executor.submit(functions.hold, files.runs, str(files.go_on))
     until(lambda: functions.runs(files.runs))
@@ -161,7 +161,9 @@ def test_a_worker_elsewhere_goes_on_when_a_call_exits(start, executor):
     assert executor.submit(functions.pid).result(60) == worker
 
 
-def test_a_coroutine_that_runs_elsewhere_goes_on_when_nobody_awaits_it(start, name, url, files):
+def test_a_coroutine_that_runs_elsewhere_goes_on_when_its_await_is_cancelled(
+    start, name, url, files
+):
     async def main():
         async with aio.Executor(0, name, url=url) as executor:
             hold = functions.hold_event_loop, files.runs, str(files.go_on)

@@ -38,7 +38,7 @@ def test_parallel_runs_over_an_executor_of_its_own_or_a_given_one(options):
         check_cross_validation()
 
 
-def test_the_options_of_a_parallel_are_those_of_its_executor(options):
+def test_a_parallel_has_the_options_of_its_executor(options):
     calls = [joblib.delayed(functions.get_status)()] * 3
     begin = {"initializer": functions.begin, "initargs": ("of the Parallel",)}
     with joblib.parallel_config("pressure_mp", **options, initializer=functions.begin_well):

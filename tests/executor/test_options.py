@@ -23,7 +23,7 @@ def test_the_call_with_the_lowest_priority_is_taken_first(executor, workers):
     for future in (late, soon):
         future.add_done_callback(order.append)
     workers.begin()
-    until(lambda: len(order) == 2)  # callbacks come after those who wait
+    until(lambda: len(order) == 2)  # callbacks are called after waiting calls were woken
     assert order == [soon, late]
 
 
@@ -107,7 +107,7 @@ def test_the_other_calls_of_a_key_wait_while_workers_are_idle(url, name, tmp_pat
         held = [tenant.submit(functions.hold, running, str(go_on)) for _ in range(4)]
         workers.begin(4)
         until(lambda: len(functions.runs(running)) == 2)
-        # Who does these calls is idle, and would have taken one of the tenant before.
+        # The worker that runs these is idle, and would have taken a call of the tenant before.
         assert executor.options(key="another").submit(abs, -1).result(30) == 1
         assert executor.submit(abs, -2).result(30) == 2
         assert len(functions.runs(running)) == 2
@@ -166,7 +166,7 @@ def test_a_callback_of_a_future_does_not_wait_for_space(url, name):
     executor._queue.delete()
 
 
-def test_a_result_that_nobody_read_goes_when_its_time_is_up(url, name):
+def test_a_result_that_no_call_read_goes_when_its_time_is_up(url, name):
     with Executor(0, name, url=url, result_ttl=0.1) as executor:
         workers = Workers(executor._queue)
         workers.begin()

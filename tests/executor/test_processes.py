@@ -134,7 +134,7 @@ def in_a_fork(do, *args):
 
 
 def leave_with(executor, futures, results):
-    """What a child does that leaves the block in which its parent uses an executor."""
+    """A child leaves the block in which its parent uses an executor."""
     with executor:
         assert [future.cancel() for future in futures] == [False] * len(futures)
         results.close()
@@ -173,7 +173,9 @@ def one_that_logs(server, log):
     )
 
 
-def test_what_was_done_while_the_broker_was_away_is_told_when_it_is_back(keeping_server, tmp_path):
+def test_a_call_that_ended_while_the_broker_was_away_is_told_when_it_is_back(
+    keeping_server, tmp_path
+):
     running, go_on, log = tmp_path / "running", tmp_path / "go on", tmp_path / "log"
     with one_that_logs(keeping_server, log) as executor:
         future = executor.submit(functions.hold, str(running), str(go_on))

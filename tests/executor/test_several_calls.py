@@ -75,7 +75,7 @@ def test_each_comes_alone_once_that_would_cost_something(options, executor, begi
     assert {future.result(30) for future in last} == {1}
 
 
-def test_what_waits_for_a_long_call_is_given_to_others(executor, begin, tmp_path):
+def test_calls_that_wait_behind_a_long_call_are_given_to_other_workers(executor, begin, tmp_path):
     running, go_on = tmp_path / "running", tmp_path / "go on"
     before = [executor.submit(abs, -one) for one in range(MANY)]
     held = executor.submit(functions.hold, str(running), str(go_on))

@@ -249,7 +249,7 @@ def test_a_process_whose_handler_lets_nothing_else_run_is_killed(module, serve, 
     assert not psutil.pid_exists(first)
 
 
-def test_it_does_what_is_ready_and_ends_when_the_queue_is_shut_down(serve, queue):
+def test_it_does_the_ready_tasks_and_ends_when_the_queue_is_shut_down(serve, queue):
     ids = [queue.put(["be"], result_ttl=60) for _ in range(5)]
     queue.shutdown()
     assert serve().wait(60) == program.ENDED

@@ -1,4 +1,4 @@
-"""What the simulated cluster and its clients do wrong, and when, is as a seed says."""
+"""The faults of the simulated cluster and its clients, and their times, come from a seed."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_an_unreachable_cluster_answers_later_or_the_time_is_over(simulate):
     assert later == None  # noqa: E711
 
 
-def test_a_commit_that_nobody_waits_for_any_more_is_done(simulate):
+def test_a_commit_whose_time_was_over_is_done_when_the_cluster_goes_on(simulate):
     simulation = simulate()
     database = simulation.database()
     transaction = database.create_transaction()
@@ -202,7 +202,7 @@ def test_a_cancelled_watch_is_not_kept(simulate):
     assert simulation.cluster.watching() == 0
 
 
-def test_what_was_read_with_the_last_commit_does_not_conflict_with_it(simulate, monkeypatch):
+def test_a_read_of_the_last_commit_does_not_conflict_with_that_commit(simulate, monkeypatch):
     monkeypatch.setattr(scheduling, "_PACE", 1)  # time stands still: versions come from commits
     database = simulate().database()
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The queue of FoundationDB's documents, on the simulator: what is known of it judges the judge.
+"""The queue of FoundationDB's documents, on the simulator: a test of the simulator itself.
 
 It has to be found to do what it promises, and no more: a commit whose outcome is unknown is tried
 again, so that an item may be put twice, and a taken item may be lost.

@@ -228,7 +228,7 @@ def test_a_call_gives_up_when_the_cluster_does_not_answer_and_can_be_made_again(
     assert queue.get() == "first"
 
 
-def test_what_a_cancelled_task_did_not_wait_for_is_undone_when_its_call_ends(
+def test_a_get_that_a_cancelled_task_did_not_wait_for_is_undone_when_it_ends(
     broker, cluster, monkeypatch
 ):
     monkeypatch.setattr(cancelled_calls, "LAST_SECONDS", 0.05)

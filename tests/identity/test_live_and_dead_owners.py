@@ -1,8 +1,9 @@
-"""What a process has is its own while it lives, however others are shown it; and goes to them
-when it has ended.
+"""The items, tasks and roles of a process are its own while it lives, and go to other processes
+when it has ended, whatever the kernel shows those of it.
 
-Others whose kernel tells a moved moment of its boot see it all the same, and those whose kernel
-hides it know only that its pid is there: then its lease counts, and nothing is deleted.
+A process whose kernel reports a moved moment of its boot sees the owner all the same. A process
+whose kernel hides the owner knows only that its pid is there: then the owner's lease counts, and
+nothing is deleted.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ LONG_ENOUGH = 1.6
 
 @pytest.fixture(params=["as it is", "clock -6 s", "clock +10 s", "hidepid=2"])
 def view(request, tmp_path):
-    """What others are shown."""
+    """What the kernel shows other processes."""
     steps = {"clock -6 s": -6, "clock +10 s": 10}
     if request.param in steps:
         return clock_step(steps[request.param], tmp_path)
@@ -114,7 +115,7 @@ def owner_of_all(program, kind, queue, lease):
     return owner
 
 
-def test_what_a_live_process_has_goes_to_nobody_else(program, view, kind, queue):
+def test_the_item_of_a_live_process_goes_to_no_other_process(program, view, kind, queue):
     owner = owner_of_all(program, kind, queue, lease=2)
     other = program(kind.other(2, LONG_ENOUGH), view=view)
     assert [other.says(), other.says()] == ["looks", "nothing"]
@@ -122,7 +123,7 @@ def test_what_a_live_process_has_goes_to_nobody_else(program, view, kind, queue)
     assert owner.says() == "dealt with"
 
 
-def test_what_a_process_had_that_has_ended_goes_to_the_next_before_its_lease_is_over(
+def test_the_item_of_an_ended_process_goes_to_the_next_before_its_lease_is_over(
     program, view, kind, queue
 ):
     owner = owner_of_all(program, kind, queue, lease=HOURS)
@@ -133,7 +134,7 @@ def test_what_a_process_had_that_has_ended_goes_to_the_next_before_its_lease_is_
     assert other.says() == ""
 
 
-def test_what_a_hidden_process_has_goes_to_the_next_after_its_lease(program, kind, queue):
+def test_the_item_of_a_hidden_process_goes_to_the_next_after_its_lease(program, kind, queue):
     owner = owner_of_all(program, kind, queue, lease=2)
     os.kill(owner.process.pid, signal.SIGSTOP)
     other = program(kind.other(60, 20), view=HIDDEN)
@@ -157,7 +158,7 @@ input()
 print(q.get(), flush=True)
 """
 
-#: The first use of a broker clears up; so does who leaves the queue.
+#: The first use of a broker clears up; so does a process that leaves the queue.
 LOOKS = """
 import pickle, sys, pressure_mp
 pressure_mp.Queue().close()
@@ -206,7 +207,7 @@ def test_the_note_of_a_process_that_is_hidden_stays_until_one_comes_that_sees_it
     assert not q.exists()
 
 
-# Roles, and what is said of their holders
+# Roles, and the texts about their holders
 
 WAITS = """
 import pressure_mp

@@ -1,4 +1,4 @@
-"""Whether a process lives: what is said of real ones, and of what is not known."""
+"""Whether a process lives: the answers for real processes, and for unknown ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pressure_mp.identity import client, processes
 from pressure_mp.identity.client import is_gone
 from pressure_mp.identity.processes import host, incarnation, state, user
 
-#: Says who it is, and ends when it is told to.
+#: Prints the ids of its process, and ends when it is told to.
 ITSELF = """
 from pressure_mp.identity.client import client_id, ticket
 from pressure_mp.identity.processes import user
@@ -84,7 +84,7 @@ def test_a_process_knows_that_it_lives():
     assert state(user()) == state(incarnation()) == "alive"
 
 
-def test_who_is_not_of_this_host_is_not_known():
+def test_the_state_of_a_process_that_is_not_of_this_host_is_unknown():
     where, pid, start = user().rsplit("/", 2)
     ended = subprocess.run(
         [sys.executable, "-c", "import os; print(os.getpid())"],
@@ -119,7 +119,7 @@ def test_a_start_that_was_never_known_says_nothing(program):
     assert state(f"{where}/{pid}/") == "dead"
 
 
-# What a program is shown
+# What the kernel shows a program
 
 #: Says its host and what it makes of itself, and then of each process that it reads of.
 JUDGE = """
@@ -135,8 +135,8 @@ NO_BOOT = View("no boot_id", ("mount -t tmpfs tmpfs /proc/sys/kernel/random",))
 EMPTY_BOOT = View("an empty boot_id", ("mount --bind /dev/null /proc/sys/kernel/random/boot_id",))
 
 
-def ask(judge, who):
-    judge.process.stdin.write(f"{who}\n")
+def ask(judge, process):
+    judge.process.stdin.write(f"{process}\n")
     judge.process.stdin.flush()
     return judge.says()
 

@@ -1,4 +1,4 @@
-"""What is done at the end of a program, and by whom: nothing of it is lost, or said on stderr."""
+"""The end of a program that uses queues: no item is lost, and nothing is written to stderr."""
 
 from __future__ import annotations
 

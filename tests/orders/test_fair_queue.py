@@ -127,7 +127,7 @@ def test_keys_that_are_equal_in_python_are_one_key(url, name):
     ("key", "error"),
     [([1], TypeError), ({}, TypeError), (object(), TypeError), (math.nan, ValueError)],
 )
-def test_what_cannot_be_a_key_is_refused_and_not_queued(key, error, url, name):
+def test_a_wrong_key_is_refused_and_not_queued(key, error, url, name):
     q = FairQueue(lambda item: key, url=url)
     with pytest.raises(error):
         q.put("item")
@@ -148,7 +148,7 @@ def test_a_key_of_weight_w_has_up_to_w_items_in_each_round(url, name):
 @pytest.mark.parametrize(
     ("weight", "error"), [(0, ValueError), (-1, ValueError), (1.5, TypeError), (True, TypeError)]
 )
-def test_what_cannot_be_a_weight_is_refused(weight, error, url):
+def test_a_wrong_weight_is_refused(weight, error, url):
     q = FairQueue(first, url=url, weight=lambda key: weight)
     with pytest.raises(error, match="weight of key 'a'"):
         q.put(("a", 1))

@@ -71,7 +71,7 @@ def test_no_encoding_begins_with_another(one, other):
 
 
 @given(values)
-def test_what_was_encoded_can_be_read_back(value):
+def test_an_encoded_value_can_be_read_back(value):
     assert decode(encode(value)) == value
 
 

@@ -73,14 +73,14 @@ def test_nan_is_refused_and_not_queued(url):
         ([(1,), (1, b"x"), (2, "x")], (1, "a")),
     ],
 )
-def test_what_python_cannot_compare_with_what_is_queued_is_refused(queued, item, url):
+def test_an_item_that_python_cannot_compare_with_queued_items_is_refused(queued, item, url):
     q = PriorityQueue(url=url)
     for other in queued:
         q.put(other)
     with pytest.raises(ArgumentTypeError, match="Python cannot compare"):
         q.put(item)
     assert drain(q) == sorted(queued)
-    q.put(item)  # with what is queued now, it can be
+    q.put(item)  # it is compared with no other item now
 
 
 def test_a_key_is_a_callable(url):

@@ -1,4 +1,4 @@
-"""Whoever waits on a queue of any order and is killed there delays the others by little."""
+"""A client that is killed while it waits on a queue of any order delays the others by little."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_items_are_sent_in_the_order_of_the_puts_over_all_handles(books):
     assert (one.number_sent, two.number_sent) == (3, 3)
 
 
-def test_what_is_put_while_a_batch_is_sent_stays(books):
+def test_an_item_that_is_put_while_a_batch_is_sent_stays(books):
     one = books.handle("one")
     books.put(one, b"1", b"2")
     run = books.outbox.next_run()
@@ -219,7 +219,7 @@ def test_an_error_that_is_none_of_ours_says_for_which_queue(books):
     assert isinstance(failure.__cause__, ValueError)
 
 
-def test_what_was_discarded_while_it_was_sent_is_not_counted_again(books):
+def test_items_that_were_discarded_while_they_were_sent_are_not_counted_again(books):
     one = books.handle("one")
     books.put(one, b"1", b"2")
     under_way = one.items

@@ -54,7 +54,7 @@ def test_a_public_name_loads_its_own_module_when_it_is_first_used():
     assert "pressure_mp.sync.tasks.task_queue" not in after
 
 
-#: What costs more than the queue's own modules, and a queue that only exists has no use for.
+#: Modules whose import takes longer than the queue's own, and which an unused queue does not need.
 SLOW_IMPORTS = (
     *("asyncio", "dataclasses", "hashlib", "inspect", "json", "logging", "multiprocessing"),
     *("selectors", "socket", "ssl", "subprocess", "tempfile", "uuid"),

@@ -65,7 +65,7 @@ def test_an_engine_does_each_request_of_its_levels_and_no_other(url):
     assert names(wanted - OPTIONAL.keys()) <= names(TABLES[url]) <= names(wanted)
 
 
-def test_a_queue_of_tasks_in_memory_does_its_requests_and_those_of_every_queue():
+def test_a_queue_of_tasks_in_memory_does_requests_of_tasks_and_of_every_queue():
     wanted = {*LEVELS[Level.TASKS], *get_args(QueueRequest)}
     assert names(TASKS_IN_MEMORY) == names(wanted)
     assert names(get_args(QueueRequest)) <= names(ITEMS_IN_MEMORY)

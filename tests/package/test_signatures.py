@@ -1,4 +1,4 @@
-"""What signatures say of options, what is done with those that there are not, and subscripts."""
+"""The options in signatures, the error of an unknown option, and subscripts of classes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_class_of_a_user_has_its_own_signature():
 
 @pytest.mark.parametrize("kind", [*KINDS, Task])
 def test_no_public_signature_has_a_private_argument(kind):
-    public = [kind] if kind in KINDS else []  # who has a task was given it
+    public = [kind] if kind in KINDS else []  # programs do not make a Task: a take returns it
     for name, method in inspect.getmembers(kind, inspect.isroutine):
         if not name.startswith("_"):
             public.append(method)
@@ -124,9 +124,9 @@ def test_a_fair_queue_is_created_with_its_usual_bound(name):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind is not PressureQueue])
-def test_what_a_subscript_makes_is_a_queue_like_any_other(kind):
+def test_a_class_with_a_subscript_makes_a_queue_like_any_other(kind):
     class Local:
-        """What a pickle cannot name."""
+        """A class that a pickle cannot name."""
 
     needed = {"key": bool} if kind is FairQueue else {}
     queue = kind[Local](url=URL, **needed)

@@ -1,4 +1,4 @@
-"""The classes for threads and those of asyncio have the same methods, with the same arguments."""
+"""The classes for threads and of asyncio have the same methods, with the same arguments."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ NAMES = [
     *("Task", "TaskInbox", "TaskQueue"),
 ]
 
-#: What has another form in each: a call's future for threads, what the call comes to in asyncio.
+#: A class that differs: a call returns a future for threads, and in asyncio its awaited result.
 APART = ["Executor"]
 
-#: What only the classes for threads have, and why.
+#: Methods that only the classes for threads have, and why.
 ONLY_FOR_THREADS = {
     "cancel_join_thread": "no thread sends what was put: a task of the event loop does",
     "fileno": "an event loop awaits get() itself",
     "join_thread": "no thread sends what was put: close() waits for the task that does",
 }
-#: What only the classes of asyncio have, and why.
+#: Methods that only the classes of asyncio have, and why.
 ONLY_OF_ASYNCIO = {
     "of": "the handle of asyncio for a handle for threads",
     "set_maxsize": "to set a property cannot be awaited",
     "sync": "the handle for threads",
 }
-#: What asks nobody, and is called without ``await`` in both worlds.
+#: Methods that ask no broker, and are called without ``await`` in both worlds.
 AT_ONCE = {
     "batch",
     "become",
@@ -120,7 +120,7 @@ def test_every_exception_is_one():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_asks_the_broker_is_a_coroutine_and_takes_the_same_arguments(name):
+def test_a_method_that_asks_the_broker_is_a_coroutine_and_takes_the_same_arguments(name):
     for_threads, of_asyncio = both(name)
     for method in sorted(public(for_threads) & public(of_asyncio)):
         theirs, ours = static(for_threads, method), static(of_asyncio, method)
@@ -165,7 +165,7 @@ def test_both_are_made_with_the_same_arguments(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_language_calls_is_there_in_both(name):
+def test_methods_that_the_language_calls_are_there_in_both(name):
     for_threads, of_asyncio = both(name)
     for theirs, ours in SPELLED.items():
         assert hasattr(for_threads, theirs) == hasattr(of_asyncio, ours), ours

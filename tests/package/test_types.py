@@ -30,7 +30,7 @@ async def work(queue: aio.Queue[int]) -> None:
         print("empty")
 """
 
-#: A program of somebody who moves from the standard library, and has no annotations for its queues.
+#: A program that moves from the standard library, and has no annotations for its queues.
 UNTYPED = """
 from {module} import Queue
 
@@ -51,7 +51,7 @@ def untyped(jobs):
 
 
 def run(*command: str) -> str:
-    """What a checker prints, which is given no settings but those of its command line."""
+    """The output of a checker, which has no settings but those of its command line."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     return done.stdout

@@ -44,19 +44,19 @@ def connect(tmp_path):
     return lambda: sqlite3.connect(tmp_path / "queues")
 
 
-def test_what_killed_processes_had_put_is_there_once_and_the_file_is_whole(url, connect):
+def test_items_of_killed_processes_are_there_once_and_the_file_is_whole(url, connect):
     chance = random.Random(1)
     tried, put = set(), set()
     for turn in range(3):
         command = [sys.executable, "-c", WRITER, url]
         writers = [
             subprocess.Popen(
-                [*command, f"{turn}.{who}"],
+                [*command, f"{turn}.{number}"],
                 stdout=subprocess.PIPE,
                 text=True,
                 env=started.environment(),
             )
-            for who in range(3)
+            for number in range(3)
         ]
         for writer in writers:
             for _ in range(chance.randrange(1, 60)):
@@ -126,7 +126,7 @@ for url in sys.argv[1:]:
 """
 
 
-def test_another_process_wakes_those_that_wait_at_several_files(tmp_path, monkeypatch):
+def test_another_process_wakes_calls_that_wait_at_several_files(tmp_path, monkeypatch):
     monkeypatch.setattr(session, "TICK", HOURS)
     urls = [f"sqlite://{tmp_path}/{name}" for name in "ab"]
     queues = [Queue(name="queue", url=url) for url in urls]

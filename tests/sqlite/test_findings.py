@@ -1,4 +1,5 @@
-"""What is told of a file of queues, its disk and the library of SQLite; and what is refused."""
+"""Findings about a file of queues, its disk and the library of SQLite; and files and libraries that
+are refused."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ def test_versions_that_have_the_fault(version):
     assert findings.is_faulty(version)
 
 
-# What is refused
+# Libraries and files that are refused
 
 
 def test_an_old_sqlite_is_refused_with_its_version(url, monkeypatch):

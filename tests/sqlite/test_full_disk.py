@@ -169,7 +169,7 @@ def test_a_disk_too_small_for_the_ballast_has_queues_and_the_log_says_so(url, di
     assert get_all(queue) == [ITEM]
 
 
-def test_what_a_killed_process_left_of_the_ballast_is_used(url, disk):
+def test_a_ballast_file_that_a_killed_process_left_is_used(url, disk):
     new = disk[0] / "queues-ballast-new"
     new.write_bytes(b"x" * 1000)
     Queue(name="queue", url=url).put(ITEM)

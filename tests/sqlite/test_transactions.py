@@ -1,4 +1,4 @@
-"""What is put and acknowledged in a transaction of the program's own, in the file of the queues, is
+"""Puts and acknowledgements in a transaction of the program's own, in the file of the queues, are
 done if and only if that commits."""
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def test_a_call_without_the_connection_in_the_midst_of_the_transaction_says_what
     assert q.get() == "first"
 
 
-# What is refused
+# Calls that are refused
 
 
 def test_a_queue_that_is_full_now_is_full_at_once_and_the_bound_holds(own, url, name):

@@ -79,7 +79,7 @@ def test_in_the_midst_of_a_get(url):
     sweep(queue.get, check, prepare=lambda: queue.put_many(range(3)), use=lambda: use(queue, got))
 
 
-def test_in_the_midst_of_what_is_done_with_a_task(url):
+def test_in_the_midst_of_a_take_and_its_acknowledgement(url):
     queue, taken = TaskQueue("tasks", url=url), []
 
     def act():
@@ -231,7 +231,7 @@ def test_a_put_that_an_exception_ends_is_done_or_not_done(url, error):
     sweep(lambda: queue.put("put"), check, error=error)
 
 
-def test_what_a_get_took_that_an_exception_ended_goes_back(url, error):
+def test_the_item_of_a_get_that_an_exception_ended_goes_back(url, error):
     queue = Queue(name="queue", url=url)
 
     def check(interrupted, value):

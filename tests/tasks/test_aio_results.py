@@ -37,7 +37,7 @@ def run(url, name):
         pressure_mp.TaskQueue.attach(name, url=url).delete()
 
 
-def test_who_waits_gets_the_result_or_the_error(run):
+def test_a_waiting_call_gets_the_result_or_the_error(run):
     async def program(queue):
         ids = await queue.put_many(range(4), result_ttl=60)
         tasks = await queue.take_many(4)

@@ -61,7 +61,7 @@ async def counts(queue):
 
 
 async def parked(*waiting):
-    """Wait until these takes wait: whoever sees a lease looked after is past its first words."""
+    """Wait until these calls wait: 0.2 s are enough to ask the broker."""
     for _ in range(200):
         await asyncio.sleep(0.001)
     assert not any(one.done() for one in waiting)
@@ -91,7 +91,7 @@ def test_tasks_are_put_taken_and_acknowledged(run):
     run(program)
 
 
-def test_what_was_taken_is_released_buried_and_touched(run):
+def test_a_taken_task_is_released_buried_and_touched(run):
     async def program(queue):
         await queue.put("a", priority=1)
         (task,) = await queue.take_many(5)
@@ -154,7 +154,7 @@ def test_many_are_acknowledged_and_those_that_cannot_be_are_told(run):
     run(program)
 
 
-def test_who_puts_waits_until_the_task_was_processed(run):
+def test_a_put_can_wait_until_its_task_was_processed(run):
     async def program(queue):
         waiting = asyncio.ensure_future(queue.put(12, wait=LIMIT))
         task = await queue.take()
@@ -191,7 +191,7 @@ def test_arguments_are_checked_as_elsewhere(run):
     run(program)
 
 
-def test_what_cannot_be_decoded_is_buried(run, name, url):
+def test_a_task_that_cannot_be_decoded_is_buried(run, name, url):
     async def program(queue):
         raw = aio.TaskQueue(name, url=url, serializer="raw")
         await raw.put(b"{")
@@ -211,7 +211,7 @@ def test_what_cannot_be_decoded_is_buried(run, name, url):
             warnings.simplefilter("error")
             with pytest.raises(RejectedItemWarning):
                 await queue.take_many(5)
-        assert await counts(queue) == {"R": 1, "B": 3}, "nobody has what was not returned"
+        assert await counts(queue) == {"R": 1, "B": 3}, "no task is taken that was not returned"
 
     run(program, serializer="json")
 
@@ -353,7 +353,7 @@ def test_a_block_buries_its_task_if_so_said(run):
     run(program)
 
 
-def test_what_the_block_did_with_its_task_stays(run):
+def test_a_task_that_its_block_settled_stays_so(run):
     async def program(queue):
         await queue.put("a")
         async with await queue.take() as task:
@@ -432,7 +432,7 @@ def test_a_block_that_lost_its_task_raises_its_own_error(run):
 
 @pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize("tube", [None, "a"])
-def test_those_who_wait_are_woken(run, tube):
+def test_waiting_takes_are_woken(run, tube):
     async def program(queue):
         takers = [asyncio.ensure_future(queue.take(tube=tube)) for _ in range(3)]
         await parked(*takers)
@@ -451,7 +451,7 @@ def test_those_who_wait_are_woken(run, tube):
 
 @pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize("tube", [None, "a"])
-def test_what_woke_a_take_that_is_cancelled_is_for_another(run, tube):
+def test_a_task_that_woke_a_cancelled_take_goes_to_another_take(run, tube):
     async def program(queue):
         for _ in range(20):
             cancelled, other = (asyncio.ensure_future(queue.take(tube=tube)) for _ in range(2))
@@ -492,9 +492,9 @@ def test_a_take_that_waits_for_a_time_says_that_it_is_over(run):
 
 
 @pytest.mark.parametrize("many", [False, True], ids=["take", "take_many"])
-def test_whoever_is_cancelled_at_whatever_moment_no_task_is_lost_or_stays_taken(run, many):
-    """What a take that was cancelled had got was given back before it ended: it is ready, or
-    another has it."""
+def test_cancellations_at_any_moment_lose_no_task_and_leave_none_taken(run, many):
+    """A task that a cancelled take had got was given back before the take ended: it is ready, or
+    another take has it."""
 
     async def program(queue):
         random.seed(4)
@@ -528,7 +528,7 @@ def test_whoever_is_cancelled_at_whatever_moment_no_task_is_lost_or_stays_taken(
                     for task in tasks if many else [tasks]:
                         delivered.append(task.data)
                         await task.ack()
-            assert "T" not in await counts(queue), "what nobody has is not taken"
+            assert "T" not in await counts(queue), "no task is taken that no call returned"
         rest = asyncio.ensure_future(taker())
         while await counts(queue):
             await asyncio.sleep(0.001)
@@ -543,7 +543,7 @@ def test_whoever_is_cancelled_at_whatever_moment_no_task_is_lost_or_stays_taken(
 
 
 class CancelledWithReply:
-    """A binding whose sessions cancel who takes, when the reply has come."""
+    """A binding whose sessions cancel the task that takes, when the reply has come."""
 
     def __init__(self, binding):
         self._binding = binding
@@ -576,7 +576,7 @@ def test_a_take_that_is_cancelled_with_its_reply_gives_back_what_it_took(run):
     run(program, lease=HOURS)
 
 
-def test_keys_take_turns_and_a_slot_that_comes_free_wakes_who_waits(run):
+def test_keys_take_turns_and_a_slot_that_comes_free_wakes_a_waiting_take(run):
     async def program(queue):
         await queue.put_many(["a1", "a2"], key="a")
         await queue.put("b1", key="b")

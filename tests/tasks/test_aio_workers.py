@@ -88,7 +88,7 @@ class Hand:
             self.at_work -= 1
 
 
-# What becomes of a task
+# The states of a task after its handler
 
 
 def test_a_task_is_acknowledged_when_its_handler_returns(run):
@@ -184,7 +184,7 @@ def test_a_task_that_fails_waits_or_is_buried(run, options, expected):
 )
 @pytest.mark.parametrize("raises", [False, True])
 @pytest.mark.parametrize("is_plain", [False, True], ids=["coroutine", "function"])
-def test_what_the_handler_did_with_its_task_stays(run, verb, expected, raises, is_plain, caplog):
+def test_a_task_that_its_handler_settled_stays_so(run, verb, expected, raises, is_plain, caplog):
     async def program(queue):
         await queue.put("a")
         loop, returned = asyncio.get_running_loop(), asyncio.Event()
@@ -313,7 +313,7 @@ def test_a_handler_that_touches_its_task_in_time_hears_nothing_of_its_ttr(run, c
     run(program)
 
 
-def test_a_task_that_nobody_can_decode_is_buried_and_the_others_go_on(run, caplog, name, url):
+def test_a_task_that_cannot_be_decoded_is_buried_and_the_others_go_on(run, caplog, name, url):
     async def program(queue):
         await aio.TaskQueue(name, url=url, serializer="raw").put(b"{")
         await queue.put("a")
@@ -383,7 +383,7 @@ def test_registered_handlers_run_together_each_with_its_options(run):
     ],
     ids=str,
 )
-def test_what_cannot_be_run_is_an_error_at_once(run, options, error):
+def test_wrong_arguments_of_run_are_an_error_at_once(run, options, error):
     async def program(queue):
         with pytest.raises(error):
             await queue.run(**{"handler": print, **options})
@@ -454,7 +454,7 @@ def test_a_function_that_returns_a_coroutine_has_it_awaited(run):
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), StopIteration()], ids=repr)
-def test_what_a_function_raises_is_kept_with_the_task(run, error):
+def test_an_exception_of_a_function_is_kept_with_the_task(run, error):
     async def program(queue):
         await queue.put("a")
 
@@ -472,7 +472,7 @@ def test_what_a_function_raises_is_kept_with_the_task(run, error):
 def test_a_task_is_not_acknowledged_when_what_its_handler_put_cannot_be_sent(
     full_url, name, is_plain, caplog
 ):
-    """What is put into a queue that sends in the background is at the broker first."""
+    """An item that is put into a queue that sends in the background is at the broker first."""
 
     async def main():
         results = pressure_mp.Queue(url=full_url, buffering=1000)
@@ -524,7 +524,7 @@ def test_a_function_runs_in_processes_on_the_data_of_the_tasks(run, processes, t
     run(program)
 
 
-def test_what_a_function_raises_in_a_process_is_kept_with_the_task(run, processes):
+def test_an_exception_of_a_function_in_a_process_is_kept_with_the_task(run, processes):
     async def program(queue):
         await queue.put("stop")
         async with running(queue, programs.stop_or_die, executor=processes, on_error="bury"):
@@ -548,7 +548,7 @@ def test_a_process_that_is_killed_ends_the_run_and_its_task_is_given_back(run, p
 # Its end
 
 
-def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(run):
+def test_a_stopped_run_finishes_its_tasks_and_begins_no_others(run):
     async def program(queue):
         hand, stop = Hand(), asyncio.Event()
         await queue.put_many("abc")
@@ -566,7 +566,7 @@ def test_a_stopped_run_finishes_what_is_in_hand_and_begins_nothing(run):
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_those_who_wait_for_tasks_end_at_once_and_keep_no_place_in_line(run):
+def test_a_stopped_run_that_waits_for_tasks_ends_at_once_and_keeps_no_place_in_line(run):
     async def program(queue):
         stop = asyncio.Event()
         one = asyncio.ensure_future(queue.run(Hand(), concurrency=3, stop=stop))
@@ -594,7 +594,7 @@ def test_a_run_ends_when_the_queue_is_shut_down_and_no_task_is_ready(run):
     run(program)
 
 
-def test_what_is_not_finished_within_its_grace_is_cancelled_and_given_back(run, caplog):
+def test_a_task_that_is_not_finished_within_the_grace_is_cancelled_and_given_back(run, caplog):
     async def program(queue):
         hand, stop = Hand(), asyncio.Event()
         task_id = await queue.put("a")
@@ -680,7 +680,7 @@ def test_a_thread_that_does_not_return_within_its_grace_is_left_behind(run):
     run(program)
 
 
-def test_a_run_that_is_cancelled_finishes_what_is_in_hand_and_then_says_so(run):
+def test_a_cancelled_run_finishes_its_task_and_then_raises_the_cancellation(run):
     async def program(queue):
         hand = Hand()
         await queue.put_many("ab")

@@ -117,7 +117,9 @@ def test_when_the_handler_raises_each_task_fails(queue, run):
 
 
 @pytest.mark.parametrize("returned", [[1], 7, "ab"])
-def test_what_is_no_list_of_as_many_results_fails_the_tasks(queue, returned, url, name):
+def test_a_return_value_that_is_no_list_of_as_many_results_fails_the_tasks(
+    queue, returned, url, name
+):
     ids = queue.put_many([1, 2], result_ttl=60)
     queue.batch(size=2, wait=HOURS, on_error="bury")(lambda tasks: returned)
     running = Background(queue.run)
@@ -173,7 +175,7 @@ def test_a_run_of_asyncio_that_has_no_more_time_cancels_the_handler_and_gives_al
         ({"size": 2, "wait": 1, "concurrency": 0}, ArgumentError),
     ],
 )
-def test_what_cannot_be_used_is_refused(queue, options, error):
+def test_wrong_options_are_refused(queue, options, error):
     with pytest.raises(error):
         queue.batch(**options)(print)
 
@@ -184,7 +186,7 @@ def test_a_batch_handler_of_asyncio_is_a_coroutine_function(queue, url):
 
 
 @pytest.mark.needs(Can.PROCESSES)
-def test_what_a_killed_process_had_in_a_batch_comes_again(queue):
+def test_tasks_that_a_killed_process_had_in_a_batch_come_again(queue):
     queue.put_many([1, 2, 3])
     here, there = multiprocessing.Pipe()
     context = multiprocessing.get_context("spawn")

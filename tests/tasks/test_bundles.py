@@ -132,7 +132,7 @@ def test_part_of_several_bundles_is_acknowledged(options, make, entries):
     assert entries(tasks)[0] == 0
 
 
-#: Calls of ack_many for tasks of take 1, nearly those of its bundles, one after the other.
+#: Calls of ack_many, one after the other, with nearly the tasks of the bundles of take 1.
 NEARLY = {
     "as taken": [(range(1, 202), 1)],
     "twice": [(range(1, 202), 1), (range(1, 202), 1)],
@@ -175,7 +175,7 @@ def test_one_fence_that_is_wrong_leaves_that_task_and_no_other(make, entries):
     tasks.ack_many(3)
 
 
-def test_who_waits_for_a_task_of_a_whole_bundle_is_told(server, name):
+def test_a_wait_for_a_task_of_a_whole_bundle_ends(server, name):
     with TaskQueue(name, url=server.url) as queue:
         ids = queue.put_many(range(3))
         tasks = queue.take_many(3)
@@ -186,7 +186,7 @@ def test_who_waits_for_a_task_of_a_whole_bundle_is_told(server, name):
         queue.delete()
 
 
-def test_what_a_dead_process_had_in_bundles_comes_back(make, entries):
+def test_tasks_that_a_dead_process_had_in_bundles_come_back(make, entries):
     tasks = make()
     tasks.put(MANY + 10)
     tasks.take(call=1)

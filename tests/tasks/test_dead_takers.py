@@ -46,7 +46,7 @@ def start(queue, *args, method="spawn"):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_what_a_killed_process_had_is_ready_at_once(method, leased, server):
+def test_tasks_of_a_killed_process_are_ready_at_once(method, leased, server):
     leased.put_many(range(3))
     process = start(leased, method=method)
     until(lambda: leased.stats().counts["T"] == 3)
@@ -75,7 +75,7 @@ def test_it_is_said_that_a_process_ended_also_when_its_lease_ran_out_since(queue
     assert queue.take(50).error == "the process that had taken it ended"
 
 
-def test_a_process_that_ends_gives_back_what_it_has(queue):
+def test_a_process_that_ends_gives_back_its_tasks(queue):
     queue.put(1)
     process = start(queue, "end")
     process.join()
@@ -152,7 +152,7 @@ def test_many_that_are_stopped_as_they_wait_keep_no_task_from_a_live_one(leased,
         process.join()
 
 
-def test_who_is_asked_what_it_needs_may_be_interrupted_by_one_who_needs_more(queue, monkeypatch):
+def test_the_thread_that_looks_holds_no_lock_while_it_asks_a_taker_what_it_has(queue, monkeypatch):
     """The thread that looks asks with no lock that a signal handler could want."""
     asked, has_something = threading.Event(), Takers.has_something.fget
     monkeypatch.setattr(

@@ -161,7 +161,7 @@ async def forwarded_by_asyncio(tasks, target):
         await task.forward(aio.Queue.of(target), "second")
 
 
-def test_who_waits_is_woken(url, tasks, items, no_ticks, other):
+def test_waiting_calls_are_woken(url, tasks, items, no_ticks, other):
     tasks = TaskQueue(tasks.name, url=url, lease=HOURS)
     items = JoinableQueue(name=items.name, url=url, lease=HOURS)
     target = other(TaskQueue, lease=HOURS)
@@ -288,7 +288,7 @@ def test_a_task_whose_time_is_over_is_not_forwarded_also_while_it_waits(tasks, o
     threading.Timer(0.3, target.get).start()
     with pytest.raises(NotTaken):
         task.forward(target, "second", timeout=LIMIT)
-    Background(target.put, "next", timeout=HOURS).result()  # nobody is in line before it
+    Background(target.put, "next", timeout=HOURS).result()  # no call is in line before it
     assert target.get(False) == "next"
 
 
@@ -371,7 +371,7 @@ def test_a_task_stays_as_its_queue_says(url, name, other):
     assert target.qsize() == 2
 
 
-def test_what_is_not_at_the_same_place_is_refused_before_anything_is_done(tasks, items):
+def test_a_target_at_another_place_is_refused_before_anything_is_done(tasks, items):
     task = tasks.take(0)
     items.get()
     elsewhere = Queue(name="elsewhere", url="redis://127.0.0.1:1/3", reconnect=0)

@@ -73,7 +73,7 @@ def settle_ways(queue):
 
 @pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize("how", ["ack", "ack_many", "bury", "release", "kill"])
-def test_who_waits_is_woken_when_a_slot_comes_free(how, queue):
+def test_a_waiting_take_is_woken_when_a_slot_comes_free(how, queue):
     queue.put_many(range(4), key="a", tube="t")
     queue.put_many(range(2), key="a")  # of another tube, which counts by itself
     tasks = take_all(queue)
@@ -89,7 +89,7 @@ def test_who_waits_is_woken_when_a_slot_comes_free(how, queue):
         assert taker.result().data == data
 
 
-def test_what_is_taken_for_too_long_is_out_of_the_count(queue):
+def test_a_task_that_is_taken_for_too_long_is_out_of_the_count(queue):
     queue.put_many(range(3), key="a")
     first, _ = queue.take(0, ttr=0.2), queue.take(0)
     assert queue.take(LIMIT).data == first.data  # its old place

@@ -73,7 +73,7 @@ UNIQUES = st.builds(UniqueKeys, st.permutations(["u", "v", "", "w"]), *ON_CONFLI
 PAUSE = 0.004
 NUMBERS = st.integers(1, 12)
 INBOX = st.sampled_from(INBOXES)
-#: What is asked for of the results of tasks, and said of them.
+#: What puts ask for of the results of tasks, and the results and errors that takers give.
 KEPT = [(LATE, ""), (SOON, "first"), (LATE, "second"), (WITH_INBOX, "first")]
 ASKED = st.sampled_from([(0, ""), (0, ""), *KEPT])
 SAID = st.sampled_from([NO_RESULT, Result(b"said"), Result(b"lost", "0" * 24)])
@@ -148,7 +148,7 @@ class Histories(RuleBasedStateMachine):
         self.kind = self.settings.id
 
     def ask(self, request):
-        """Both; and what is due at once happens."""
+        """Ask both, and wait until what is due at once has happened."""
         ours = self.pair.ask(request)
         time.sleep(PAUSE)
         return ours
@@ -159,7 +159,7 @@ class Histories(RuleBasedStateMachine):
         return ids[number - 1] if number <= len(ids) else b"%d" % number
 
     def put_both(self, tasks, *options):
-        """The broker's ids are those of the specification too, where the time makes them."""
+        """The specification is given the broker's ids too, where the time makes them."""
         putting = PutTasks(tasks, self.kind, *options)._replace(waits=False)
         if self.kind == "auto_increment":
             self.ask(putting)
@@ -238,7 +238,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.created)
     @rule(owner=OWNERS, then_next=st.booleans())
     def ordinary_cycle(self, owner, then_next):
-        """One task is put, and what is next is taken and acknowledged, as it mostly happens: by
+        """One task is put, and the next task is taken and acknowledged, as it mostly happens: by
         itself, or by the take of the next one."""
         call, task = next(self.calls), [(b"", b"1")]
         self.put_both(task)

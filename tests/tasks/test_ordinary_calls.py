@@ -129,7 +129,7 @@ def put_one(tasks):
     tasks.put()
 
 
-#: What is done in each case; the last step is out of the ordinary.
+#: The steps of each case; the last step is out of the ordinary.
 CASES = {
     "put into a queue that is shut down": (shut_down, put_one),
     "put of an id that is there": (lambda tasks: tasks.put(b"2"),),
@@ -137,7 +137,7 @@ CASES = {
     "put with a delay": (lambda tasks: tasks.put(delay=LATE),),
     "put with a ttl": (lambda tasks: tasks.put(ttl=LATE),),
     "put into a tube": (lambda tasks: tasks.put(tube="a"),),
-    "put of one who waits": (lambda tasks: tasks.put(awaited=True),),
+    "put that waits for its task": (lambda tasks: tasks.put(awaited=True),),
     "take while a task is due": (become_due, take_second),
     "take of many": (lambda tasks: tasks.take(limit=2, call=2),),
     "take from a tube": (lambda tasks: tasks.take(tube="a", call=2),),
@@ -157,7 +157,7 @@ CASES = {
     "ack of data that was changed": (lambda tasks: tasks.ack(edit=Edit(b"new", b"old")),),
     "ack that answers the data": (lambda tasks: tasks.ack(whole=True),),
     "ack of a task that lapsed": (take_for_a_moment, pause, lambda tasks: tasks.ack(b"2", call=2)),
-    "ack while somebody waits for a task": (
+    "ack while a call waits for a task": (
         put_first(awaited=True),
         take_second,
         lambda tasks: tasks.ack(b"3", call=2),
@@ -168,7 +168,7 @@ CASES = {
     "next after a task of another take": (lambda tasks: tasks.take_next(fence=2),),
     "next after a task in a tube": (put_first(tube="a"), take_second, next_after_that),
     "next after a task that lapsed": (take_for_a_moment, pause, next_after_that),
-    "next while somebody waits for a task": (
+    "next while a call waits for a task": (
         put_first(awaited=True),
         take_second,
         next_after_that,
@@ -186,7 +186,7 @@ QUEUES = {"ttl": {"ttl": 3600}, "zombie": {"zombie": 3600}, "keep": {"keep": Tru
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_not_ordinary_has_its_effect_too(case, make, server):
+def test_a_call_that_is_not_ordinary_has_its_effect_too(case, make, server):
     *before, call = CASES[case]
     tasks = prepared(make())
     for step in before:
@@ -198,7 +198,7 @@ def test_what_is_not_ordinary_has_its_effect_too(case, make, server):
     tasks.check()
 
 
-def test_who_waits_for_a_task_is_told_of_an_ordinary_ack(server, name):
+def test_a_put_that_waits_for_its_task_is_told_of_an_ordinary_ack(server, name):
     queue = TaskQueue(name, url=server.url)
     putting = Background(queue.put, 1, wait=LIMIT)
     queue.take().ack()
@@ -209,7 +209,7 @@ def test_who_waits_for_a_task_is_told_of_an_ordinary_ack(server, name):
 
 @pytest.mark.usefixtures("no_looks")  # which go over the same server
 @pytest.mark.parametrize("call", [ordinary_put, ordinary_ack])
-def test_an_ordinary_put_and_ack_need_not_look_for_what_is_due(call, make, server):
+def test_an_ordinary_put_and_ack_need_not_look_for_due_tasks(call, make, server):
     tasks = prepared(make())
     become_due(tasks)
     with server.client() as client:
@@ -310,7 +310,7 @@ def test_a_take_whose_reply_is_lost_gives_what_it_took_if_that_is_still_taken(
         proxy.stop()
 
 
-#: What is there beside the task that is taken, and whether somebody else should look at it soon.
+#: A task beside the task that is taken, and whether another take should look at it soon.
 BESIDE = {
     "nothing": (None, False),
     "one that is ready": (0, True),
@@ -321,7 +321,9 @@ BESIDE = {
 
 @pytest.mark.parametrize("tube", ["", "a"])  # the fast path, and the other
 @pytest.mark.parametrize("beside", BESIDE)
-def test_who_was_woken_for_a_task_wakes_another_if_there_is_more_to_look_at(beside, tube, server):
+def test_a_take_that_was_woken_wakes_another_if_there_are_more_tasks_to_look_at(
+    beside, tube, server
+):
     options, wakes = BESIDE[beside]
     tasks = Tasks(server.url)
     binding = tasks.bindings[0]
@@ -354,7 +356,7 @@ PUTS = {
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("put", PUTS)
-def test_what_is_usual_of_a_task_is_not_written_down_until_it_changes(put, number, server, name):
+def test_usual_options_of_a_task_are_not_written_down_until_they_change(put, number, server, name):
     options, how, is_written = PUTS[put]
     how = dict(how)
     queue = TaskQueue(name, url=server.url, **options)

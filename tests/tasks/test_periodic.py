@@ -78,7 +78,7 @@ def test_a_cron_line_is_read_in_its_time_zone():
         ((5, None, "never"), ArgumentError, "once, all, skip"),
     ],
 )
-def test_what_is_no_time_is_refused(arguments, error, says):
+def test_a_wrong_schedule_is_refused(arguments, error, says):
     with pytest.raises(error, match=says):
         schedules.check(*arguments)
 

@@ -26,7 +26,7 @@ from pressure_mp import (
 from pressure_mp.encoding.reports import LARGEST_PROGRESS
 
 
-def test_the_last_progress_of_a_taken_task_is_told_to_all_who_ask(queue):
+def test_every_call_that_asks_is_told_the_last_progress_of_a_taken_task(queue):
     id = queue.put("data")
     assert queue.progress(id) is None
     task = queue.take(0)

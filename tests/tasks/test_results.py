@@ -1,4 +1,4 @@
-"""What comes of tasks is kept where somebody asked for it, and told."""
+"""Results of tasks are kept if the put asked for it, and told to the calls that wait for them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Custom(Exception):
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_the_result_is_what_the_taker_says_to_those_who_wait_and_to_those_who_come_later(queue):
+def test_waiting_and_later_calls_get_the_result_that_the_taker_gave(queue):
     id, task = put_and_take(queue)
     assert task.result_ttl == 60
     waiting = [waits(queue.result, id) for _ in range(2)]
@@ -73,7 +73,7 @@ def test_a_result_is_kept_whatever_becomes_of_the_task(url, name, kept):
 
 
 @pytest.mark.parametrize("how", ["zombie", "kill", "kill a buried one"])
-def test_what_came_of_a_task_stays_when_the_task_goes_later(url, name, how):
+def test_the_result_of_a_task_stays_when_the_task_goes_later(url, name, how):
     queue = TaskQueue(name, url=url, zombie=0.02 if how == "zombie" else 3600)
     with queue.inbox() as inbox:
         id, task = put_and_take(queue, inbox=inbox)
@@ -135,7 +135,7 @@ def test_a_result_that_cannot_be_encoded_leaves_its_task_taken(queue):
     tasks[0].ack(result=None)
 
 
-def test_what_is_refused_says_what_it_was_and_what_became_of_it(url, name):
+def test_an_authentication_error_names_the_data_or_result_and_what_became_of_it(url, name):
     signed = TaskQueue.create(name, url=url, authkey=b"one")
     other = TaskQueue.attach(name, url=url, authkey=b"another")
     id = signed.put("data", result_ttl=60)
@@ -150,7 +150,7 @@ def test_what_is_refused_says_what_it_was_and_what_became_of_it(url, name):
     signed.delete()
 
 
-def test_nothing_is_kept_where_nobody_asked(queue):
+def test_no_result_is_kept_of_a_task_that_was_put_without_result_ttl(queue):
     id = queue.put("data")
     with pytest.raises(ResultNotKept, match="without result_ttl"):
         queue.result(id)
@@ -208,7 +208,7 @@ class Unknown(Exception):
 
 
 @pytest.mark.parametrize("size", [1, 300_000])
-def test_what_nobody_can_decode_here_is_said(name, monkeypatch, size):
+def test_a_result_or_error_that_cannot_be_decoded_here_is_an_error(name, monkeypatch, size):
     queue = TaskQueue(name, url=f"memory://{name}")
     id, task = put_and_take(queue)
     other, failed = put_and_take(queue)
@@ -225,7 +225,7 @@ def test_what_nobody_can_decode_here_is_said(name, monkeypatch, size):
 
 
 class Frozen(Exception):
-    """One that lets nobody set attributes, as a frozen dataclass."""
+    """An exception whose attributes cannot be set, as a frozen dataclass."""
 
     def __setattr__(self, name, value):
         raise AttributeError("this one is frozen")
@@ -300,7 +300,7 @@ def test_the_result_of_another_task_that_had_the_id_does_not_count(queue):
     assert queue.result(id) is None
 
 
-def test_who_has_lost_the_task_cannot_say_its_result(queue):
+def test_a_taker_that_has_lost_its_task_cannot_give_its_result(queue):
     id, late = put_and_take(queue)
     queue.snatch(id)
     for acknowledging in (lambda: late.ack(result="late"), lambda: queue.take(0, ack=late)):
@@ -339,7 +339,7 @@ def test_the_results_of_many_come_as_they_are_done(queue):
         next(queue.results([queue.put("never taken", result_ttl=60)], 0))
 
 
-def test_those_who_wait_are_told_of_a_deletion(queue):
+def test_waiting_calls_are_told_of_a_deletion(queue):
     id = queue.put("data", result_ttl=60)
     waiting = [waits(queue.result, id), waits(list, queue.results([id]))]
     queue.delete()
@@ -376,7 +376,7 @@ def test_an_inbox_hears_of_tasks_that_are_put_with_it(queue):
 
 @pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize("size", [10, 100_000])
-def test_who_waits_hears_once_what_came_of_a_task_whose_taker_takes_the_next(queue, size):
+def test_a_waiting_inbox_gets_one_event_of_a_task_whose_taker_takes_the_next(queue, size):
     with queue.inbox(takes=False) as inbox:
         ids = queue.put_many(range(3), inbox=inbox)
         task = queue.take(0)
@@ -439,7 +439,7 @@ def test_an_inbox_that_is_gone_takes_along_what_was_kept_for_it_alone(queue):
             queue.result(id)
 
 
-def test_an_inbox_that_nobody_asked_for_long_is_lost_and_can_go_on(queue):
+def test_an_inbox_that_was_not_asked_for_longer_than_its_lease_is_lost_and_can_go_on(queue):
     inbox = queue.inbox(lease=1)
     id = queue.put("data", inbox=inbox, result_ttl=60)
     until(lambda: has_no_inbox(queue, inbox))
@@ -556,7 +556,7 @@ def test_handlers_return_results(queue):
         return task.data * 2
 
     asked = queue.put_many(["a", "unsaid", "error"], result_ttl=60)
-    queue.put("unsaid")  # nobody asked: what is returned does not matter
+    queue.put("unsaid")  # no result is kept of it: what is returned does not matter
     (last,) = queue.put_many(["ends"], result_ttl=60)
     queue.run(handle, on_error="bury", stop=stop)
     assert queue.result(asked[0]) == "aa"
@@ -568,7 +568,7 @@ def test_handlers_return_results(queue):
     assert queue.stats().counts["B"] == 2
 
 
-def test_what_is_wrong_is_said_before_anything_is_put(queue):
+def test_wrong_arguments_are_refused_before_anything_is_put(queue):
     for wrong in ({"result_ttl": 0}, {"result_ttl": "1"}, {"inbox": "name"}):
         with pytest.raises((ValueError, TypeError)):
             queue.put("data", **wrong)

@@ -82,11 +82,11 @@ def test_nothing_stays_of_a_client_that_was_killed(queue, broker):
     kill(process)
 
     def is_gone():
-        queue.qsize()  # whoever comes next removes what has come to its end
+        queue.qsize()  # the next call removes tasks and results whose time is over
         return not any(broker.results(queue.name))
 
     until(is_gone)
-    late.ack(result=LARGE)  # for nobody
+    late.ack(result=LARGE)  # the client that asked for it is gone
     queue.kill(ids[2])
     until(is_gone)
 

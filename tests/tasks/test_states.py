@@ -64,7 +64,7 @@ def lapse(queue, id):
 
 
 def is_back(queue, transition):
-    """Wait in vain; who waits looks for the dead."""
+    """Wait in vain; a waiting take looks for dead takers."""
     with pytest.raises(Empty):
         queue.take(0.6, tube="other")
     return transition.name in queue.stats().transitions

@@ -211,7 +211,7 @@ def test_the_last_task_is_acknowledged_when_the_queue_is_shut_down(queue):
     assert task.state == "X"
 
 
-def test_what_cannot_be_decoded_is_buried_and_the_task_before_acknowledged(url, name):
+def test_a_task_that_cannot_be_decoded_is_buried_and_the_task_before_acknowledged(url, name):
     queue = TaskQueue(name, url=url, serializer="raw")
     queue.put_many([b"1", b"not a pickle"])
     with TaskQueue.attach(name, url=url, serializer="pickle") as reader:
@@ -328,7 +328,7 @@ def test_an_interrupted_block_gives_the_task_back_at_once(queue):
     assert queue.take(0).error is None
 
 
-def test_who_has_lost_the_task_is_told_at_the_end_of_the_block(queue):
+def test_the_end_of_a_block_raises_when_its_task_was_lost(queue):
     queue.put(1)
     task = queue.take(0)
     queue.snatch(task.id)
@@ -359,7 +359,7 @@ def test_data_is_changed_in_the_same_step(queue):
     changes = iter([lambda: queue.touch(id, update=10), lambda: None])
 
     def add_one(data):
-        next(changes)()  # somebody else changes it at the first time
+        next(changes)()  # another call changes it at the first time
         return data + 1
 
     assert queue.release(id, update=add_one).data == 11
@@ -418,7 +418,7 @@ def test_a_poisonous_task_is_buried_with_the_last_error(url, name):
     queue.delete()
 
 
-def test_what_cannot_be_decoded_is_buried(url, name):
+def test_a_task_that_cannot_be_decoded_is_buried(url, name):
     raw = TaskQueue(name, url=url, serializer="raw")
     raw.put(b"not a pickle")
     queue = TaskQueue(name, url=url)
@@ -583,7 +583,7 @@ def test_zombies_of_a_queue_without_a_time_for_them_stay_until_they_are_removed(
     queue.delete()
 
 
-def test_who_touches_a_ready_task_lets_it_live_for_longer(url, name):
+def test_touch_lets_a_ready_task_live_for_longer(url, name):
     queue = TaskQueue(name, url=url, ttl=3600)
     id = queue.put(1, tube="a")
     ready = queue.peek(id)
@@ -615,7 +615,7 @@ def test_a_ready_task_without_a_ttl_is_not_changed_by_a_touch(queue):
     assert queue.take(0).data == 1
 
 
-def test_who_has_lost_a_task_that_is_ready_is_told_so_by_touch(queue):
+def test_touch_raises_for_a_ready_task_that_was_lost(queue):
     queue.put(1)
     task = queue.take(0)
     queue.snatch(task.id)
@@ -625,7 +625,7 @@ def test_who_has_lost_a_task_that_is_ready_is_told_so_by_touch(queue):
         queue.touch(task.id)
 
 
-def test_a_task_that_was_released_is_ready_for_who_released_it_too(queue):
+def test_a_released_task_is_ready_for_the_worker_that_released_it_too(queue):
     queue.put(1)
     task = queue.take(0)
     task.release(ttl=3600)
@@ -690,7 +690,7 @@ def test_a_name_has_a_queue_of_one_kind(kind, url, name):
     other.delete()
 
 
-def test_a_queue_that_is_shut_down_takes_no_more_and_gives_what_is_ready(queue):
+def test_a_queue_that_is_shut_down_accepts_no_puts_and_gives_its_ready_tasks(queue):
     queue.put_many([1, 2])
     task = queue.take(0)
     assert not queue.is_shutdown

@@ -59,7 +59,7 @@ def test_filters_take_a_state_its_letter_or_its_word(queue):
 
 
 @pytest.mark.parametrize("state", [TaskState.VOID, "X", "void", "S", "asleep", ["R"]])
-def test_what_no_task_in_a_queue_can_be_is_refused(queue, state):
+def test_a_state_that_no_queued_task_can_have_is_refused(queue, state):
     id = queue.put("task")
     with pytest.raises(ArgumentError, match="the states are R \\(ready\\)"):
         queue.list(state)

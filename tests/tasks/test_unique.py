@@ -58,7 +58,7 @@ def test_a_task_is_not_put_while_another_has_its_key(queue):
     assert [task.data for task in queue.list("R")] == ["other", "second"]
 
 
-def test_a_put_replaces_a_task_that_nobody_has_taken(queue):
+def test_a_put_replaces_a_task_that_no_worker_has_taken(queue):
     id = put(queue, "first", tube="a")
     queue.put("urgent", priority=-1)
     assert replaced(queue, "second", delay=HOURS) == id
@@ -416,7 +416,7 @@ def test_nothing_stays_at_the_broker_of_keys_whose_tasks_have_ended(broker, name
     queue.take(0).ack()
 
     def is_gone():
-        queue.qsize()  # whoever comes next removes what has come to its end
+        queue.qsize()  # the next call removes keys whose time is over
         return not any(broker.results(name))
 
     until(is_gone)

@@ -1,4 +1,4 @@
-"""Who waits for a task, or for the end of one."""
+"""Calls that wait for a task, or for the end of one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TUBES = [(None, None), (None, "a"), ("a", "a")]
 
 @pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize(("tube", "into"), TUBES)
-def test_a_taker_that_waits_gets_what_is_put(tube, into, queue):
+def test_a_waiting_taker_gets_a_task_that_is_put(tube, into, queue):
     (taker,) = parked(1, queue, tube=tube)
     queue.put(1, tube=into)
     assert taker.result().data == 1
@@ -38,14 +38,14 @@ def test_a_taker_that_waits_gets_what_is_put(tube, into, queue):
 
 @pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize(("tube", "into"), TUBES)
-def test_many_takers_share_what_is_put_at_once(tube, into, queue):
+def test_many_takers_share_tasks_that_are_put_at_once(tube, into, queue):
     takers = parked(5, queue, tube=tube)
     queue.put_many(range(5), tube=into)
     assert sorted(taker.result().data for taker in takers) == list(range(5))
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_who_acknowledges_a_task_and_waits_gets_what_comes_next(queue):
+def test_a_take_that_acknowledges_a_task_and_waits_gets_the_next_put(queue):
     queue.put(1)
     done = queue.take(0)
     taker = Background(queue.take, ack=done)
@@ -56,7 +56,7 @@ def test_who_acknowledges_a_task_and_waits_gets_what_comes_next(queue):
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_who_acknowledges_a_task_and_waits_gets_what_is_due_next(server, name):
+def test_a_take_that_acknowledges_a_task_and_waits_gets_the_next_task_that_is_due(server, name):
     queue = TaskQueue(name, url=server.url)
     queue.put(1)
     done = queue.take(0)
@@ -76,7 +76,7 @@ def test_a_taker_of_a_tube_is_not_served_with_another_tube(queue):
 
 @pytest.mark.usefixtures("no_ticks")
 @pytest.mark.parametrize("tube", [None, "a"])
-def test_a_taker_that_waits_gets_what_becomes_ready_by_itself(tube, queue):
+def test_a_waiting_taker_gets_a_task_that_becomes_ready_by_itself(tube, queue):
     (taker,) = parked(1, queue, tube=tube)
     began = time.monotonic()
     queue.put(1, delay=0.2, tube="a")
@@ -91,7 +91,7 @@ def test_a_taker_that_waits_gets_what_becomes_ready_by_itself(tube, queue):
 
 
 @pytest.mark.parametrize("how", ["release", "kick", "snatch", "restart", "move"])
-def test_a_taker_that_waits_gets_what_is_made_ready(how, queue):
+def test_a_waiting_taker_gets_a_task_that_is_made_ready(how, queue):
     id = queue.put(1, tube="b")
     task = queue.take(0)
     (taker,) = parked(1, queue, tube="a" if how == "move" else "b")
@@ -116,7 +116,7 @@ def test_the_time_to_wait_is_kept(queue):
         assert time.monotonic() - began >= 0.3
 
 
-def test_those_who_wait_are_told_of_a_shutdown(queue):
+def test_waiting_takes_are_told_of_a_shutdown(queue):
     takers = parked(3, queue) + parked(2, queue, tube="a")
     queue.shutdown()
     for taker in takers:
@@ -124,7 +124,7 @@ def test_those_who_wait_are_told_of_a_shutdown(queue):
             taker.result()
 
 
-def test_those_who_wait_are_told_of_a_deletion(queue):
+def test_waiting_takes_are_told_of_a_deletion(queue):
     takers = parked(1, queue) + parked(1, queue, tube="a")
     queue.delete()
     for taker in takers:
@@ -179,7 +179,7 @@ def test_a_put_can_wait_until_the_task_is_processed(queue):
         queue.take(0.05, tube="x")
 
 
-def test_who_waited_sees_what_the_worker_made_of_the_data(url, name):
+def test_a_call_that_waited_returns_the_data_as_the_worker_changed_it(url, name):
     queue = TaskQueue(name, url=url, keep=True)
     waiting = Background(queue.put, 3, wait=LIMIT)
     task = queue.take()
@@ -214,7 +214,7 @@ def test_a_delayed_task_is_taken_when_it_is_due(sleepy_server, name, tube):
     assert min(late) > 0
 
 
-def test_what_is_kept_can_be_waited_for_afterwards(url, name):
+def test_a_kept_task_can_be_waited_for_afterwards(url, name):
     queue = TaskQueue(name, url=url, keep=True)
     seen = []
     worker = threading.Thread(target=lambda: queue.take().ack())
@@ -241,7 +241,7 @@ def test_a_taker_that_is_cut_off_while_it_waits_goes_on(server, name):
 
 
 @pytest.mark.usefixtures("no_ticks", "no_looks")
-def test_a_tube_that_is_fed_does_not_wake_those_who_wait_for_another(own_server, name):
+def test_a_put_into_a_tube_does_not_wake_takes_of_other_tubes(own_server, name):
     queue = TaskQueue(name, url=own_server.url, lease=HOURS)
     queue.put("the scripts are loaded", tube="loud")
     queue.take(0).ack()
@@ -252,7 +252,7 @@ def test_a_tube_that_is_fed_does_not_wake_those_who_wait_for_another(own_server,
         for number in range(50):
             queue.put(number, tube="loud")
             queue.take(0, tube="loud")
-        assert client.info("commandstats")["cmdstat_evalsha"]["calls"] == 100, "somebody woke"
+        assert client.info("commandstats")["cmdstat_evalsha"]["calls"] == 100, "a waiting take woke"
         queue.put_many(range(5), tube="quiet")
         assert sorted(taker.result().data for taker in waiting) == list(range(5))
     queue.delete()

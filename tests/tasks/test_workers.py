@@ -129,9 +129,9 @@ def test_a_task_whose_ttr_is_over_is_told_while_its_handler_goes_on_and_until_it
         found = queue.why_blocked()
         assert [(one.id, one.process.pid) for one in found.late] == [("one", os.getpid())]
         assert queue.workers()[0].late == ("one",)
-        who = f"whose handler goes on in pid {os.getpid()} on host {os.uname().nodename}"
+        goes_on = f"whose handler goes on in pid {os.getpid()} on host {os.uname().nodename}"
         assert str(found).splitlines()[-1] == found.too_slow
-        assert found.too_slow.startswith(f"The ttr of task 'one', {who}, was over")
+        assert found.too_slow.startswith(f"The ttr of task 'one', {goes_on}, was over")
         over.set()
         until(lambda: not queue.qsize() and not queue.workers()[0].tasks)
         until(lambda: not queue.workers()[0].late)

@@ -1,4 +1,4 @@
-"""Traces of what is put and got, as OpenTelemetry's SDK exports them, at every kind of broker."""
+"""Traces of puts and gets, as OpenTelemetry's SDK exports them, at every kind of broker."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def linked(span):
 
 
 def server(url):
-    """What is told of the server, if there is one."""
+    """The attributes of the server, if there is one."""
     parts = urlsplit(url)
     if not engines.of(url).can(Can.SERVER):
         return {}
@@ -95,7 +95,7 @@ def test_a_batch_is_one_span(url, name, spans):
 
 
 @pytest.mark.usefixtures("world")
-def test_what_is_sent_later_has_a_span_when_it_is_put(valkey, spans):
+def test_an_item_that_is_sent_later_has_a_span_when_it_is_put(valkey, spans):
     q = Queue(url=valkey.url)  # an anonymous one has buffers
     q.put(1)
     q.put("x" * LARGE)
@@ -161,7 +161,7 @@ def test_the_block_over_a_task_of_asyncio_is_traced(valkey, name, spans):
     assert process.parent.span_id == span_id(spans.one("send"))
 
 
-def test_what_becomes_of_tasks_is_told(url, name, spans):
+def test_each_call_that_settles_tasks_has_a_span(url, name, spans):
     q = TaskQueue(name, url=url, max_deliveries=9)
     ids = q.put_many([1, 2, 3, 4])
     q.take().release()
@@ -384,7 +384,7 @@ def test_nothing_is_traced_any_more(valkey, name, spans):
     assert not spans.of("send")
 
 
-def test_what_the_propagator_writes_is_what_is_carried(valkey, name, spans):
+def test_an_item_carries_what_the_propagator_writes(valkey, name, spans):
     class Baggage:
         def inject(self, carrier, context=None):
             carrier["tenant"] = "blue"
