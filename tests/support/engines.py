@@ -35,7 +35,7 @@ class Can(enum.Enum):
     PROCESSES = "other processes use its queues"
     SERVER = "its broker is a process that listens on a port, and can be stopped and killed"
     PROTOCOL = "other implementations use its queues: it has the protocol's keys, roles and scripts"
-    LINE = "a waiter keeps its place in line when it looks again, whoever else waits"
+    LINE = "a waiter keeps its place in line when it looks again, even if others wait"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The user of docs/security.md, who has the rights that suffice, and no others."""
+"""The user of docs/security.md, which has the rights that queues need, and no others."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ class Run:
 
     def nothing_is_left(self) -> None:
         """Wait until all its descendants are gone."""
-        assert self._descendants, "nobody looked for them"
+        assert self._descendants, "the test has not looked for descendants"
         until(lambda: all(map(has_ended, self._descendants)))
 
 

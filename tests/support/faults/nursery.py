@@ -101,7 +101,7 @@ class Nursery:
         return client.number in self._ended
 
     def running(self, role: str) -> list[Client]:
-        """Those of a role that work: not killed, not stopped, not at their end."""
+        """The clients of a role that work: not killed, not stopped, not at their end."""
         return [
             client
             for client in self.clients
@@ -120,7 +120,7 @@ class Nursery:
         self.check()
 
     def check(self) -> None:
-        """Nobody ended with an error so far."""
+        """No client ended with an error so far, but for killed ones."""
         failed = [
             client
             for client in self.clients

@@ -35,9 +35,9 @@ _PATIENCE = 100.0
 _FAULTS = {"refused": 0.2, "never": 0.2, "done": 0.2, "late": 0.2}
 #: And those for which a watch is not set.
 _HARD_FAULTS = {"too_old": 0.2, "lagging": 0.2, "watch": 0.5}
-#: What is drawn for a history: how probable it is that the one drawn stands still, that an item
-#: goes back that was taken, and that a call is interrupted, if it lasts; whether items are in
-#: flight until they are acknowledged, and then whether others give them back; the bound.
+#: The traits that are drawn for a history: how probable it is that the client that is drawn stands
+#: still, that a taken item goes back, and that a call is interrupted, if it lasts; whether items
+#: are in flight until they are acknowledged, and then whether others give them back; the bound.
 _TRAITS: dict[str, tuple[Any, ...]] = {
     "stalls": (0.0, 0.02, 0.1),
     "returns": (0.0, 0.2, 0.5),

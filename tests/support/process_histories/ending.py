@@ -1,4 +1,4 @@
-"""The end of a history: everybody goes on, all is flushed, got and acknowledged, and all end."""
+"""The end of a history: all actors go on, flush, get and acknowledge all items, and end."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _free_all(history: Conductor) -> None:
 def _free(history: Conductor, busy: Actor, verb: str, name: str, _: int) -> None:
     other = next(history.actors.idle(name, busy), None)
     if other is None:
-        raise Broken(f"nobody is left to free {busy.name} from {verb} {name}")
+        raise Broken(f"no actor is left to free {busy.name} from {verb} {name}")
     queue = history.queues[name]
     if verb == "put":
         history.get(other, name, "1")
@@ -79,7 +79,7 @@ def _get_all(history: Conductor, name: str, queue: Queue) -> None:
 
 
 def _reader(history: Conductor, name: str) -> Actor:
-    """One who sees the items for certain, if there is one."""
+    """An actor that sees the items for certain, if there is one."""
     idle = list(history.actors.idle(name))
     return next((one for one in idle if not history.may_be_blind(one, name)), idle[0])
 

@@ -43,7 +43,7 @@ class OwnFiles:
             self._open[path] = descriptor
 
     def check(self, faults: list[str], after: str) -> None:
-        """Note what is no longer as it was."""
+        """Note each file that was replaced or changed."""
         for path, descriptor in self._open.items():
             try:
                 if not os.path.samestat(os.fstat(descriptor), os.stat(path)):
