@@ -1,4 +1,4 @@
-"""Items a second of several processes at a time: first all put, then all get what is there.
+"""Items a second of several processes at a time: first all put, then all get the items.
 
 ``python -m benchmarks.postgres.throughput``, with the ``bench`` extra and PostgreSQL installed.
 Each queue is used as a program would that has many items, one call for each of them; the figure is

@@ -1,4 +1,4 @@
-"""What is measured: sections of workloads, in the order in which they are reported."""
+"""The workloads that are measured, in sections, in the order in which they are reported."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ WORKERS = (1, 2, 4)
 #: Bounds of queues with one producer and one consumer.
 BOUNDS = (32, 100, 1000)
 
-#: Of what is done one by one: a virtual machine takes longer to wake another processor than most of
-#: it lasts, and whether it has to is a matter of luck.
-TOGETHER = "The server and all processes share one processor: what is compared is their work."
+#: Said of operations that are done one by one: a virtual machine takes longer to wake another
+#: processor than most of them last, and whether it has to is a matter of luck.
+TOGETHER = "The server and all processes share one processor: the figures compare their work."
 
 
 @dataclass(frozen=True)
