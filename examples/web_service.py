@@ -185,7 +185,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Service]]:
     service = Service()
     async with service.jobs:
         yield {"service": service}
-        # uvicorn has waited for its responses, and cancelled the rest: those jobs end now.
+        # uvicorn has waited for its responses, and cancelled the rest: the jobs of these end now.
         await asyncio.gather(*map(service.end, service.streams))
 
 

@@ -46,7 +46,7 @@ CURVE, PART = 200_000, 20_000
 
 
 def opened(kinds: Sequence[type[Peer]], url: str) -> list[Peer]:
-    """Those that there are; of the others the reason is told."""
+    """The queues that can be used here; print why others cannot."""
     found = []
     for kind in kinds:
         try:

@@ -130,7 +130,7 @@ class Pgmq(Peer):
 
 
 class InLoop(Peer):
-    """One whose calls are coroutines."""
+    """A peer whose calls are coroutines."""
 
     def __init__(self, url: str) -> None:
         self._loop = asyncio.new_event_loop()

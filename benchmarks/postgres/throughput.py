@@ -88,11 +88,11 @@ class Anonymous(Named):
 
 
 class OfPeer(Way):
-    """A peer of its own for each process, of those that are measured one call at a time."""
+    """A peer of its own for each process; its calls are measured one at a time."""
 
     @abstractmethod
     def peer(self) -> Skipping | OurWorker:
-        """One, connected."""
+        """A peer, connected."""
 
     def put(self, start: Barrier, end: Barrier) -> None:
         peer = self.peer()

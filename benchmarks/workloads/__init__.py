@@ -12,7 +12,7 @@ from .operations import DeepQueue, Operations, Unpickling
 from .programs import Checksums, Program
 from .transfer import Transfer
 
-#: Those whose gets wait for the puts of other processes.
+#: Peers whose gets wait for the puts of other processes.
 WAITING = (
     *("pressure", "pressure-default", "pressure-unsigned", "pressure-buffered", "pressure-500"),
     *("mp-queue", "manager", "redis-brpop"),
@@ -45,7 +45,7 @@ class Scale:
     seconds: float
     #: How many times a latency is taken in one run.
     times: int
-    #: Sizes of payloads: those that we do, and of these those that the peers do as well.
+    #: Sizes of payloads that pressure_mp is measured with; and the sizes for other peers too.
     sizes: tuple[int, ...]
     peers_sizes: tuple[int, ...]
     #: Numbers of consumers, and of producers.

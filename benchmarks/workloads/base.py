@@ -1,4 +1,4 @@
-"""What a workload is: something that is done to a queue of each of its peers, and timed."""
+"""The base class of workloads: a workload uses a queue of each of its peers, and takes the time."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class _Loop:
         self.loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         self._begun.set()
         await self._end.wait()
-        # Also those that a thread of the test begins only now.
+        # Also tasks that a thread of the test begins only now.
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in tasks:
                 task.cancel()

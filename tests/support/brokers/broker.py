@@ -28,7 +28,7 @@ class Broker:
 
     @classmethod
     def of(cls, kind: str, options: tuple[str, ...]) -> Any:
-        """One that is not yet started."""
+        """A broker that is not yet started."""
         return cls(*options)
 
     def start(self) -> Any:
@@ -90,7 +90,7 @@ class Broker:
         raise NotImplementedError
 
     def kept(self, name: str) -> list[Any]:
-        """What it keeps for good of the queues with this text in their names or prefixes."""
+        """The data that it keeps for good for queues with this text in their names or prefixes."""
         raise NotImplementedError
 
     def results(self, name: str) -> list[int]:

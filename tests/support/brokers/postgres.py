@@ -143,7 +143,7 @@ class Postgres(Broker):
 
     @property
     def owner(self) -> int:
-        """The user whose processes they are."""
+        """The id of the user that runs the server's processes."""
         return self._user.pw_uid if self._user is not None else os.getuid()
 
     def start(self) -> Postgres:
@@ -174,7 +174,7 @@ class Postgres(Broker):
             self.port = 0  # another process was given the same free port
 
     def begin(self) -> None:
-        """What its processes do first."""
+        """Run in each process of the server first: change to its user and its folder."""
         if self._user is not None:
             os.setgroups([])
             os.setgid(self._user.pw_gid)

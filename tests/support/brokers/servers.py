@@ -143,7 +143,7 @@ class Server(Broker):
 
     @contextlib.contextmanager
     def alone(self, name: str) -> Iterator[str]:
-        """On a server of its own: a server does not tell whose a connection is."""
+        """On a server of its own: a server does not tell which client a connection belongs to."""
         with Server(self.kind).serving() as server:
             yield server.url
 

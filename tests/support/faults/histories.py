@@ -71,7 +71,7 @@ class Log:
 
 
 def read(directory: Path) -> list[Operation]:
-    """What all clients that wrote to ``directory`` did."""
+    """The operations of all clients that wrote to ``directory``."""
     return [done for path in sorted(directory.glob("*.log")) for done in _read_one(path)]
 
 

@@ -78,7 +78,7 @@ class Killer:
         self.populate()
 
     def follow(self, everything: bool = False) -> None:
-        """What was to come later for those that were stopped."""
+        """Send the signals that are due to stopped clients."""
         for event in list(self.due):
             when, victim, then, before = event
             if everything or time.monotonic() >= when:
@@ -106,5 +106,5 @@ class Killer:
 
     @property
     def killed(self) -> set[str]:
-        """Those that were killed, or stopped for so long that they may have lost what they had."""
+        """Clients that were killed, or stopped for so long that they may have lost items."""
         return {client.name for client in self.nursery.clients if client.killed} | self.slept

@@ -70,7 +70,7 @@ class Lives:
 
     @property
     def lost(self) -> list[str]:
-        """What was put for certain, and is neither there nor can have been acknowledged."""
+        """Items that were put for certain, and are neither there nor may be acknowledged."""
         return [
             item
             for item, put in self.puts.items()

@@ -1,4 +1,4 @@
-"""What befalls a queue of tasks in the fault suite, and how it comes to its end."""
+"""Restarts, kills and the end of a queue of tasks in the fault suite."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class Oracle(RuleBasedStateMachine):
         self.items = 0
         self.calls = 0
         self.got: list[bytes] = []
-        #: Owner, the numbers on both, and the item, of those that were taken.
+        #: Of each taken item its owner, its numbers on both engines, and the item.
         self.in_flight: list[tuple[str, tuple[int, int], bytes]] = []
         self.ahead = {reader: Ahead() for reader in READERS}
 

@@ -78,8 +78,8 @@ class Actor:
 
     @contextmanager
     def _operation(self, kind: str, items: Sequence[str] = ("",)) -> Iterator[list[str]]:
-        """One operation: its items, or those that it came to if it sets them, are told of when it
-        ends, with the outcome."""
+        """One operation: when it ends, tell its items with the outcome; it may set which items they
+        were."""
         found = list(items)
         outcome, begin = "done", time.monotonic_ns()
         try:
@@ -277,7 +277,7 @@ def _main() -> None:
     multiprocessing.set_forkserver_preload([acting.__name__])
     forking = multiprocessing.get_context("fork")
     for line in sys.stdin:
-        multiprocessing.active_children()  # those that have ended are waited for
+        multiprocessing.active_children()  # it waits for children that have ended
         target = acting._live_as_first
         forking.Process(target=target, args=tuple(line.split())).start()
 

@@ -24,12 +24,12 @@ SHORT = 0.05
 #: Seconds after a kill in which a refusal may be due to what the killed process had.
 AFTERMATH = 2.0
 
-#: What may be done while a process is stopped in the midst of a call.
+#: Steps that may be done while a process is stopped in the midst of a call.
 _IN_TURMOIL = ("go", "kill", "pause", "get", "poll", "put", "offer", "wait", "burst", "work")
-#: Those that go on while others act.
+#: Calls that go on while other actors act.
 _IN_BACKGROUND = ("wait", "burst", "work")
 _GETS = ("get", "fetch", "work")
-#: What these kinds of queues have not.
+#: Calls that these kinds of queues do not have.
 _LACKS = {"TaskQueue": ("offer", "bound", "shutdown"), "SimpleQueue": ("bound", "shutdown", "done")}
 
 

@@ -70,7 +70,7 @@ def _free(history: Conductor, busy: Actor, verb: str, name: str, _: int) -> None
 
 
 def _get_all(history: Conductor, name: str, queue: Queue) -> None:
-    """All that is there for certain; so there is space for what waits to be sent."""
+    """Get all items that are there for certain: then items that wait to be sent have space."""
     actor = _reader(history, name)
     while queue.certain(history.actors.working) > 0:
         history.get(actor, name, "1")
@@ -85,7 +85,7 @@ def _reader(history: Conductor, name: str) -> Actor:
 
 
 def _get_rest(history: Conductor, name: str, queue: Queue) -> None:
-    """What comes back, and what may have been put."""
+    """Get the items that come back, and the items that may have been put."""
     actor = _reader(history, name)
     deadline = time.monotonic() + LIMIT
     while True:
@@ -100,7 +100,7 @@ def _get_rest(history: Conductor, name: str, queue: Queue) -> None:
 
 
 def _is_empty(history: Conductor, actor: Actor, name: str, deadline: float) -> bool:
-    """What a killed process had may still be on its way back."""
+    """Whether it is empty; the items of a killed process may still be on their way back."""
     found = history.actors.ask(actor, "count", name)
     if found is None or time.monotonic() > deadline:
         return True
@@ -119,7 +119,7 @@ def _check_empty(history: Conductor, name: str, queue: Queue) -> None:
 
 
 def _end_with_children(history: Conductor, actor: Actor) -> None:
-    """A process waits for those that it started; a thread too ends before its process."""
+    """A process waits for the processes that it started; a thread too ends before its process."""
     if not actor.is_alive:
         return
     if actor.is_main:

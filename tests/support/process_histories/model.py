@@ -36,7 +36,7 @@ class Queue:
     acknowledged: set[str] = field(default_factory=set)
     #: How many items calls that were killed can have got.
     unknown: int = 0
-    #: Whose items go to others: actors that were killed or stopped, or that ended.
+    #: Actors whose items go to others: they were killed or stopped, or ended.
     losers: set[str] = field(default_factory=set)
     dead: set[str] = field(default_factory=set)
     #: Items whose ``task_done`` was killed: they may come again.

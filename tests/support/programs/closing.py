@@ -69,7 +69,7 @@ class OwnFiles:
 
 
 def locks(path: str) -> list[tuple[int, int, int]]:
-    """The locks that other processes have on a file: whose, from where, how long."""
+    """The locks that other processes have on a file: the process, the begin, the length."""
     found, start = [], 0
     with open(path, "r+b") as file:
         while True:

@@ -34,7 +34,7 @@ class Stuck(AssertionError):
 
 
 class _Job(NamedTuple):
-    """What no client does, and from when on it can be done."""
+    """A job that no client does, and the time from which on it can be done."""
 
     begin: int
     number: int
@@ -80,7 +80,7 @@ class Scheduler:
         self.moment = 0
         self._most_steps = most_steps
         self._now = 1_000_000
-        #: Those that can be done now; and those that cannot yet, as a heap.
+        #: Jobs that can be done now; and, as a heap, jobs that can be done later.
         self._jobs: list[_Job] = []
         self._timers: list[_Job] = []
         self._numbers = itertools.count()

@@ -366,7 +366,7 @@ class Transaction:
             future.on_cancel = lambda: self._cluster.unwatch(set_there)
 
     def on_error(self, code: int) -> Future:
-        """Begin again after a while; other errors than those after which this helps are the
+        """Begin again after a while; errors after which this does not help are the
         future's."""
         if self._now.is_cancelled:
             return self.failed(1025)
