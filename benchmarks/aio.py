@@ -32,7 +32,7 @@ from .workloads.transfer import Transfer
 PAYLOAD = b"x" * 100
 #: Coroutines that put, and as many that get.
 CROWD = 100
-#: Seconds after which those who wait are not waited for any longer.
+#: Seconds after which the benchmark no longer waits for coroutines that wait.
 PATIENCE = 10.0
 END = None
 REDIS_OPTIONS: dict[str, Any] = {
@@ -50,7 +50,7 @@ TWIN = "1→1, pressure_mp.Queue()"
 TRANSFER = "1→1, aio.Queue()"
 FEW = "aio.Queue, few wait"
 MANY = "aio.Queue, many wait"
-#: What is compared with what, and how much of that it should reach.
+#: Pairs of cases, and the share of the second one's rate that the first should reach.
 GOALS = (
     (OURS, PLAIN, "≥ 0.7"),
     (OUR_CROWD, PLAIN_CROWD, ""),

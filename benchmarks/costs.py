@@ -45,7 +45,7 @@ def measure(calls: Calls, rounds: int, trial: int = TRIAL) -> dict[str, float]:
     return {name: statistics.quantiles(found, n=10)[0] for name, found in times.items()}
 
 
-#: What is imported, what it is compared with, and how much of that it should take at most.
+#: An import, the import that it is compared with, and how much of its time it should take at most.
 IMPORTS = (
     ("import pressure_mp", "import multiprocessing.queues", 1.5),
     ("from pressure_mp import Queue", "import redis", 0.33),
@@ -96,7 +96,7 @@ def show(what: str, found: dict[str, float], goal: str = "") -> None:
 
 
 class _Untold(ObjectOperations):
-    """A put and a get that do not look whether anybody listens."""
+    """A put and a get that do not look whether a program listens."""
 
     def put_object(
         self, item: Any, block: bool, timeout: float | None, order: bytes = b""
@@ -134,7 +134,7 @@ def in_flight(site: Site, rounds: int) -> None:
 
 
 def main() -> None:
-    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # what is measured is at the broker
+    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # measure queues at the broker
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=100)
     rounds = parser.parse_args().rounds

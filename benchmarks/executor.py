@@ -139,7 +139,7 @@ def start(stack: ExitStack, site: Site) -> dict[str, Any]:
 
 
 def measure_peers(names: list[str], peers: list[str], rounds: int, part: int) -> Rates:
-    """Those that are installed, each by itself."""
+    """The peers that are installed, each by itself."""
     rates: Rates = {}
     for peer in peers:
         module, begin = PEERS[peer]
@@ -186,7 +186,7 @@ def costs(site: Site, executor: Any, case: Case, number: int) -> str:
     before = meter.read()
     case(executor, number)
     after = meter.read()
-    return ", ".join(f"{who} {(after[who] - before[who]) / number * 1e6:.1f}" for who in after)
+    return ", ".join(f"{part} {(after[part] - before[part]) / number * 1e6:.1f}" for part in after)
 
 
 # What waits
@@ -226,9 +226,9 @@ def main() -> None:
             print("\nµs of processor time of a call, or input:")
             for name in options.only:
                 case, number = CASES[name]
-                for who in (STDLIB, OURS):
-                    told = costs(site, executors[who], case, max(number // part, 1))
-                    print(f"  {name}, {who}: {told}")
+                for title in (STDLIB, OURS):
+                    told = costs(site, executors[title], case, max(number // part, 1))
+                    print(f"  {name}, {title}: {told}")
         print(f"\n{pending(site, 10_000 // part)}")
     for name, by_name in measure_peers(options.only, options.peers, rounds, part).items():
         rates[name] |= by_name
@@ -241,14 +241,14 @@ def measure(executors: dict[str, Any], names: list[str], rounds: int, part: int)
     for _ in range(rounds):
         for name in names:
             case, number = CASES[name]
-            for who, executor in executors.items():
-                if (who, name) in IN_VAIN:
+            for title, executor in executors.items():
+                if (title, name) in IN_VAIN:
                     continue
-                share = part if who in (OURS, STDLIB) else 5 * part  # others take longer
+                share = part if title in (OURS, STDLIB) else 5 * part  # others take longer
                 rate = case(executor, max(number // share, 2))
-                found.setdefault(name, {}).setdefault(who, []).append(rate)
+                found.setdefault(name, {}).setdefault(title, []).append(rate)
     return {
-        name: {who: statistics.median(rates) for who, rates in by_name.items()}
+        name: {title: statistics.median(rates) for title, rates in by_name.items()}
         for name, by_name in found.items()
     }
 
@@ -260,10 +260,10 @@ def show(rates: Rates) -> None:
     for name, by_name in rates.items():
         unit, beside_stdlib, beside_dask = GOALS[name]
         goals = {STDLIB: beside_stdlib, "dask": beside_dask}
-        for who, rate in by_name.items():
+        for title, rate in by_name.items():
             told = 1e6 / rate if unit == "µs" else rate
-            ratio = "" if who == OURS else f"{by_name[OURS] / rate:.2f}"
-            print(f"| {name} | {unit} | {who} | {told:,.0f} | {ratio} | {goals.get(who, '')} |")
+            ratio = "" if title == OURS else f"{by_name[OURS] / rate:.2f}"
+            print(f"| {name} | {unit} | {title} | {told:,.0f} | {ratio} | {goals.get(title, '')} |")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.idle``, with the ``test`` extra and PostgreSQL installed; ``--only redis`` or
 ``postgres``, ``--rows`` and ``--seconds`` choose. Each row has a process of its own, and the server
-counts. Redis and Valkey count the commands in scripts as well: those are not told here.
+counts. Redis and Valkey count the commands in scripts as well: these are left out here.
 """
 
 from __future__ import annotations

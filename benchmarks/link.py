@@ -110,7 +110,7 @@ def put_only(peer: PressureDefault, site: Site, number: int) -> float:
 
 
 def main() -> None:
-    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # what is measured is at the broker
+    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # measure queues at the broker
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the items, one round")
     quick = parser.parse_args().quick

@@ -75,7 +75,7 @@ def constant(item: object) -> int:
 
 
 def main() -> None:
-    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # what is measured is at the broker
+    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # measure queues at the broker
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", default="embedded://")
     url = parser.parse_args().url

@@ -17,7 +17,7 @@ INTRODUCTION = """\
 `tox -e bench` measured this and wrote this page: every peer and `pressure_mp`, taking turns, in
 one run on one machine. A figure is the median of the rounds; below it are the lowest and the
 highest. In parentheses it is divided by the figure of the first row. The peers keep other promises:
-a queue in the memory of one machine, or a list whose items nobody counts, does less than a queue
+a queue in the memory of one machine, or a list that counts no items, does less than a queue
 that many machines share.
 
 The queues of this page are at Valkey. [The page about PostgreSQL](postgres.md#speed) has the

@@ -1,4 +1,4 @@
-"""What the server that forks the processes imports once: the workloads, the peers and theirs."""
+"""Imports of the server that forks the processes: the workloads, the peers and their modules."""
 
 from . import workloads as workloads
 from .peers import PEERS

@@ -75,11 +75,11 @@ def percentiles(workload: Workload, results: Results) -> str:
 
 
 def left_out(results: Results) -> str:
-    """Who has no figures, and why."""
+    """The peers that have no figures, and why."""
     lines = [f"- {PEERS[key].title}: {reason}" for key, reason in results.missing.items()]
     for (workload, key), reason in results.failed.items():
         lines.append(f"- {PEERS[key].title}, {workload}: {reason.splitlines()[-1]}")
-    return "\n".join(lines or ["- nobody"])
+    return "\n".join(lines or ["- none"])
 
 
 def set_ups(peers: Iterable[Peer]) -> str:

@@ -32,7 +32,7 @@ class Run:
 
     def rounds(self, most: int, deadline: float) -> int:
         """Run up to so many rounds, as many as end before the deadline; how many they were."""
-        self._look_who_is_there()
+        self._leave_out_missing_peers()
         started = time.monotonic()
         for number in range(most):
             begin = time.monotonic()
@@ -49,7 +49,7 @@ class Run:
                 return number + 1
         return most
 
-    def _look_who_is_there(self) -> None:
+    def _leave_out_missing_peers(self) -> None:
         for peer in self.peers:
             reason = peer.missing()
             if reason:

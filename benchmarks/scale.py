@@ -1,4 +1,4 @@
-"""Whether more of something makes each operation slower: those who wait, queues, items, bytes.
+"""Whether more of something makes each operation slower: waiters, queues, items, bytes.
 
 ``python -m benchmarks.scale``, with the ``test`` extra installed. It starts its own server on
 loopback. In each round every case takes its turn; each figure is the median of the rounds, and
@@ -71,7 +71,7 @@ def hand_off(site: Site, consumers: int, rounds: int) -> list[float]:
         for _ in range(rounds):
             q.put(time.perf_counter())
             taken.acquire()
-            time.sleep(0.002)  # the one who was served stands in line again
+            time.sleep(0.002)  # the consumer that was served stands in line again
         q.shutdown()
     q.close()
     return times
@@ -217,7 +217,7 @@ def payloads(site: Site, rounds: int) -> None:
 
 
 def main() -> None:
-    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # what is measured is at the broker
+    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # measure queues at the broker
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--items", type=int, default=1_000_000)

@@ -31,7 +31,7 @@ class Site:
 
     @contextlib.contextmanager
     def on_one_processor(self) -> Iterator[Site]:
-        """The server runs on one processor meanwhile, and so shall what is given the answer."""
+        """Run the server on one processor meanwhile, and processes of the yielded site too."""
         if not hasattr(os, "sched_setaffinity"):  # not on macOS
             yield self
             return
@@ -57,7 +57,7 @@ class Site:
         return redis.Redis(host="127.0.0.1", port=self.port, socket_timeout=None)
 
     def clear(self) -> None:
-        """Forget what a case left behind; nobody else uses this server."""
+        """Forget what a case left behind; only this benchmark uses this server."""
         with self.client() as client:
             client.flushall()
 

@@ -1,8 +1,8 @@
 """What queues in a file cost, beside other libraries that keep queues in files of SQLite.
 
 ``python -m benchmarks.sqlite``, with the ``bench`` extra; ``--only``, ``--rounds`` and ``--folder``
-choose. What is compared takes turns in each round; figures are medians of the rounds. Times of the
-processor are those of all processes that take part, system and user. The other libraries have their
+choose. The libraries take turns in each round; figures are medians of the rounds. Times of the
+processor count all processes that take part, system and user. The other libraries have their
 own settings: persist-queue flushes each commit, litequeue only the log's moves, huey nothing.
 """
 

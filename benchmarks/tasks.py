@@ -2,7 +2,7 @@
 tasks, in the broker's memory; how punctual it is; and what many tasks that are due at once do.
 
 ``python -m benchmarks.tasks``, with the ``test`` extra installed; ``--only`` chooses. It starts its
-own server on loopback, ``--server`` says which program. What is compared takes turns in one run.
+own server on loopback, ``--server`` says which program. Compared cases take turns in a run.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ def work(member: Member, url: str, name: str, number: int, batch: int) -> float:
     return time.perf_counter()
 
 
-#: A producer and a consumer, and what is sent in one call.
+#: A producer and a consumer, and the number of tasks in one call.
 Roles = tuple[Callable[..., float], Callable[..., float], int]
 
 

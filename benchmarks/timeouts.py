@@ -35,7 +35,7 @@ def late(asked: float, times: int, call: Callable[[float], object]) -> list[floa
 
 
 def main() -> None:
-    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # what is measured is at the broker
+    os.environ["PRESSURE_SHARED_MEMORY"] = "0"  # measure queues at the broker
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", default="embedded://")
     parser.add_argument("--quick", action="store_true", help="a tenth of the times")

@@ -2,7 +2,7 @@
 
     PRESSURE_URL=redis://broker.example:6379 python examples/executor_from_pool_map.py
 
-What was said of a pool, and what is said of an executor:
+Calls of a pool, and the same calls of an executor:
 
     pool.map(count, texts, chunksize=10)     list(executor.map(count, texts, chunksize=10))
     pool.starmap(pow, pairs)                 list(executor.map(pow, *zip(*pairs)))

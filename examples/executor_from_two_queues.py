@@ -13,8 +13,8 @@ Before, it was this, with ``Queue`` of multiprocessing or of this package:
     for _ in range(len(names)):
         job, done = results.get()       # which waits for ever for what a dead worker had
 
-The futures say which result is whose, an error comes back as itself, what a dead worker had is done
-by another, and nobody counts results or sends ``None``.
+Each future has the result of its call, an error comes back as itself, another worker does the calls
+of a dead one, and the program neither counts results nor sends ``None``.
 """
 
 from concurrent.futures import as_completed

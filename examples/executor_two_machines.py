@@ -13,7 +13,7 @@ And there, or anywhere else, up to a day later, with these ids; ``end`` ends the
 
     python examples/executor_two_machines.py fetch ID...
 
-What a worker had that is killed, or whose machine is lost, is done by another.
+If a worker is killed, or its machine is lost, another worker does its calls.
 """
 
 import sys

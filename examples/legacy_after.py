@@ -1,6 +1,6 @@
 """Checksums of all files below a directory, computed by several processes.
 
-``legacy_before.py`` uses the queues of multiprocessing, ``legacy_after.py`` those of pressure_mp.
+``legacy_before.py`` uses queues of multiprocessing, ``legacy_after.py`` queues of pressure_mp.
 Nothing but an import differs; compare them with ``diff``. Run either:
 
     python examples/legacy_before.py [DIRECTORY]

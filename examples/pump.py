@@ -5,7 +5,7 @@
 
 ``in NAME`` puts each line of its input into the queue, and at the end of the input shuts the
 queue down. ``out NAME`` writes each line that it gets to its output. When the queue is shut down
-and empty, or nobody wants the output any more, it removes the queue; an ``in`` that still has
+and empty, or its output is closed, it removes the queue; an ``in`` that still has
 lines then fails. The two may run on different machines and start in either order. A queue holds
 100 lines at most, then ``in`` waits, and with it what feeds it.
 

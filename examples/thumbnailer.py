@@ -7,7 +7,7 @@ Run it with a server of its own, or with yours:
 
 It makes a folder of pictures. One of them is written only after a worker first looked for it: that
 task is released and tried again. One is cut off: after three deliveries its task is buried, with
-the error's text, until somebody has mended the file and kicks the task.
+the error's text, until a user mends the file and kicks the task.
 """
 
 import tempfile

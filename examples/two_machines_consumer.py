@@ -12,7 +12,7 @@ import sys
 
 from pressure_mp import Queue
 
-MAXSIZE = 10  # whoever starts first makes the queue, so both have to say how large
+MAXSIZE = 10  # the program that starts first makes the queue, so both say how large
 
 
 def main() -> None:

@@ -111,13 +111,13 @@ class Service:
         self.seconds_per_job = 1.0  # of a worker, about, in the last jobs
 
     async def retry_after(self) -> int:
-        """In how many seconds the jobs that are queued will be taken. What is in flight is what the
-        workers have: so many of them work."""
+        """In how many seconds the jobs that are queued will be taken. The jobs in flight are
+        with workers: so many workers are busy."""
         stats = await self.jobs.stats()
         return math.ceil(self.seconds_per_job * max(stats.length, 1) / max(stats.in_flight, 1))
 
     async def end(self, results: aio.Queue[Result]) -> None:
-        """Nobody reads these any more: their job ends."""
+        """No client reads these results any more: their job ends."""
         with suppress(QueueDoesNotExistError):
             await results.delete()
         self.streams.discard(results)
@@ -149,7 +149,7 @@ class Stream(StreamingResponse):
 
 
 async def numbers_in(request: Request) -> list[int] | None:
-    """What is asked for, or None if it cannot be used."""
+    """The numbers in the request, or None if they cannot be used."""
     body = b""
     async for part in request.stream():
         body += part
@@ -185,7 +185,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Service]]:
     service = Service()
     async with service.jobs:
         yield {"service": service}
-        # uvicorn has waited for its responses, and cancelled the rest: those jobs end now.
+        # uvicorn has waited for its responses, and cancelled the rest: the jobs of these end now.
         await asyncio.gather(*map(service.end, service.streams))
 
 

@@ -1,4 +1,4 @@
-"""Who is measured. To add a peer: a module with its adapter, and a line here."""
+"""The peers that are measured. To add one: a module with its adapter, and a line here."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ class SharedDefault(Shared):
 class PressureDefault(Pressure):
     """`Queue()`: a program that only changes its import. Its processes share memory."""
 
-    #: Those who wait do so in the memory that they share.
+    #: Processes wait in the memory that they share.
     waits_at_server = False
 
     options: Mapping[str, Any] = field(default_factory=dict)

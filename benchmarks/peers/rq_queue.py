@@ -12,7 +12,7 @@ PATIENCE = 60
 
 
 def task(item: Any) -> None:
-    """The job's function. Nobody calls it: the queue is measured, not the worker."""
+    """The job's function. No worker calls it: the queue is measured, not the worker."""
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """What single operations, batches and tasks cost in PostgreSQL, beside others that keep queues
-there; with a million queued; and while somebody has an old snapshot.
+there; with a million queued; and while a transaction has an old snapshot.
 
 ``python -m benchmarks.postgres``, with the ``bench`` extra and PostgreSQL installed; ``--only``
 chooses. It starts its own servers on loopback: with their defaults, and so that no commit waits for
-the disk. What is compared takes turns in many short trials; each figure is the lowest decile of its
+the disk. The queues take turns in many short trials; each figure is the lowest decile of its
 trials, because other programs on the machine only ever add to the time. The server and all
 processes share one processor.
 """
@@ -41,12 +41,12 @@ from .server import running
 
 TRIAL = 20
 FEW, MANY = 1_000, 1_000_000
-#: Operations while somebody has an old snapshot, and how many of them are one figure.
+#: Operations while a transaction has an old snapshot, and how many of them are one figure.
 CURVE, PART = 200_000, 20_000
 
 
 def opened(kinds: Sequence[type[Peer]], url: str) -> list[Peer]:
-    """Those that there are; of the others the reason is told."""
+    """The queues that can be used here; print why others cannot."""
     found = []
     for kind in kinds:
         try:
@@ -77,7 +77,7 @@ def costs(peers: Sequence[Peer], rounds: int, trial: int = TRIAL) -> dict[str, t
 
 
 def show(found: dict[str, tuple[float, float]]) -> None:
-    """Ratios are those of the rates: the first one's to each."""
+    """Ratios are of rates: the first queue's rate to each."""
     ours = next(iter(found.values()))
     for title, (put, get) in found.items():
         print(
@@ -116,7 +116,7 @@ def depth(url: str, rounds: int) -> None:
 
 
 def curve(of: Callable[[str], Peer]) -> Callable[[str, int], None]:
-    """Put and get, while somebody has a snapshot from before the first."""
+    """Put and get, while a transaction has a snapshot from before the first put."""
 
     def draw(url: str, rounds: int) -> None:
         peer = of(url)
@@ -155,7 +155,7 @@ MEASURES: dict[str, Callable[[str, int], None]] = {
     "snapshot-tubes": curve(OurTasksInTubes),
     "snapshot-priorities": curve(OurTasksByPriority),
 }
-#: Those where a commit that waits for the disk would hide what is measured.
+#: Measures where a commit that waits for the disk would hide the differences.
 WITHOUT_DISK = ("depth", *(name for name in MEASURES if name.startswith("snapshot-")))
 
 

@@ -198,8 +198,8 @@ class Pgqueuer(System):
 
 
 class Pgmq(System):
-    """The functions ``pgmq.send_batch``, ``read`` for all idle threads, and ``delete`` of what is
-    done: pgmq has no workers, and this is a loop by hand. It asks again 5 ms after it found
+    """The functions ``pgmq.send_batch``, ``read`` for all idle threads, and ``delete`` of done
+    jobs: pgmq has no workers, and this is a loop by hand. It asks again 5 ms after it found
     none."""
 
     title = "pgmq's SQL, by hand"

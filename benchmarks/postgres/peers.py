@@ -1,7 +1,7 @@
 """The queues that are compared, each as its documentation says it is used.
 
-A peer does so many operations when it is told to: those of asyncio do them in one coroutine, so
-that no event loop has to be started for each.
+A peer does so many operations when it is told to: a peer of asyncio does them in one coroutine,
+so that no event loop has to be started for each.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class Pgmq(Peer):
 
 
 class InLoop(Peer):
-    """One whose calls are coroutines."""
+    """A peer whose calls are coroutines."""
 
     def __init__(self, url: str) -> None:
         self._loop = asyncio.new_event_loop()

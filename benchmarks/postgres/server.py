@@ -46,7 +46,7 @@ def _beginning(folder: str) -> Callable[[], None]:
 
 @contextlib.contextmanager
 def running(*settings: str) -> Iterator[str]:
-    """The URL of one who may do everything, at a server with these settings."""
+    """The URL of a user that may do everything, at a server with these settings."""
     with tempfile.TemporaryDirectory(prefix="pressure-mp-bench-") as folder:
         begin = _beginning(folder)
         make = [_program("initdb"), "-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8"]

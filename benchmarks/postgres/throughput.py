@@ -1,4 +1,4 @@
-"""Items a second of several processes at a time: first all put, then all get what is there.
+"""Items a second of several processes at a time: first all put, then all get the items.
 
 ``python -m benchmarks.postgres.throughput``, with the ``bench`` extra and PostgreSQL installed.
 Each queue is used as a program would that has many items, one call for each of them; the figure is
@@ -88,11 +88,11 @@ class Anonymous(Named):
 
 
 class OfPeer(Way):
-    """A peer of its own for each process, of those that are measured one call at a time."""
+    """A peer of its own for each process; its calls are measured one at a time."""
 
     @abstractmethod
     def peer(self) -> Skipping | OurWorker:
-        """One, connected."""
+        """A peer, connected."""
 
     def put(self, start: Barrier, end: Barrier) -> None:
         peer = self.peer()

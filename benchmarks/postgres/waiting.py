@@ -23,9 +23,9 @@ from .server import measure_each_setting
 
 #: How many others listen.
 LISTENERS = 64
-#: Puts of a round for those who wait, and seconds between two of them: each finds all waiting.
+#: Puts of a round for waiting gets, and seconds between two of them: each finds all waiting.
 WAITED_FOR, PAUSE = 40, 0.02
-#: Puts of a round that nobody waits for.
+#: Puts of a round for which no get waits.
 PUTS = 200
 _fork = multiprocessing.get_context("fork")
 

@@ -1,4 +1,4 @@
-"""What is measured: sections of workloads, in the order in which they are reported."""
+"""The workloads that are measured, in sections, in the order in which they are reported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .operations import DeepQueue, Operations, Unpickling
 from .programs import Checksums, Program
 from .transfer import Transfer
 
-#: Those whose gets wait for the puts of other processes.
+#: Peers whose gets wait for the puts of other processes.
 WAITING = (
     *("pressure", "pressure-default", "pressure-unsigned", "pressure-buffered", "pressure-500"),
     *("mp-queue", "manager", "redis-brpop"),
@@ -32,9 +32,9 @@ WORKERS = (1, 2, 4)
 #: Bounds of queues with one producer and one consumer.
 BOUNDS = (32, 100, 1000)
 
-#: Of what is done one by one: a virtual machine takes longer to wake another processor than most of
-#: it lasts, and whether it has to is a matter of luck.
-TOGETHER = "The server and all processes share one processor: what is compared is their work."
+#: Said of operations that are done one by one: a virtual machine takes longer to wake another
+#: processor than most of them last, and whether it has to is a matter of luck.
+TOGETHER = "The server and all processes share one processor: the figures compare their work."
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Scale:
     seconds: float
     #: How many times a latency is taken in one run.
     times: int
-    #: Sizes of payloads: those that we do, and of these those that the peers do as well.
+    #: Sizes of payloads that pressure_mp is measured with; and the sizes for other peers too.
     sizes: tuple[int, ...]
     peers_sizes: tuple[int, ...]
     #: Numbers of consumers, and of producers.

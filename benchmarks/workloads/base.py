@@ -1,4 +1,4 @@
-"""What a workload is: something that is done to a queue of each of its peers, and timed."""
+"""The base class of workloads: a workload uses a queue of each of its peers, and takes the time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ..peers.base import Peer, SharedQueue
 from ..server import Site
 
-#: What is put to say that nothing more comes.
+#: The item that says that no more items come.
 END = None
 #: Bytes that one run moves at most, and the first that tells how fast it is; but for two items.
 MOST_BYTES = 256 << 20
@@ -32,14 +32,14 @@ class Workload(ABC):
     key: str
     #: How its column is headed.
     title: str
-    #: The keys of those who do it.
+    #: The keys of the peers that do it.
     peers: tuple[str, ...]
     #: Whether the server and all processes share one processor.
     on_one_processor: bool = field(default=False, kw_only=True)
-    #: How many times as long as of other workloads one run lasts: how its processes begin and end
-    #: is not to count.
+    #: How many times as long one run lasts as a run of other workloads: the begin and the end of
+    #: its processes are not to count.
     times_as_long: int = field(default=1, kw_only=True)
-    #: In so many of the rounds it is done: less often what takes long by its nature.
+    #: How many rounds do it at most: few, if one run takes long by its nature.
     rounds: int = field(default=100, kw_only=True)
 
     @property

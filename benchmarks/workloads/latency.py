@@ -13,7 +13,7 @@ from ..processes import LIMIT, CaseFailed, Job, Member, perform
 from ..server import Site
 from .base import END, Measured, Workload, queues
 
-#: Seconds that consumers get to come back where nobody can see whether they wait.
+#: Seconds that consumers get to come back where the benchmark cannot see whether they wait.
 PAUSE = 0.002
 
 
@@ -66,7 +66,7 @@ def hand_out(
         _wait_until_all_wait(watched, waiters)
         ends.put(time.perf_counter())
         if not received.acquire(timeout=LIMIT):
-            raise CaseFailed("an item was put, and nobody got it")
+            raise CaseFailed("an item was put, and no consumer got it")
     for _ in range(waiters):
         ends.put(END)
 

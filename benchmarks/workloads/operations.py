@@ -1,4 +1,4 @@
-"""One process and nobody else: what one put and one get take."""
+"""One process alone: the time of one put and one get."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Operations(Workload):
         return Measured(count / seconds, seconds)
 
     def prepare(self, site: Site, queue: Any) -> None:
-        """What is in the queue before: nothing."""
+        """Put the items that are in the queue before the run: none here."""
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,6 @@ def get_batches(ends: Ends, batch: int) -> int:
         items = ends.get_many(batch)
         marks = items.count(END) if END in items else 0
         found += len(items) - marks
-    for _ in range(marks - 1):  # those of other consumers, in the same batch
+    for _ in range(marks - 1):  # marks of other consumers, in the same batch
         ends.put(END)
     return found

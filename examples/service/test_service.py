@@ -35,7 +35,7 @@ def test_a_report_is_ordered_made_and_fetched(worker):
         assert client.get(f"/reports/{id}").json()["words"] == 3
 
 
-def test_a_report_that_nobody_makes_is_not_ready():
+def test_a_report_that_no_worker_makes_is_not_ready():
     with TestClient(app) as client:
         id = client.post("/reports", json={"text": "one"}).json()["id"]
         assert client.get(f"/reports/{id}").status_code == 202

@@ -12,7 +12,7 @@ from pressure_mp import aio
 
 
 class Threads:
-    """What is called is done when it returns."""
+    """Calls are done when they return."""
 
     queues: Any = pressure_mp
 
@@ -27,7 +27,7 @@ class Threads:
 
 
 class Asyncio(Threads):
-    """What is called is a coroutine; one event loop runs it, while the test waits."""
+    """Calls are coroutines; one event loop runs them, while the test waits."""
 
     queues: Any = aio
 

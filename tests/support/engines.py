@@ -35,7 +35,7 @@ class Can(enum.Enum):
     PROCESSES = "other processes use its queues"
     SERVER = "its broker is a process that listens on a port, and can be stopped and killed"
     PROTOCOL = "other implementations use its queues: it has the protocol's keys, roles and scripts"
-    LINE = "a waiter keeps its place in line when it looks again, whoever else waits"
+    LINE = "a waiter keeps its place in line when it looks again, even if others wait"
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ _ASKED = os.environ.get("PRESSURE_TEST_SERVERS", _USUAL).split(",")
 if unknown := set(_ASKED) - set(NAMES):
     raise pytest.UsageError(f"PRESSURE_TEST_SERVERS names {unknown}, and not one of {set(NAMES)}")
 
-#: Those that this run uses.
+#: The engines that this run uses.
 CHOSEN = [
     engine
     for engine in TABLE
@@ -88,12 +88,12 @@ CHOSEN = [
 
 
 def able(*needed: Can, among: Iterable[Engine] = CHOSEN) -> list[Engine]:
-    """Those that can do all of it."""
+    """The engines that can do all of it."""
     return [engine for engine in among if engine.can(*needed)]
 
 
 def unable(*lacking: Can) -> list[Engine]:
-    """Those that can do none of it."""
+    """The engines that can do none of it."""
     return [engine for engine in CHOSEN if engine.lacks.issuperset(lacking)]
 
 

@@ -130,7 +130,7 @@ def last_call(handle: Any) -> int:
 
 
 def end_reservation(handle: Any) -> None:
-    """What was read ahead and not handed out is for others."""
+    """Give back prefetched items that were not handed out."""
     handle._gets.give_back(handle._at, 5.0)
 
 
@@ -176,7 +176,7 @@ def senders_in_loop() -> list[Any]:
 
 
 def outgoing_in_loops(handle: Any) -> list[Any]:
-    """What was put through a handle of asyncio and is not yet sent, in each of its event loops."""
+    """The items that a handle of asyncio has not yet sent, in each of its event loops."""
     found = [buffers.outgoing for buffers in handle._buffers.values()]
     return [outgoing for outgoing in found if isinstance(outgoing, buffered_put.BufferedPut)]
 

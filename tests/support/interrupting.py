@@ -57,7 +57,7 @@ class Interrupter:
         self.where = ""
         self._left = 0
         # One object for all frames, which lives as long as they do. Where each frame had one of its
-        # own, Python 3.11 called other objects in the place of those that were freed meanwhile.
+        # own, Python 3.11 called other objects in the place of objects that were freed meanwhile.
         self._tracer = self._trace
 
     def __enter__(self) -> Interrupter:

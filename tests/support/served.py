@@ -1,4 +1,4 @@
-"""Who is served in which order."""
+"""The order in which calls are served."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class Served:
-    """Who was served, in that order."""
+    """Notes the numbers of calls in the order in which they are served."""
 
     def __init__(self, client):
         self.client = client
@@ -23,7 +23,7 @@ class Served:
 
     @property
     def is_in_order(self):
-        """Whether nobody was served before another one who had come earlier."""
+        """Whether each call was served before all calls that came later."""
         return self.order == sorted(self.order)
 
     def begin(self, verb, numbers):

@@ -273,10 +273,10 @@ class Stop:
         self._go.set()
 
 
-def produce(client: StepwiseClient, who: int, items: int) -> None:
+def produce(client: StepwiseClient, producer: int, items: int) -> None:
     """Put numbered items."""
     for number in range(items):
-        client.put(b"%d %d" % (who, number))
+        client.put(b"%d %d" % (producer, number))
 
 
 def consume(client: StepwiseClient) -> list[bytes]:

@@ -10,7 +10,7 @@ from waiting import LIMIT, until
 
 def loses(items, process, pipe, other):
     """Stop one that runs ``get_and_tell``: ``other`` gets these items, which it has fetched and not
-    handed out, and those behind them. When it goes on, it finds out, and has none any more."""
+    handed out, and the items behind them. When it goes on, it finds out, and has none any more."""
     os.kill(process.pid, signal.SIGSTOP)
     assert other.get(timeout=LIMIT) == items[0]
     os.kill(process.pid, signal.SIGCONT)

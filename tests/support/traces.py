@@ -29,7 +29,7 @@ class Spans:
         return self.provider.get_tracer("the program")
 
     def of(self, kind: str) -> list[ReadableSpan]:
-        """Those of a type of operation, in the order in which they ended."""
+        """The spans of a type of operation, in the order in which they ended."""
         return [span for span in self._exporter.get_finished_spans() if operation(span) == kind]
 
     def one(self, kind: str) -> ReadableSpan:

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-#: Becomes a user whom the kernel shows nothing of others. What the program imports may lie where
-#: that user cannot read, so it is used once before; and a new process finds out all by itself.
+#: Becomes a user to which the kernel shows no processes of others. Modules that the program imports
+#: may lie where that user cannot read, so they are used once before; and a new process finds out
+#: all by itself.
 _NOBODY = """
 import os
 prefix, os.environ["PRESSURE_PREFIX"] = os.environ["PRESSURE_PREFIX"], "warm-" + os.urandom(8).hex()

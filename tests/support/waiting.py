@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import redis
 
-#: Seconds: longer than any test waits. What takes so long if nobody wakes it was woken.
+#: Seconds: longer than any test waits. A call that lasts that long unless it is woken was woken.
 HOURS = 10_000.0
 #: Seconds after which a test gives up waiting. No machine is that slow.
 LIMIT = 40.0
@@ -72,8 +72,8 @@ def waiters(client: redis.Redis) -> list[str]:
 
 
 def lasting(client: redis.Redis, pattern: str) -> list[bytes]:
-    """The keys that stay. What is kept for the repeat of a call goes by itself, and so does what
-    nobody heard on a bell."""
+    """The keys that stay. Replies that are kept for the repeat of a call expire by themselves, and
+    so do rings of a bell that no waiter heard."""
     found = sorted(client.scan_iter(match=pattern))
     passing = b":kept:", b":bell:"
     return [

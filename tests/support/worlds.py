@@ -1,5 +1,5 @@
-"""The queues for threads, and those of asyncio behind the same interface: each call is made by a
-task of one event loop in another thread, and its caller waits for it.
+"""The queues for threads, and the queues for asyncio behind the same interface: a task of one event
+loop in another thread makes each call, and the caller waits for it.
 
 So a test that is written for threads runs in both worlds: ``pytestmark =
 pytest.mark.usefixtures("world")``.
@@ -48,7 +48,7 @@ class _Loop:
         self.loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         self._begun.set()
         await self._end.wait()
-        # Also those that a thread of the test begins only now.
+        # Also tasks that a thread of the test begins only now.
         while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in tasks:
                 task.cancel()
@@ -94,7 +94,7 @@ async def _make(calls: asyncio.Queue[Any], loop: asyncio.AbstractEventLoop) -> N
         try:
             result = await coroutine
         except BaseException as error:
-            # Without this frame: unittest's assertRaises clears those of an error, which ends this.
+            # Without this frame: unittest's assertRaises clears an error's frames, which ends this.
             told.set_exception(
                 error.with_traceback(error.__traceback__ and error.__traceback__.tb_next)
             )
@@ -111,7 +111,7 @@ _callers = threading.local()
 
 
 def block(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Have a coroutine run, and wait for it: all those of one thread are run by one task."""
+    """Run a coroutine, and wait for it: one task runs all coroutines of one thread."""
     with _lock:
         found = _loops.get(os.getpid()) or _loops.setdefault(os.getpid(), _Loop())
     caller: _Caller | None = getattr(_callers, "of_thread", None)

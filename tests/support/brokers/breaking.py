@@ -14,7 +14,7 @@ from ports import free_port
 #: How a connection breaks.
 END = "end"  #: one side is told that nothing more comes; the other way stays open
 RESET = "reset"  #: both sides are reset
-SILENT = "silent"  #: what is sent that way is swallowed, and nothing is closed
+SILENT = "silent"  #: bytes that are sent that way are swallowed, and nothing is closed
 
 REQUESTS, REPLIES = "requests", "replies"
 

@@ -28,7 +28,7 @@ class Broker:
 
     @classmethod
     def of(cls, kind: str, options: tuple[str, ...]) -> Any:
-        """One that is not yet started."""
+        """A broker that is not yet started."""
         return cls(*options)
 
     def start(self) -> Any:
@@ -60,7 +60,7 @@ class Broker:
 
     @property
     def url(self) -> str:
-        """The URL of a user who may do everything."""
+        """The URL of a user that may do everything."""
         raise NotImplementedError
 
     @property
@@ -78,7 +78,7 @@ class Broker:
         raise NotImplementedError
 
     def has_loaded(self) -> bool:
-        """Whether a broker that was started again has read what is on its disk."""
+        """Whether a broker that was started again has read its data from the disk."""
         return True
 
     def clock(self) -> int:
@@ -90,7 +90,7 @@ class Broker:
         raise NotImplementedError
 
     def kept(self, name: str) -> list[Any]:
-        """What it keeps for good of the queues with this text in their names or prefixes."""
+        """The data that it keeps for good for queues with this text in their names or prefixes."""
         raise NotImplementedError
 
     def results(self, name: str) -> list[int]:
@@ -105,7 +105,7 @@ class Broker:
 
     @staticmethod
     def held(engine: Any, binding: Any) -> list[str]:
-        """What is not free although nobody uses the queue: nothing, it should be."""
+        """The waiters and roles that are left on an unused queue: there should be none."""
         raise NotImplementedError
 
     @staticmethod

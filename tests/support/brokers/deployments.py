@@ -145,7 +145,7 @@ class ClusterDeployment:
         return f"redis+cluster://{hosts}"
 
     def owner(self, slot: int) -> Server:
-        """The primary that serves a slot, when all who run agree."""
+        """The primary that serves a slot, when all running servers agree."""
         found: set[int] = set()
 
         def agreed() -> bool:

@@ -1,4 +1,4 @@
-"""A TCP proxy before a server that loses replies on demand: the request is done, nobody hears."""
+"""A TCP proxy that loses replies of a server on demand: the request is done without a reply."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def _version(folder: Path) -> str:
 
 @functools.cache
 def _for_everyone(folder: Path) -> Path:
-    """The same programs where the user can run them whose processes the server's are: tox lets
-    nobody else into its environments."""
+    """The same programs in a folder where the server's user can run them: tox lets no other user
+    into its environments."""
     if os.getuid() != 0 or all(place.stat().st_mode & stat.S_IXOTH for place in folder.parents):
         return folder
     copy = Path(tempfile.mkdtemp(prefix="pmp-pg-programs-"))
@@ -83,7 +83,7 @@ def _for_everyone(folder: Path) -> Path:
 
 
 class Postgres(Broker):
-    """A running server. As root its processes are those of another user: it refuses to run so."""
+    """A running server. Tests that run as root start it as another user: it refuses to be root."""
 
     scheme = "postgresql"
     durable = ("fsync=on", "full_page_writes=on")
@@ -107,7 +107,7 @@ class Postgres(Broker):
 
     @property
     def url(self) -> str:
-        """Of one who may do everything."""
+        """The URL of the user that may do everything."""
         return self.url_at(self.port)
 
     def url_at(self, port: int) -> str:
@@ -115,7 +115,7 @@ class Postgres(Broker):
 
     @property
     def limited_url(self) -> str:
-        """Of one who has the rights that queues need."""
+        """The URL of a user that has the rights that queues need."""
         return f"postgresql://{ROLE}@127.0.0.1:{self.port}/postgres"
 
     def standby(self) -> Postgres:
@@ -143,7 +143,7 @@ class Postgres(Broker):
 
     @property
     def owner(self) -> int:
-        """The user whose processes they are."""
+        """The id of the user that runs the server's processes."""
         return self._user.pw_uid if self._user is not None else os.getuid()
 
     def start(self) -> Postgres:
@@ -171,10 +171,10 @@ class Postgres(Broker):
             said = (self.directory / "log").read_text()
             if "Address already in use" not in said:
                 raise RuntimeError(f"postgres did not start: {said}")
-            self.port = 0  # somebody else was given the same free port
+            self.port = 0  # another process was given the same free port
 
     def begin(self) -> None:
-        """What its processes do first."""
+        """Run in each process of the server first: change to its user and its folder."""
         if self._user is not None:
             os.setgroups([])
             os.setgid(self._user.pw_gid)
@@ -202,7 +202,7 @@ class Postgres(Broker):
         return False
 
     def execute(self, text: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement of one who may do everything."""
+        """The rows of a statement, as the user that may do everything."""
         import psycopg
 
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -312,7 +312,7 @@ def _find_user() -> pwd.struct_passwd:
 
 
 def look(engine: Any, text: str) -> list[tuple[Any, ...]]:
-    """The rows of a statement of one who may do everything, at the server of an engine."""
+    """The rows of a statement, as the user that may do everything, at the server of an engine."""
     import psycopg
 
     conninfo = engine.address._replace(username="postgres").conninfo()

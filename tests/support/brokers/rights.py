@@ -1,4 +1,4 @@
-"""The user of docs/security.md, who has the rights that suffice, and no others."""
+"""The user of docs/security.md, which has the rights that queues need, and no others."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def url(server: Server, name: str = "app") -> str:
 
 
 def refusals(client: redis.Redis, name: str = "app") -> set[str]:
-    """What that user was refused since the log was last emptied."""
+    """The commands and keys that the user was refused since the log was last emptied."""
     log = client.execute_command("ACL LOG", 128)
     return {entry["object"] for entry in log if entry["username"] == name}
 
 
 class LimitedServer(Server):
-    """A server with that user, whom tests use at it."""
+    """A server with that user, which tests use there."""
 
     def prepare(self) -> None:
         with self.client() as client:

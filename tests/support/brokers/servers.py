@@ -72,7 +72,7 @@ class Server(Broker):
         return f"unix://{self.socket}"
 
     def client(self) -> redis.Redis:
-        """redis-py, to look at what is in the server."""
+        """A client of redis-py, to look at the server's contents."""
         return redis.Redis(port=self.port)
 
     @contextlib.contextmanager
@@ -95,7 +95,7 @@ class Server(Broker):
             log = (self.directory / "log").read_text()
             if given or "already in use" not in log:
                 raise RuntimeError(f"{self.kind} did not start: {log}")
-            (self.directory / "log").unlink()  # somebody else was given the same free port
+            (self.directory / "log").unlink()  # another process was given the same free port
 
     def _launch(self) -> None:
         command = [find_binary(self.kind)]
@@ -143,7 +143,7 @@ class Server(Broker):
 
     @contextlib.contextmanager
     def alone(self, name: str) -> Iterator[str]:
-        """On a server of its own: a server does not tell whose a connection is."""
+        """On a server of its own: a server does not tell which client a connection belongs to."""
         with Server(self.kind).serving() as server:
             yield server.url
 

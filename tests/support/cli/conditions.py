@@ -44,7 +44,7 @@ class Runs:
 
     def run(self, where: str, environ: dict[str, str], *args: object) -> Ended:
         """One run in a ``terminal`` of 40 columns; ``nowhere``, which is without a terminal and
-        without input; or ``unread``, where nobody reads its output."""
+        without input; or ``unread``, where no process reads its output."""
         self._asking.send((where, environ, [*map(str, args)]))
         return Ended(*self._asking.recv())
 
@@ -76,7 +76,7 @@ def _in_terminal(environ: dict[str, str], args: Sequence[str]) -> Ended:
     try:
         while read := os.read(ours, 1 << 16):
             output += read
-    except OSError:  # a terminal that nobody has any more
+    except OSError:  # a terminal that no process has open any more
         pass
     os.close(ours)
     text = output.decode().replace("\r\n", "\n").removeprefix("^D\b\b")

@@ -97,11 +97,11 @@ class Run:
         return sorted(children, key=lambda child: (child.create_time(), child.pid))
 
     def note_descendants(self) -> None:
-        """Those that exist now are to be gone in the end."""
+        """Note its descendants that exist now: they are to be gone in the end."""
         self._descendants |= set(psutil.Process(self.process.pid).children(recursive=True))
 
     def interrupt(self) -> None:
-        """What Ctrl-C in a terminal does: everyone of the group gets the signal."""
+        """Do what Ctrl-C in a terminal does: each process of the group gets the signal."""
         self.note_descendants()
         os.killpg(self.process.pid, signal.SIGINT)
 
@@ -112,7 +112,7 @@ class Run:
 
     def nothing_is_left(self) -> None:
         """Wait until all its descendants are gone."""
-        assert self._descendants, "nobody looked for them"
+        assert self._descendants, "the test has not looked for descendants"
         until(lambda: all(map(has_ended, self._descendants)))
 
 

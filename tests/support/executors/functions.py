@@ -195,7 +195,7 @@ def run_in_parallel(number: int) -> tuple[list[int], list[int]]:
 
 
 class Mean:
-    """An estimator, as those of scikit-learn are: it can be pickled, fitted, and asked."""
+    """An estimator, as in scikit-learn: it can be pickled, fitted, and asked."""
 
     def fit(self, rows: Any) -> Mean:
         """Know the mean of the rows."""
@@ -216,7 +216,7 @@ def fit(estimator: Mean, rows: Any, row: Any) -> tuple[Mean, float]:
 
 
 class Frozen(Exception):
-    """An exception that lets nobody set attributes, as a frozen dataclass."""
+    """An exception whose attributes cannot be set, like a frozen dataclass."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError("this one is frozen")

@@ -41,13 +41,13 @@ def attach(kind: str, name: str, options: dict[str, Any]) -> Queue:
 
 
 def message(item: str) -> bytes:
-    """What is sent for an item: some are small, some larger than a network packet."""
+    """The bytes that are sent for an item: some are few, some more than a network packet holds."""
     chance = random.Random(item)
     return item.encode() + b" " + chance.randbytes(chance.choice([0, 10, 100, 3000]))
 
 
 def name_of(received: bytes) -> str:
-    """The item that was received; if it was damaged, one that nobody put."""
+    """The item that was received; if it was damaged, an item that no client put."""
     item = received.partition(b" ")[0].decode(errors="replace")
     return item if received == message(item) else f"damaged-{item}"
 
@@ -97,7 +97,7 @@ def shut_down(queue: Queue, directory: Path) -> None:
 
 
 def drain(queue: Queue, directory: Path) -> None:
-    """Get what is left, until the queue is shut down and empty; the test itself does it."""
+    """Get the rest of the items until the queue is shut down and empty; the test itself does it."""
     log = Log(directory, "drain")
     with suppress(ShutDown):
         while True:

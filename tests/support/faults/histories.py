@@ -1,7 +1,7 @@
-"""What clients did and when: each writes it down as it does it, and a test reads it afterwards.
+"""Operations of clients and their times: each client writes them down, and a test reads them later.
 
-A client that is killed leaves an operation that has begun and not ended. All times are those of
-one host's monotonic clock, which its processes share, in nanoseconds.
+A client that is killed leaves an operation that has begun and not ended. All times are
+nanoseconds of one host's monotonic clock, which its processes share.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Operation:
     item: str = ""
 
     @property
-    def who(self) -> str:
+    def call(self) -> str:
         return f"{self.kind}({self.item}) of {self.client}"
 
 
@@ -71,7 +71,7 @@ class Log:
 
 
 def read(directory: Path) -> list[Operation]:
-    """What all clients that wrote to ``directory`` did."""
+    """The operations of all clients that wrote to ``directory``."""
     return [done for path in sorted(directory.glob("*.log")) for done in _read_one(path)]
 
 
@@ -95,7 +95,7 @@ def _read_one(path: Path) -> Iterator[Operation]:
 
 
 def longest_stall(history: Iterable[Operation]) -> float:
-    """The longest time, in seconds, in which nobody put or got anything."""
+    """The longest time, in seconds, in which no put and no get ended."""
     ends = sorted(o.end for o in history if o.outcome == DONE and o.kind in ("put", "get"))
     return max((b - a for a, b in itertools.pairwise(ends)), default=0.0) / 1e9
 

@@ -1,8 +1,8 @@
 """Whether a history of concurrent operations can be that of one bounded FIFO queue.
 
-Each rule looks at a whole history and answers what breaks it. A rule claims only what is certain:
-an operation happens at some unknown moment between its begin and its end, and one with an unknown
-outcome may have happened at any time after its begin, or never.
+Each rule looks at a whole history and yields each breach of it. A rule claims only facts that
+are certain: an operation happens at some unknown moment between its begin and its end, and one with
+an unknown outcome may have happened at any time after its begin, or never.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class History:
 
     @property
     def lost(self) -> list[str]:
-        """What was put for certain, and nobody is known to have got."""
+        """The items that were put for certain, and that no known get returned."""
         return [o.item for o in self.puts if o.outcome == DONE and o.item not in self.gets_of]
 
     @property
@@ -58,13 +58,13 @@ class History:
 
 
 def nothing_invented(history: History) -> Iterator[str]:
-    """What was got had been put, and not only later."""
+    """Each item that was got had been put, and not only later."""
     for get in history.gets:
         put = history.put_of.get(get.item)
         if put is None:
-            yield f"{get.who}: nobody put that"
+            yield f"{get.call}: no client put that item"
         elif get.end < put.begin:
-            yield f"{get.who} ended before {put.who} began"
+            yield f"{get.call} ended before {put.call} began"
 
 
 def nothing_twice(history: History) -> Iterator[str]:
@@ -75,7 +75,7 @@ def nothing_twice(history: History) -> Iterator[str]:
 
 
 def nothing_lost(history: History) -> Iterator[str]:
-    """What is missing can have been got by those whose get has an unknown outcome, one each."""
+    """Missing items can have been got by gets with an unknown outcome, one item by each."""
     missing = len(history.lost)
     if missing > len(history.unknown_gets):
         yield (
@@ -87,7 +87,7 @@ def nothing_lost(history: History) -> Iterator[str]:
 def oldest_first(history: History) -> Iterator[str]:
     """When one put had ended before another began, the second item's get does not end before the
     first item's begins. So the items of one producer come in its order, too."""
-    # An item that is missing was got some time, unless nobody can have got it.
+    # A missing item may have been got at any time: only items that were got are compared.
     firsts = sorted((o for o in history.puts if o.item in history.gets_of), key=lambda o: o.end)
     ends = [o.end for o in firsts]
     latest: list[Operation] = []  # of the first n items put: the one whose get began last
@@ -101,7 +101,7 @@ def oldest_first(history: History) -> Iterator[str]:
         got = min(history.gets_of[put.item], key=lambda o: o.end)
         older = latest[before - 1]
         if got.end < older.begin:
-            yield f"{got.who} ended before {older.who} began, but {older.item} was put first"
+            yield f"{got.call} ended before {older.call} began, but {older.item} was put first"
 
 
 def producers_in_order(history: History) -> Iterator[str]:
@@ -115,14 +115,14 @@ def producers_in_order(history: History) -> Iterator[str]:
         for put in sorted(puts, key=lambda o: o.begin)[::-1]:  # of two at once the latter first
             for get in history.gets_of.get(put.item, ()):
                 if earliest is not None and earliest.end < get.begin:
-                    yield f"{earliest.who} ended before {get.who} began"
+                    yield f"{earliest.call} ended before {get.call} began"
                 if earliest is None or get.end < earliest.end:
                     earliest = get
 
 
 def producers_in_order_at_each_consumer(history: History) -> Iterator[str]:
-    """Of what each consumer gets, the items of one producer come in its order: what a queue keeps
-    of :func:`producers_in_order` when consumers fetch ahead."""
+    """Each consumer gets the items of one producer in its order: the part of
+    :func:`producers_in_order` that a queue keeps when consumers prefetch."""
     latest: dict[tuple[str, str], Operation] = {}
     for get in sorted(history.gets, key=lambda o: o.begin):
         put = history.put_of.get(get.item)
@@ -130,7 +130,7 @@ def producers_in_order_at_each_consumer(history: History) -> Iterator[str]:
             continue
         before = latest.setdefault((put.client, get.client), put)
         if put.begin < before.begin:
-            yield f"{get.who} came after {before.item}, which was put later"
+            yield f"{get.call} came after {before.item}, which was put later"
         latest[put.client, get.client] = put
 
 
@@ -145,25 +145,25 @@ def bound_kept(history: History) -> Iterator[str]:
 
 
 def honest_refusals(history: History) -> Iterator[str]:
-    """Whoever was told that the queue was empty, full or shut down came when it can have been so,
-    and nobody put anything after it was shut down."""
+    """A call that was told that the queue was empty, full or shut down came when it can have been
+    so, and no item was put after the queue was shut down."""
     if any(o.end != NEVER for o in history.shutdowns):
         shut = min(o.end for o in history.shutdowns)
         for put in history.puts:
             if put.outcome == DONE and put.begin > shut:
-                yield f"{put.who} was done after the queue was shut down"
+                yield f"{put.call} was done after the queue was shut down"
     begun = min((o.begin for o in history.shutdowns), default=NEVER)
     lengths = _lengths(history)
     times = [when for when, _, _ in lengths]
     for o in history.operations:
         if o.outcome == CLOSED and o.end < begun:
-            yield f"{o.who} was told of a shutdown before there was one"
+            yield f"{o.call} was told of a shutdown before there was one"
         empty = o.outcome == EMPTY or (o.outcome == CLOSED and o.kind == "get")
         if empty and min(least for _, least, _ in _during(lengths, times, o)) > 0:
-            yield f"{o.who} was told that nothing was there, and there was all the time"
+            yield f"{o.call} was told that nothing was there, and there was all the time"
         full = o.outcome == FULL and history.bound
         if full and max(most for _, _, most in _during(lengths, times, o)) < history.bound:
-            yield f"{o.who} was told that the queue was full, and it never was meanwhile"
+            yield f"{o.call} was told that the queue was full, and it never was meanwhile"
 
 
 Length = tuple[float, int, int]
@@ -205,12 +205,12 @@ def one_holder(history: History) -> Iterator[str]:
         held = sorted((o for o in used if o.kind == role), key=lambda o: o.begin)
         for before, after in itertools.pairwise(held):
             if after.begin < before.end:
-                yield f"{after.who} began before {before.who} had ended"
+                yield f"{after.call} began before {before.call} had ended"
         begins = [o.begin for o in held]
         for o in used:
             at = bisect.bisect_right(begins, o.begin) - 1
             if o.kind != role and at >= 0 and o.end < held[at].end and o.client != held[at].client:
-                yield f"{o.who} was done while {held[at].client} was the {role}"
+                yield f"{o.call} was done while {held[at].client} was the {role}"
 
 
 Rule = Callable[[History], Iterator[str]]
@@ -237,7 +237,7 @@ BUFFERED_RULES: tuple[Rule, ...] = (
 
 
 def check(history: History, rules: Sequence[Rule] = RULES) -> list[str]:
-    """What is wrong with the history; each line begins with the rule."""
+    """The problems of the history; each line begins with the rule."""
     return [f"{rule.__name__}: {problem}" for rule in rules for problem in rule(history)]
 
 
@@ -258,7 +258,7 @@ class Deliveries:
         for get in sorted(history.gets, key=lambda o: o.end, reverse=True):
             key = (get.client, get.item)
             if get.client not in self._killed or acknowledged[key] > 0:
-                # One who had an item taken away may get it again, and acknowledges the latter.
+                # A consumer whose item was taken away may get it again, and acknowledges it then.
                 self._kept.add(get)
                 acknowledged[key] -= 1
 

@@ -49,8 +49,8 @@ class Killer:
     pause: float = PAUSE
     made: Counter[str] = field(default_factory=Counter)
     slept: set[str] = field(default_factory=set)
-    #: What is to come for those that were stopped: when, to whom, what; and when the lease ended
-    #: that each had then, 0 for none.
+    #: The signals that stopped clients are to get: when, which client, which signal; and when the
+    #: lease ended that the client had then, 0 for none.
     due: list[tuple[float, Client, signal.Signals, int]] = field(default_factory=list)
 
     def populate(self) -> None:
@@ -78,7 +78,7 @@ class Killer:
         self.populate()
 
     def follow(self, everything: bool = False) -> None:
-        """What was to come later for those that were stopped."""
+        """Send the signals that are due to stopped clients."""
         for event in list(self.due):
             when, victim, then, before = event
             if everything or time.monotonic() >= when:
@@ -87,7 +87,7 @@ class Killer:
                 # What it sent before it was stopped may have renewed a lease that had run out.
                 end = min(before, end) if before else end
                 victim.send(then)
-                # Who is seen to run loses nothing, whatever its lease.
+                # A client that is seen to run loses nothing, whatever its lease.
                 if self.leases and end <= self.leases.now:
                     self.slept.add(victim.name)
 
@@ -106,5 +106,5 @@ class Killer:
 
     @property
     def killed(self) -> set[str]:
-        """Those that were killed, or stopped for so long that they may have lost what they had."""
+        """Clients that were killed, or stopped for so long that they may have lost items."""
         return {client.name for client in self.nursery.clients if client.killed} | self.slept

@@ -54,7 +54,7 @@ class Client:
 
 
 class Nursery:
-    """Starts clients that log to ``directory``, which may be changed for those that come; in the
+    """Starts clients that log to ``directory``, which may be changed for later clients; in the
     end it leaves no client behind."""
 
     def __init__(self, directory: Path) -> None:
@@ -101,7 +101,7 @@ class Nursery:
         return client.number in self._ended
 
     def running(self, role: str) -> list[Client]:
-        """Those of a role that work: not killed, not stopped, not at their end."""
+        """The clients of a role that work: not killed, not stopped, not at their end."""
         return [
             client
             for client in self.clients
@@ -110,7 +110,7 @@ class Nursery:
         ]
 
     def wait(self, limit: float) -> None:
-        """Wait until all clients have ended; those that were not killed must have ended well."""
+        """Wait until all clients have ended; clients that were not killed must have ended well."""
         deadline = time.monotonic() + limit
         until(
             lambda: all(map(self.has_ended, self.clients)) or time.monotonic() > deadline, limit + 5
@@ -120,7 +120,7 @@ class Nursery:
         self.check()
 
     def check(self) -> None:
-        """Nobody ended with an error so far."""
+        """No client ended with an error so far, but for killed ones."""
         failed = [
             client
             for client in self.clients
@@ -151,7 +151,7 @@ class Nursery:
     ) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.close()  # then it kills those that are left
+        self._process.stdin.close()  # then it kills the clients that are left
         self._process.wait(LIMIT)
         self._reading.join(10)
         self._process.stdout.close()

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from faults.histories import DONE, FENCED, NEVER, UNKNOWN, Operation
 
 _CLOSINGS = ("task_done", "release", "bury")
-#: Between the task that a take acknowledged and the one that it got, in what is written down of it;
-#: and for that one, if nobody knows which it was.
+#: In the record of a take THEN stands between the task that it acknowledged and the task that it
+#: got; LOST stands for the latter, if it is not known.
 THEN, LOST = ">", "?"
 
 
@@ -70,7 +70,7 @@ class Lives:
 
     @property
     def lost(self) -> list[str]:
-        """What was put for certain, and is neither there nor can have been acknowledged."""
+        """Items that were put for certain, and are neither there nor may be acknowledged."""
         return [
             item
             for item, put in self.puts.items()
@@ -107,7 +107,7 @@ class Lives:
             yield f"{len(self.lost)} tasks are lost: {self.lost[:10]}"
         for item in self.left:
             if item not in self.puts:
-                yield f"{item} is there, and nobody put it"
+                yield f"{item} is there, and no producer put it"
         if len(set(self.left)) != len(self.left):
             yield "a task is there twice"
         for item, deliveries in self.deliveries.items():
@@ -130,18 +130,18 @@ class Lives:
 
     def _problems_of(self, item: str, deliveries: list[Delivery]) -> Iterator[str]:
         if item not in self.puts or deliveries[0].take.end < self.puts[item].begin:
-            yield f"{deliveries[0].take.who}: nobody had put that"
+            yield f"{deliveries[0].take.call}: no producer had put that task"
         for delivery in deliveries:
             worker = delivery.take.client
             kind, outcome = delivery.outcome
             if outcome in (FENCED, UNKNOWN) and worker not in self.killed:
-                yield f"{delivery.take.who} was taken away ({kind}, {outcome}) from one that lived"
+                yield f"{delivery.take.call} was taken away ({kind}, {outcome}) from one that lived"
             if (kind, outcome) == ("task_done", DONE):
                 assert delivery.closing is not None
                 later = [one for one in deliveries if one.take.begin > delivery.closing.end]
                 if later or item in self.left:
                     yield f"{item} was acknowledged by {worker}, and came again: {later}"
         for before, after in itertools.pairwise(deliveries):
-            # Who is stopped before it notes that it took a task notes that late.
+            # A worker that is stopped before it notes that it took a task notes that late.
             if before.outcome == after.outcome == ("task_done", DONE):
                 yield f"{item} was processed by {before.take.client} and {after.take.client}"

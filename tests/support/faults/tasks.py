@@ -58,7 +58,7 @@ def is_asked_for(item: str) -> bool:
 
 
 def results_of(queue: TaskQueue, items: Iterable[str]) -> dict[str, str | None]:
-    """What the broker keeps of those that asked for it; None where it keeps nothing."""
+    """The results that the broker keeps for items that asked for one; None where it keeps none."""
     found: dict[str, str | None] = {}
     for item in filter(is_asked_for, items):
         try:

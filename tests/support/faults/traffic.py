@@ -34,7 +34,7 @@ class Traffic:
         self._queue = self.kind.create(self.name, url=self.url, **self.options)
         self._stopping = threading.Event()
         self.received = [[] for _ in range(consumers)]
-        self._producing = [Background(self._produce, who) for who in range(producers)]
+        self._producing = [Background(self._produce, producer) for producer in range(producers)]
         self._consuming = [Background(self._consume, received) for received in self.received]
         return self
 
@@ -55,7 +55,7 @@ class Traffic:
 
     @property
     def lost(self) -> int:
-        """How many acknowledged items nobody got."""
+        """How many acknowledged items no consumer got."""
         return len(set(self.acknowledged) - set(self._counts()))
 
     @property
@@ -65,17 +65,17 @@ class Traffic:
 
     @property
     def invented(self) -> int:
-        """How many items were got that nobody put."""
+        """How many items were got that no producer put."""
         return len(set(self._counts()) - set(self.acknowledged) - set(self.unconfirmed))
 
     @property
     def is_in_order(self) -> bool:
-        """Whether nobody got an item after a later one of its producer, if it was got once."""
+        """Whether consumers got the items of each producer in order, but for repeated items."""
         counts = self._counts()
         for received in self.received:
             once = [item for item in received if counts[item] == 1]
-            for who in {who for who, _ in once}:
-                numbers = [number for producer, number in once if producer == who]
+            for producer in {one for one, _ in once}:
+                numbers = [number for one, number in once if one == producer]
                 if numbers != sorted(numbers):
                     return False
         return True
@@ -93,11 +93,11 @@ class Traffic:
     def _problem(self) -> bool:
         return any(not thread.is_alive() for thread in (*self._producing, *self._consuming))
 
-    def _produce(self, who: int) -> None:
+    def _produce(self, producer: int) -> None:
         queue = self.kind.attach(self.name, url=self.url, **self.options)
         number = 0
         while not self._stopping.is_set():
-            item = (who, number)
+            item = (producer, number)
             begin = time.monotonic()
             try:
                 queue.put(item)

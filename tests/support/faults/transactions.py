@@ -48,8 +48,8 @@ class Database:
 
 
 def order(queue: TaskQueue[int], database: Database, numbers: Sequence[int], fails: bool) -> None:
-    """Some orders, and the tasks to process them, or nothing. Of those whose transaction could not
-    be ended it is not known which; the table of orders tells."""
+    """Some orders, and the tasks to process them, or nothing. If the outcome of the
+    transaction is unknown, the table of orders tells it."""
     with suppress(psycopg.Error, PressureError), database.transaction() as connection:
         with connection.cursor() as cursor:
             cursor.executemany("INSERT INTO orders VALUES (%s)", [(one,) for one in numbers])

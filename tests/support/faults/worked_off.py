@@ -1,4 +1,4 @@
-"""What befalls a queue of tasks in the fault suite, and how it comes to its end."""
+"""Restarts, kills and the end of a queue of tasks in the fault suite."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def end_producers(nursery: Nursery) -> None:
 
 
 def work_off(queue: TaskQueue, nursery: Nursery) -> None:
-    """Kick what is buried, and wait until no task is left but what is buried then; shut down."""
+    """Kick the buried tasks, wait until each task is done or buried again, and shut down."""
     queue.kick_many()
     while unfinished(queue):
         before = processed(queue)

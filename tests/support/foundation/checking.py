@@ -70,7 +70,7 @@ def _check_close(history: History) -> None:
 
 
 def _check_rest(history: History) -> None:
-    """What the queue says of itself when everybody has ended."""
+    """The queue's own counts are right when all callers have ended."""
     stats: Any = history.run_one(history.operations.stats())
     seen = history.seen
     gets = len(seen.got)
@@ -80,4 +80,4 @@ def _check_rest(history: History) -> None:
     if counted != (puts, gets, 0):
         raise Wrong(f"counts {counted} after {puts} puts and {gets} gets")
     if waiting := history.waiting():
-        raise Wrong(f"callers are in line who do not wait: {waiting}")
+        raise Wrong(f"callers are in line that do not wait: {waiting}")

@@ -33,11 +33,11 @@ _MOST_STEPS = 50_000
 _PATIENCE = 100.0
 #: The faults of which a history has some, and how probable each is at most.
 _FAULTS = {"refused": 0.2, "never": 0.2, "done": 0.2, "late": 0.2}
-#: And those for which a watch is not set.
+#: The faults after which a watch is not set.
 _HARD_FAULTS = {"too_old": 0.2, "lagging": 0.2, "watch": 0.5}
-#: What is drawn for a history: how probable it is that the one drawn stands still, that an item
-#: goes back that was taken, and that a call is interrupted, if it lasts; whether items are in
-#: flight until they are acknowledged, and then whether others give them back; the bound.
+#: The traits that are drawn for a history: how probable it is that the client that is drawn stands
+#: still, that a taken item goes back, and that a call is interrupted, if it lasts; whether items
+#: are in flight until they are acknowledged, and then whether others give them back; the bound.
 _TRAITS: dict[str, tuple[Any, ...]] = {
     "stalls": (0.0, 0.02, 0.1),
     "returns": (0.0, 0.2, 0.5),

@@ -19,7 +19,7 @@ from pressure_mp.engines.requests import queue
 
 Mutant = Callable[[], AbstractContextManager[None]]
 
-#: By what is changed; and the traits of the histories in which that shows soon.
+#: By a description of the change; and the traits of the histories in which it shows soon.
 MUTANTS: dict[str, tuple[Mutant, dict[str, Any]]] = {}
 
 
@@ -69,7 +69,7 @@ def _items() -> Iterator[None]:
     yield from _reading_by_snapshot(_NAME + b"qi")
 
 
-@mutant("what is in flight is read by snapshot", is_joinable=True, loses=True)
+@mutant("items in flight are read by snapshot", is_joinable=True, loses=True)
 def _in_flight() -> Iterator[None]:
     yield from _reading_by_snapshot(_NAME + b"qf")
 
@@ -131,7 +131,7 @@ def _no_outcome() -> Iterator[None]:
     yield from _in_place(FoundationStore, "_commit", mutated)
 
 
-@mutant("nobody is woken")
+@mutant("no waiter is woken")
 def _no_wake() -> Iterator[None]:
     yield from _in_place(WatchedBells, "mark", lambda self, txn, tickets: None)
 
@@ -182,7 +182,7 @@ def _late_silence() -> Iterator[None]:
     yield from _in_place(WatchedBells, "listen", mutated)
 
 
-@mutant("who has ended keeps its place in line")
+@mutant("a caller that has ended keeps its place in line")
 def _keeps_place() -> Iterator[None]:
     yield from _in_place(Row, "leave", lambda self, caller: None)
 

@@ -153,7 +153,7 @@ class PlainBroker:
         return default_reply(request)
 
     def leave(self, caller: _Session) -> None:
-        """Nobody waits here."""
+        """No call waits here."""
 
 
 @dataclass
@@ -227,7 +227,7 @@ class PlainQueue:
         self.changed.notify_all()
 
 
-#: Where there is no queue, the reply to these is MISSING; and what is done in any case.
+#: Requests whose reply is MISSING where there is no queue; and requests that are always done.
 for_items: Implementations[PlainQueue, [_Session]] = Implementations()
 for_names: Implementations[PlainQueue, [_Session]] = Implementations()
 
@@ -409,7 +409,7 @@ class PlainHost:
         return for_hosts[type(request)](self, request)
 
     def leave(self, caller: _Session) -> None:
-        """Nobody waits here."""
+        """No call waits here."""
 
 
 for_hosts: Implementations[PlainHost, []] = Implementations()

@@ -34,7 +34,7 @@ class Client:
 
     @functools.cached_property
     def observer(self) -> redis.Redis:
-        """redis-py, to look at what is in the server."""
+        """A client of redis-py, to look at the server's contents."""
         address = self.engine.address
         if address.path:
             return redis.Redis(unix_socket_path=address.path)
@@ -98,7 +98,7 @@ class Client:
         return await self.arun(self.operations.stats())
 
     def roles(self) -> list[str]:
-        """What is wrong with the queue's roles when nobody uses them: nothing, it should be."""
+        """The waiters and roles that are left on an unused queue: there should be none."""
         return _broker(self.engine).held(self.engine, self.binding)
 
 

@@ -1,4 +1,4 @@
-"""A client that takes items and fetches them ahead, in the name of whom it likes."""
+"""A client that takes items and prefetches them, in the name of any owner."""
 
 from __future__ import annotations
 

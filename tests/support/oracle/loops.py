@@ -15,7 +15,7 @@ _LIMITED = "waits for the test"
 
 
 class _Complaints(logging.Handler):
-    """What asyncio logs: a task that was destroyed while it waited, an error nobody saw."""
+    """What asyncio logs: a task that was destroyed while it waited, an error that no call got."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -28,8 +28,8 @@ class _Complaints(logging.Handler):
 def run(main: Callable[[], Coroutine[Any, Any, Any]], limit: float = 50.0) -> Any:
     """``asyncio.run(main())``, with a time limit.
 
-    Fails when asyncio had something to complain about. What is left open becomes a
-    ResourceWarning here and not in some later test.
+    Fails when asyncio logged a warning. A resource that is left open becomes a ResourceWarning
+    here and not in some later test.
     """
     complaints = _Complaints()
     logger = logging.getLogger("asyncio")
@@ -54,7 +54,7 @@ async def _limited(main: Callable[[], Coroutine[Any, Any, Any]], limit: float) -
 
 
 async def others_end() -> None:
-    """Wait for the tasks that nobody waits for. ``asyncio.wait_for`` may leave one to its end:
+    """Wait until all other tasks end. ``asyncio.wait_for`` may leave a task that no other awaits:
     before Python 3.12, when it is cancelled while it cancels what it waited for."""
     waits = {task for task in asyncio.all_tasks() if task.get_name() == _LIMITED}
     if others := asyncio.all_tasks() - waits - {asyncio.current_task()}:

@@ -119,7 +119,7 @@ class Oracle(RuleBasedStateMachine):
         self.items = 0
         self.calls = 0
         self.got: list[bytes] = []
-        #: Owner, the numbers on both, and the item, of those that were taken.
+        #: Of each taken item its owner, its numbers on both engines, and the item.
         self.in_flight: list[tuple[str, tuple[int, int], bytes]] = []
         self.ahead = {reader: Ahead() for reader in READERS}
 
@@ -171,8 +171,8 @@ class Oracle(RuleBasedStateMachine):
         return call_once(self.bindings[0], GetStats())
 
     def has_enough_for_all(self, pair: Pair) -> bool:
-        """Whether it waits for an item, or for space, and there is some for all who wait for the
-        same."""
+        """Whether it waits for an item, or for space, and there is enough for all calls
+        that wait for the same."""
         stats, kind = self.stats(), type(pair.request)
         alike = [other for other in self.waiting.values() if type(other.request) is kind]
         if pair not in alike or not isinstance(stats, Stats):
@@ -461,8 +461,8 @@ class Oracle(RuleBasedStateMachine):
     @rule(client=clients, waits=st.booleans(), really=rarely)
     def delete(self, client: int, waits: bool, really: bool) -> None:
         if really:
-            # One that may wait sees to it that all who stand in line are told before it ends; in
-            # memory they are at once.
+            # A delete that may wait ends only when all waiters in line are told; in memory they are
+            # told at once.
             self.ask(client, Delete(waits=waits and not self.waiting))
             self.everyone_sees_that_it_is_gone(client)
 
@@ -528,7 +528,7 @@ class Oracle(RuleBasedStateMachine):
     def cancel_one(self, number: int) -> None:
         self.waiting.pop(number).end()
 
-    # What is always true
+    # Invariants
 
     @invariant()
     def all_that_is_counted_is_the_same(self) -> None:
@@ -545,7 +545,7 @@ class Oracle(RuleBasedStateMachine):
                 client.end()
 
     def end_all(self) -> None:
-        """All who can be served are; then nobody is left, and what is left is the same."""
+        """Serve the waiters that can be served, and cancel the others: the same items are left."""
         while ready := [number for number, pair in self.waiting.items() if pair.may_be_served()]:
             self.go_on(ready[0], self.waiting[ready[0]])
         for number in list(self.waiting):

@@ -1,4 +1,4 @@
-"""Replies without what is different on each engine."""
+"""Replies without the values that differ between engines."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def plain(reply: Any, request: Any = None) -> Any:
     if isinstance(reply, Taken):
         return reply.items, len(reply.numbers)  # an engine numbers items as it likes
     if isinstance(reply, Stats):
-        # Who waits is told of when it calls as the first in line; that it is, a server's client may
-        # only hear of after that call.
+        # A waiter is named when it calls as the first in line. A client of a server may hear only
+        # after that call that it is the first.
         return reply._replace(producer=None, consumer=None)
     if isinstance(reply, Attendance):
         return sorted(reply.consumers), sorted(reply.producers)
@@ -34,7 +34,7 @@ def plain(reply: Any, request: Any = None) -> Any:
 
 
 def _plain_end(end: End) -> Any:
-    """All who wait, whoever of them keeps it."""
+    """All waiters, among them the holder."""
     names = [waiting.client for waiting in end.line]
     if end.holder is not None and end.holder.state == "waiting":
         names.append(end.holder.client)

@@ -1,4 +1,4 @@
-"""Clients whose sessions go on in steps: so that a test says who calls when.
+"""Clients whose sessions go on in steps: so that a test says when each client calls.
 
 A client is a thread with an event loop that stands still between two steps. Of an operation that
 waits, only its place in line goes on then.
@@ -117,14 +117,14 @@ class Pair:
 
     def call(self, in_vain: bool, has_all: bool) -> tuple[Any, Any]:
         """Both replies. ``in_vain``: the time is up, the session leaves the line. ``has_all``:
-        there are items, or space, for all who wait, so that one who was not told may be served
-        too."""
+        there are items, or space, for all waiters, so that a waiter that was not told may be
+        served too."""
         request, before = self.request, self._later
         if in_vain:
             request = request._replace(waits=False)
         may_be_served = before is None or has_all or self.may_be_served()
         mine = self._ours.call(request)
-        assert may_be_served or in_vain or is_later(mine), "nobody woke one who could be served"
+        assert may_be_served or in_vain or is_later(mine), "a waiter was served without a wake-up"
         if before is not None:
             self._theirs.wait(before[1])
         other = self._theirs.call(request)
@@ -132,7 +132,7 @@ class Pair:
             if not is_later(mine):
                 other = self._serve(other)
             elif has_all and not is_later(other):
-                # A server lets one who looks again pass, who keeps its place in memory.
+                # A server serves a waiter that looks again, which in memory keeps its place.
                 mine = self._ours.call(request._replace(waits=False))
         self._later = (mine, other)
         return mine, other

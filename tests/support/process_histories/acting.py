@@ -36,7 +36,7 @@ _connections: list[Connection] = []
 
 
 def content(item: str, size: str) -> tuple[str, bytes]:
-    """What is put for an item: its name, and bytes that no other item has."""
+    """The content that is put for an item: its name, and bytes that no other item has."""
     return item, (item.encode() * (SIZES[size] // len(item) + 1))[: SIZES[size]]
 
 
@@ -78,8 +78,8 @@ class Actor:
 
     @contextmanager
     def _operation(self, kind: str, items: Sequence[str] = ("",)) -> Iterator[list[str]]:
-        """One operation: its items, or those that it came to if it sets them, are told of when it
-        ends, with the outcome."""
+        """One operation: when it ends, tell its items with the outcome; it may set which items they
+        were."""
         found = list(items)
         outcome, begin = "done", time.monotonic_ns()
         try:
@@ -97,7 +97,7 @@ class Actor:
         end = time.monotonic_ns()
         self.connection.send(("operations", [(kind, item, begin, end, outcome) for item in items]))
 
-    # What conductors ask for; the names are those of the steps.
+    # The steps that conductors ask for, by their names.
 
     def make(self, queue: str, kind: str, options: dict[str, Any]) -> str:
         """The name that the broker knows it by."""
@@ -215,7 +215,7 @@ class Actor:
         self.handles.setdefault(queue, []).append(pickle.loads(data))
 
     def start(self, way: str, name: str) -> None:
-        """Start another actor, who has all handles of this one."""
+        """Start another actor, which has all handles of this one."""
         own = {queue: list(handles) for queue, handles in self.handles.items() if handles}
         if way == "thread":
             target: Callable[..., None] = live
@@ -277,7 +277,7 @@ def _main() -> None:
     multiprocessing.set_forkserver_preload([acting.__name__])
     forking = multiprocessing.get_context("fork")
     for line in sys.stdin:
-        multiprocessing.active_children()  # those that have ended are waited for
+        multiprocessing.active_children()  # it waits for children that have ended
         target = acting._live_as_first
         forking.Process(target=target, args=tuple(line.split())).start()
 

@@ -117,7 +117,7 @@ class Listening(Protocol):
 
 
 class Actors:
-    """All those of one history, by name."""
+    """All actors of one history, by name."""
 
     def __init__(self, listening: Listening) -> None:
         self._listening = listening
@@ -132,12 +132,12 @@ class Actors:
         return iter(list(self.of.values()))
 
     def start(self, first: First, name: str) -> None:
-        """The first one begins."""
+        """The first actor begins."""
         first.start(str(self._errors), str(self._listener.address), name)
         self.accept(None, "fork")
 
     def accept(self, parent: Actor | None, way: str) -> None:
-        """Another one has begun, who has the handles of its parent."""
+        """Another actor has begun, which has the handles of its parent."""
         listening = self._listener._listener._socket  # type: ignore[attr-defined]
         if not wait([listening], HANG):
             raise Broken("a process does not begin")
@@ -218,16 +218,16 @@ class Actors:
         return not self.stopped and not any(actor.is_busy for actor in self)
 
     def keepers(self, queue: str, without: Process | Actor) -> Iterator[Actor]:
-        """Those of :meth:`idle` whose process keeps the queue alive."""
+        """The actors of :meth:`idle` whose process keeps the queue alive."""
         return (one for one in self.idle(queue, without) if queue in one.process.uses)
 
     @property
     def working(self) -> set[str]:
-        """Those who can send what they put."""
+        """The names of the actors that can send the items that they put."""
         return {one.name for one in self if one.is_alive and not one.process.is_stopped}
 
     def idle(self, queue: str = "", without: Process | Actor | None = None) -> Iterator[Actor]:
-        """Those who can be asked, and have a handle to the queue."""
+        """The actors that can be asked, and have a handle to the queue."""
         for actor in self:
             has = not queue or actor.handles.get(queue)
             if actor.is_idle and has and without not in (actor, actor.process):
@@ -250,7 +250,7 @@ class Actors:
         actor.process.is_alive = False
 
     def kill(self, process: Process) -> list[Actor]:
-        """SIGKILL; what its actors told before is read. Those who were alive."""
+        """Send SIGKILL, and read what its actors told before. The actors that were alive."""
         process.seen.kill()
         while not has_ended(process.seen):
             time.sleep(0.001)

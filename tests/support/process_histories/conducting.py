@@ -24,12 +24,12 @@ SHORT = 0.05
 #: Seconds after a kill in which a refusal may be due to what the killed process had.
 AFTERMATH = 2.0
 
-#: What may be done while a process is stopped in the midst of a call.
+#: Steps that may be done while a process is stopped in the midst of a call.
 _IN_TURMOIL = ("go", "kill", "pause", "get", "poll", "put", "offer", "wait", "burst", "work")
-#: Those that go on while others act.
+#: Calls that go on while other actors act.
 _IN_BACKGROUND = ("wait", "burst", "work")
 _GETS = ("get", "fetch", "work")
-#: What these kinds of queues have not.
+#: Calls that these kinds of queues do not have.
 _LACKS = {"TaskQueue": ("offer", "bound", "shutdown"), "SimpleQueue": ("bound", "shutdown", "done")}
 
 
@@ -85,9 +85,9 @@ class Conductor:
         if done.outcome in (EMPTY, FULL) and self._is_troubled():
             done = Operation(done.client, done.kind, done.begin, done.end, BUSY, done.item)
         if done.outcome == CLOSED and not queue.shut_down:
-            raise Broken(f"{done.who} was told of a shutdown, and there was none")
+            raise Broken(f"{done.call} was told of a shutdown, and there was none")
         if done.outcome == FENCED and actor.name not in queue.losers:
-            raise Broken(f"{done.who}: the item was given to another one")
+            raise Broken(f"{done.call}: the item was given to another one")
         if done.kind == "get" and done.outcome == DONE:
             actor.last_got.append(done.item)
         queue.note(done)
@@ -105,19 +105,19 @@ class Conductor:
         return queue is not None and queue.unlinked and actor.process not in self._seeing[name]
 
     def _is_troubled(self) -> bool:
-        """Whether one who was killed or stopped may hold up what others do."""
+        """Whether a process that was killed or stopped may hold up calls of others."""
         return bool(self.actors.stopped) or time.monotonic() - self._troubled_at < AFTERMATH
 
     # Which steps are possible.
 
     def _can(self, step: Step) -> bool:
         self.actors.collect_all()
-        who, verb, *given = step
+        name, verb, *given = step
         if self.actors.are_in_turmoil and verb not in _IN_TURMOIL:
             return False
-        if who == "-":
+        if name == "-":
             return verb != "restart" or (self._server is not None and not self.actors.stopped)
-        actor = self.actors.of.get(who)
+        actor = self.actors.of.get(name)
         if actor is None or not actor.is_alive:
             return False
         process = actor.process
@@ -136,7 +136,7 @@ class Conductor:
         return verb in ("make", "flush") or self._can_use(actor, verb, *given)
 
     def _is_spared(self, without: Process | Actor) -> bool:
-        """Whether each queue has one more who keeps it and can be asked."""
+        """Whether another actor keeps each queue and can be asked."""
         return all(any(self._keepers(queue, without)) for queue in self.queues)
 
     def _keepers(self, queue: str, without: Process | Actor) -> Iterator[Actor]:
@@ -176,11 +176,11 @@ class Conductor:
     # Steps.
 
     def _do(self, step: Step) -> None:
-        who, verb, *given = step
+        name, verb, *given = step
         if verb in WAYS:
-            self.start(self.actors.of[who], verb, *given)
+            self.start(self.actors.of[name], verb, *given)
         else:
-            getattr(self, verb)(*([] if who == "-" else [self.actors.of[who]]), *given)
+            getattr(self, verb)(*([] if name == "-" else [self.actors.of[name]]), *given)
 
     def make(self, actor: Actor, name: str, kind: str, bound: str, lease: str) -> None:
         queue = self.queues[name] = Queue(name, kind, int(bound))

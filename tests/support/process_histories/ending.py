@@ -1,4 +1,4 @@
-"""The end of a history: everybody goes on, all is flushed, got and acknowledged, and all end."""
+"""The end of a history: all actors go on, flush, get and acknowledge all items, and end."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _free_all(history: Conductor) -> None:
 def _free(history: Conductor, busy: Actor, verb: str, name: str, _: int) -> None:
     other = next(history.actors.idle(name, busy), None)
     if other is None:
-        raise Broken(f"nobody is left to free {busy.name} from {verb} {name}")
+        raise Broken(f"no actor is left to free {busy.name} from {verb} {name}")
     queue = history.queues[name]
     if verb == "put":
         history.get(other, name, "1")
@@ -70,7 +70,7 @@ def _free(history: Conductor, busy: Actor, verb: str, name: str, _: int) -> None
 
 
 def _get_all(history: Conductor, name: str, queue: Queue) -> None:
-    """All that is there for certain; so there is space for what waits to be sent."""
+    """Get all items that are there for certain: then items that wait to be sent have space."""
     actor = _reader(history, name)
     while queue.certain(history.actors.working) > 0:
         history.get(actor, name, "1")
@@ -79,13 +79,13 @@ def _get_all(history: Conductor, name: str, queue: Queue) -> None:
 
 
 def _reader(history: Conductor, name: str) -> Actor:
-    """One who sees the items for certain, if there is one."""
+    """An actor that sees the items for certain, if there is one."""
     idle = list(history.actors.idle(name))
     return next((one for one in idle if not history.may_be_blind(one, name)), idle[0])
 
 
 def _get_rest(history: Conductor, name: str, queue: Queue) -> None:
-    """What comes back, and what may have been put."""
+    """Get the items that come back, and the items that may have been put."""
     actor = _reader(history, name)
     deadline = time.monotonic() + LIMIT
     while True:
@@ -100,7 +100,7 @@ def _get_rest(history: Conductor, name: str, queue: Queue) -> None:
 
 
 def _is_empty(history: Conductor, actor: Actor, name: str, deadline: float) -> bool:
-    """What a killed process had may still be on its way back."""
+    """Whether it is empty; the items of a killed process may still be on their way back."""
     found = history.actors.ask(actor, "count", name)
     if found is None or time.monotonic() > deadline:
         return True
@@ -119,7 +119,7 @@ def _check_empty(history: Conductor, name: str, queue: Queue) -> None:
 
 
 def _end_with_children(history: Conductor, actor: Actor) -> None:
-    """A process waits for those that it started; a thread too ends before its process."""
+    """A process waits for the processes that it started; a thread too ends before its process."""
     if not actor.is_alive:
         return
     if actor.is_main:

@@ -1,7 +1,7 @@
-"""What is known of a queue during a history, and whether a queue can have done what was seen.
+"""The state of a queue during a history, and whether a queue can have done what was seen.
 
 An item is *settled* when the guarantees say that nothing may lose it any more: its put returned,
-and what was put through the same process was flushed. Until then it is lost if its producer is
+and the puts of the same process were flushed. Until then it is lost if its producer is
 killed, and then all later ones of that producer are lost too.
 """
 
@@ -36,7 +36,7 @@ class Queue:
     acknowledged: set[str] = field(default_factory=set)
     #: How many items calls that were killed can have got.
     unknown: int = 0
-    #: Whose items go to others: actors that were killed or stopped, or that ended.
+    #: Actors whose items go to others: they were killed or stopped, or ended.
     losers: set[str] = field(default_factory=set)
     dead: set[str] = field(default_factory=set)
     #: Items whose ``task_done`` was killed: they may come again.
@@ -95,24 +95,24 @@ class Queue:
             self.operations.append(done)
 
     def come_before(self, actor: str) -> None:
-        """What an actor put comes before what is put from now on."""
+        """The items that an actor put come before items that are put from now on."""
         for item in self.unsettled[actor]:
             self.puts[item] = replace(self.puts[item], end=time.monotonic_ns())
 
     def settle(self, actor: str) -> None:
-        """What an actor put is where nothing loses it."""
+        """The items that an actor put are where nothing loses them."""
         for item in self.unsettled.pop(actor, ()):
             self.puts[item] = replace(self.puts[item], end=time.monotonic_ns(), outcome=DONE)
 
     def drop(self) -> None:
-        """What was queued may be gone."""
+        """The queued items may be gone."""
         self.dropped = True
         self.unsettled.clear()
         for item, put in self.puts.items():
             self.puts[item] = replace(put, end=NEVER, outcome=UNKNOWN)
 
     def leave(self, actor: str) -> None:
-        """An actor was killed: what it was about to put, after all else, may be there or not."""
+        """An actor was killed: the items that it was about to put last may be there or not."""
         left = self.intended[actor]
         begun = [put.begin for item, put in self.puts.items() if put.client == actor]
         for number, item in enumerate(left):
@@ -120,7 +120,7 @@ class Queue:
         self.unsettled[actor] += left
 
     def bury(self, actor: str) -> None:
-        """An actor has ended, or was killed: what it had in flight goes back."""
+        """An actor has ended, or was killed: its items in flight go back."""
         self.dead.add(actor)
         if self.held[actor]:
             self.losers.add(actor)
@@ -134,7 +134,7 @@ class Queue:
     # What can be there.
 
     def _gone(self) -> set[str]:
-        """What was got, and does not come back."""
+        """The items that were got, and do not come back."""
         if not self.redelivers:
             return {one.item for one in self.operations if one.kind == "get"}
         living = [items for actor, items in self.held.items() if actor not in self.dead]
@@ -164,7 +164,7 @@ class Queue:
         return not self.bound or self.most() + number <= self.bound
 
     def wrong_counts(self, found: dict[str, Any] | None) -> Iterator[str]:
-        """What is wrong with what was counted, where all is flushed and nothing is under way."""
+        """The counts that are wrong, where all puts are flushed and no call is under way."""
         if found is None:
             return
         least, most = self._lengths()
@@ -191,7 +191,7 @@ class Queue:
     # The end.
 
     def missing(self) -> list[str]:
-        """What must still come, or was got by calls that were killed."""
+        """The items that must still come, or that killed calls got."""
         if self.dropped:
             return []
         gone = self._gone()

@@ -54,7 +54,7 @@ def raise_an_error(url: str, name: str) -> None:
 
 
 def put_into_what_is_gone(url: str, name: str) -> None:
-    """Nobody is told that it cannot be sent."""
+    """Put into a deleted queue: no call is told that its item cannot be sent."""
 
     async def main() -> None:
         queue: aio.Queue[int] = aio.Queue(name=name, url=url, buffering=NUMBER)
@@ -103,8 +103,8 @@ def fork_while_a_task_waits(url: str, name: str) -> None:
 
 
 def close_a_loop_with_gets(told: Connection, url: str, name: str, kind: str, loops: str) -> None:
-    """Tasks wait, and have the lease for hours; then tell what another handle gets, and what nobody
-    was there to hear of."""
+    """Close a loop in which tasks wait, with a lease of hours; then tell which item another handle
+    gets, and which errors no call raised."""
     loop = importlib.import_module(loops).new_event_loop()
     queue = getattr(aio, kind)(name=name, url=url, lease=HOURS)
     problems: list[str] = []

@@ -35,7 +35,7 @@ def get_and_be_killed(connection, q):
 
 
 def get_some_and_stop(connection, q):
-    """Be stopped with items that were read ahead, and then get more: what those are."""
+    """Be stopped with items that were read ahead, and then get more; send these."""
 
     async def main():
         connection.send(await _get_some(q, 50))

@@ -66,7 +66,7 @@ def take_and_put(connection: Connection, queue: aio.TaskQueue[Any]) -> None:
 
 
 def square(data):
-    """Says who it is: the file is named for the process."""
+    """Write the id of this process into the file of a number; return what cannot be pickled."""
     path, number = data
     with open(f"{path}/{number}", "w") as file:
         file.write(str(os.getpid()))

@@ -20,7 +20,7 @@ def get_until_none(connection, q):
 
 
 def put_pairs(connection, q, me, number):
-    """Put so many, with their number and whose they are."""
+    """Put so many pairs of this producer's number and the item's number."""
     for item in range(number):
         q.put((me, item))
 

@@ -10,7 +10,7 @@ import inside
 
 
 def put_and_end(connection, q, items, act="return"):
-    """Put items and end: what is in the buffer is sent first, or was given up."""
+    """Put items and end: the items in the buffer are sent first, or were given up."""
     if act == "cancel":
         q.cancel_join_thread()
     for item in items:

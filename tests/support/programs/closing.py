@@ -43,7 +43,7 @@ class OwnFiles:
             self._open[path] = descriptor
 
     def check(self, faults: list[str], after: str) -> None:
-        """Note what is no longer as it was."""
+        """Note each file that was replaced or changed."""
         for path, descriptor in self._open.items():
             try:
                 if not os.path.samestat(os.fstat(descriptor), os.stat(path)):
@@ -69,7 +69,7 @@ class OwnFiles:
 
 
 def locks(path: str) -> list[tuple[int, int, int]]:
-    """The locks that other processes have on a file: whose, from where, how long."""
+    """The locks that other processes have on a file: the process, the begin, the length."""
     found, start = [], 0
     with open(path, "r+b") as file:
         while True:

@@ -90,7 +90,7 @@ def threads_of(connection, q):
     ended; end when told to."""
     q.get()
     while "pressure_mp" not in [thread.name for thread in threading.enumerate()]:
-        time.sleep(0.01)  # it was started, and nobody waited until it ran
+        time.sleep(0.01)  # the thread was started, and may not run yet
     q.task_done()
     while "pressure_mp" in [thread.name for thread in threading.enumerate()]:
         time.sleep(0.05)

@@ -18,8 +18,8 @@ if __name__ in ("__main__", "__mp_main__"):  # not where a test imports this
 
 #: Seconds for which a handle would try to reach its broker.
 HOURS = 10_000.0
-#: What a program leaves behind, and needs its broker for at its end; by a name. What is put on a
-#: stopped server is in the buffer when the program ends.
+# Programs that leave something behind, for which they need their broker at their end. Items that
+# are put while the server is stopped are in the buffer when the program ends.
 
 
 def anonymous(url):
@@ -123,7 +123,7 @@ def handing_back(url):
 
 
 def full(url):
-    """Puts on a queue that somebody else filled after this program last looked."""
+    """Put into a queue that another program filled after this program last looked."""
     q = Queue(4, name="full", url=url, buffering=10)
     q.put("first")
     q.flush()

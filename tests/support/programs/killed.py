@@ -25,18 +25,18 @@ def finish_and_die(queue: Any) -> None:
 
 
 def take_elsewhere_and_die(take: str, queue: Any) -> None:
-    """The same, as of another machine: whether it has ended is not known on this one."""
+    """The same on another machine: this machine does not know whether the process has ended."""
     processes._once["mark"] = "0" * 12
     take_and_die(take, queue)
 
 
 def take_and_stop(take: str, queue: Any) -> None:
-    """The same, but it is stopped, as by somebody who may let it go on."""
+    """The same, but the process is stopped: it may go on later."""
     getattr(queue, take)()
     os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def put_and_die(url: str, prefix: str) -> None:
-    """With an anonymous queue that nobody else uses."""
+    """With an anonymous queue that only this process uses."""
     Queue(url=url, prefix=prefix).put("x")
     os.kill(os.getpid(), signal.SIGKILL)

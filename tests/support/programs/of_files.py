@@ -13,7 +13,7 @@ def _say(log: int, what: str, item: str) -> None:
 
 
 def put(url: str, me: str, path: str) -> None:
-    """Put items, singly and in batches; write down before what is tried, and then what is done."""
+    """Put items, singly and in batches; write down each item before its put, and again after it."""
     queue, log = Queue[str](name="queue", url=url), os.open(path, os.O_WRONLY | os.O_CREAT)
     for number in itertools.count():
         items = [f"{me}.{number}.{one}" for one in range(1 + number % 3 * 10)]

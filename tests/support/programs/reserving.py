@@ -42,7 +42,7 @@ def get_and_be_killed(connection, q, is_behind=False):
 
 def get_some_and_stop(connection, q, number, more):
     """Get so many or more, until some are read ahead, and say how many; be stopped, and then get
-    more: what those are."""
+    more; send these."""
     got = 0
     while got < number or inside.read_ahead(q) < 2:
         q.get()

@@ -74,7 +74,7 @@ def main(url: str, name: str) -> None:
     same = Queue.attach(name, url=url)
     with counted("get with a timeout of 0.02 s, from an empty queue"), suppress(Empty):
         same.get(timeout=0.02)
-    q.qsize()  # now and then it looks too whether those who have a role live
+    q.qsize()  # now and then it looks too whether the clients with a role live
     with counted("qsize"):
         q.qsize()
     with counted("put_many(100)"):
@@ -105,7 +105,7 @@ def waiting(operation: str, q: Any, url: str) -> None:
             thread.start()
             q.get()
         thread.join()
-        q.qsize()  # which reads the reply that nobody has waited for
+        q.qsize()  # which reads the reply that no call has waited for
 
 
 def put_when_one_waits(q: Any, url: str) -> None:

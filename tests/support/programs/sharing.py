@@ -11,17 +11,17 @@ from typing import Any
 from pressure_mp.engines.contract.session import is_local
 
 
-def put_numbers(there: Any, who: int, number: int) -> None:
-    """Put so many pairs of a process's number and a count."""
+def put_numbers(there: Any, producer: int, number: int) -> None:
+    """Put so many pairs of the producer's number and a count."""
     for count in range(number):
-        there.put((who, count))
+        there.put((producer, count))
 
 
 def get_and_tell(there: Any, write: int) -> None:
     """Get for ever, and write each pair to a pipe when it was got: one line, one write."""
     while True:
-        who, count = there.get()
-        os.write(write, b"%d %d\n" % (who, count))
+        producer, count = there.get()
+        os.write(write, b"%d %d\n" % (producer, count))
 
 
 def double(there: Any, back: Any) -> None:
@@ -70,13 +70,13 @@ def put_one_and_die(there: Any, item: object) -> None:
 
 
 def hold_the_lock_and_die(there: Any) -> None:
-    """Die in the midst of a put, with the locks of those who put and who take."""
+    """Die in the midst of a put, with the lock of puts and the lock of gets."""
     ring = there._at.binding.items.ring
     ring.taking.run(lambda: ring.putting.run(lambda: os.kill(os.getpid(), signal.SIGKILL)))
 
 
 def hold_the_locks(there: Any, told: Any) -> None:
-    """Have the locks of those who put and who take for a second."""
+    """Hold the lock of puts and the lock of gets for a second."""
     there.qsize()
     ring = there._at.binding.items.ring
 

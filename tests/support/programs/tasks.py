@@ -9,7 +9,7 @@ from pressure_mp import Empty, TaskError, TaskQueue
 
 
 def take_and_wait(queue, what="", connection=None):
-    if what == "look":  # as one who waits: longer than the lease
+    if what == "look":  # wait for longer than the lease
         try:
             queue.take(2, tube="nothing")
         except Empty:

@@ -78,8 +78,8 @@ def get_and_write(there: Any, write: int) -> None:
     async def main() -> None:
         queue = handle_of(there)
         while True:
-            who, count = await queue.get()
-            os.write(write, b"%d %d\n" % (who, count))
+            producer, count = await queue.get()
+            os.write(write, b"%d %d\n" % (producer, count))
 
     asyncio.run(main())
 

@@ -13,8 +13,8 @@ from pressure_mp import TaskError
 def work(connection, queue, says_when_told=False, interrupts=True, **options):
     """Say which task was begun; finish it when told to. In the end say that all is well.
 
-    It can also say when it has noticed that it is to end; and be one that was started without
-    ``interrupts``, as a shell starts what is to run in the background.
+    It can also say when it has noticed that it is to end; and run without ``interrupts``, as a
+    program that a shell starts in the background.
     """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler if interrupts else signal.SIG_IGN)
@@ -71,7 +71,7 @@ def take_late(connection, queue):
 
 
 class Warnings(logging.Handler):
-    """The warnings that were logged; and what to do with what is less."""
+    """The warnings that were logged; ``note`` is called with each record of a lower level."""
 
     def __init__(self, note=None):
         super().__init__()

@@ -55,7 +55,7 @@ class Faults:
     #: A commit is refused although it conflicts with none (1020).
     refused: float = 0.0
     #: The outcome of a commit is unknown (1021): it is never done, it is done, it is done later.
-    #: FoundationDB's client excludes the last; so late are only commits for which nobody waits.
+    #: FoundationDB's client excludes the last; so only commits for which no client waits are late.
     never: float = 0.0
     done: float = 0.0
     late: float = 0.0
@@ -65,7 +65,7 @@ class Faults:
     lagging: float = 0.0
     #: A watch fails when it is set.
     watch: float = 0.0
-    #: A commit gets the version of the one before it, if nobody read that yet.
+    #: A commit gets the version of the one before it, if no client read that yet.
     joined: float = 0.3
 
 
@@ -158,7 +158,7 @@ class Cluster:
             return found
 
     def send(self, commit: Commit, reply: Reply) -> None:
-        """Have a transaction committed. Who sent it may be gone before it is done."""
+        """Have a transaction committed. Its client may be gone before it is done."""
         sent = (commit, reply)
         with self._lock:
             self._in_flight.append(sent)
@@ -166,7 +166,7 @@ class Cluster:
 
     def watch(self, key: bytes, value: bytes | None, fire: Callable[[int], None]) -> Watch:
         """Have ``fire`` called once, when the key has another value than that, or cannot be
-        watched any more. Who looks late does not see a value that came and went."""
+        watched any more. A client that looks late does not see a value that came and went."""
         watch = Watch(key, value, fire)
         with self._lock:
             self.counts.watches += 1
@@ -211,7 +211,7 @@ class Cluster:
             raise Unreachable
 
     def recover(self) -> None:
-        """Fail as a whole, and go on: nobody knows what became of the commits in flight, no watch
+        """Fail as a whole, and go on: the outcome of the commits in flight is unknown, no watch
         is left, and no earlier version can be read."""
         with self._lock:
             for commit, reply in self._in_flight:

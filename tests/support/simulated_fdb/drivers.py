@@ -28,4 +28,4 @@ class Driver(Protocol):
         """Call a callback of a future that was ready before it was set."""
 
     def wait(self, is_over: Callable[[], bool]) -> None:
-        """Let others go on until it is over, if this driver says who goes on."""
+        """Let others go on until it is over, if this driver says which client goes on."""

@@ -40,7 +40,7 @@ class Free:
         callback()
 
     def wait(self, is_over: Callable[[], bool]) -> None:
-        """Who waits does so in the binding."""
+        """A thread that waits does so in the binding."""
 
     def _run(self) -> None:
         while True:

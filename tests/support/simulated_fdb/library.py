@@ -347,7 +347,7 @@ def future_get_keyvalue_array(pointer: Any, out: Any, count: Any, more: Any) -> 
 
 
 def wait(pointer: Any) -> None:
-    """Let others go on until a future is ready, if its driver says who goes on."""
+    """Let others go on until a future is ready, if its driver says which client goes on."""
     future = _of(pointer)
     if not future.is_ready:
         future.driver.wait(lambda: future.is_ready)

@@ -1,7 +1,7 @@
 """Clients as threads, one of which goes on. At each call to the cluster it is drawn which one.
 
 What the cluster does by itself, commits in flight among it, is drawn in the same way. Time is
-simulated: it goes on a little with each step, and jumps if nobody can go on.
+simulated: it goes on a little with each step, and jumps if no client can go on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Stuck(AssertionError):
 
 
 class _Job(NamedTuple):
-    """What no client does, and from when on it can be done."""
+    """A job that no client does, and the time from which on it can be done."""
 
     begin: int
     number: int
@@ -67,20 +67,20 @@ class Client:
 
 
 class Scheduler:
-    """A driver that says who goes on."""
+    """A driver that says which client goes on."""
 
     def __init__(self, rng: random.Random, most_steps: int = 100_000) -> None:
         self.rng = rng
         self.clients: list[Client] = []
         #: How probable it is that the one drawn stands still for a while.
         self.stalls = 0.0
-        #: Who goes on now.
+        #: The client that goes on now.
         self.current: Client | None = None
-        #: How often it was drawn who goes on.
+        #: How often it was drawn which client goes on.
         self.moment = 0
         self._most_steps = most_steps
         self._now = 1_000_000
-        #: Those that can be done now; and those that cannot yet, as a heap.
+        #: Jobs that can be done now; and, as a heap, jobs that can be done later.
         self._jobs: list[_Job] = []
         self._timers: list[_Job] = []
         self._numbers = itertools.count()
@@ -116,7 +116,7 @@ class Scheduler:
         client = self.current
         if self._is_in_job:
             return condition()
-        if client is None:  # nobody else is there yet, or any more
+        if client is None:  # no other client is there yet, or any more
             while not condition():
                 self._do_one()
             return True

@@ -1,8 +1,8 @@
 """A cluster for several processes: one has it, and the others reach it by a socket.
 
 A message is a number, what to call, and arguments; the answer has the number of the message. Reads
-are answered at once, each over a connection of its thread. What is answered later goes over one
-connection of the process.
+are answered at once, each over a connection of its thread. Later answers go over one connection of
+the process.
 """
 
 from __future__ import annotations

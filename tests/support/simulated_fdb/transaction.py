@@ -66,7 +66,7 @@ class _Try:
         self.conflicts: list[Range] = []  # with the reads of others
         self.writes = Writes()
         self.watches: list[_Watch] = []
-        #: What is to be read before the commit.
+        #: Reads that are to be done before the commit.
         self.pending: list[Future] = []
         self.deferred = 0  # the error of a write, which the next call has
         self.committing: Future | None = None
@@ -240,7 +240,7 @@ class Transaction:
     def _merged(
         self, now: _Try, read: Range, limit: int, reverse: bool
     ) -> Iterator[tuple[bytes, bytes]]:
-        """What is in the cluster, with what this transaction wrote."""
+        """The cluster's contents, with the writes of this transaction."""
         version = self._read_version(now)
         begin, end = read
         while True:
@@ -366,7 +366,7 @@ class Transaction:
             future.on_cancel = lambda: self._cluster.unwatch(set_there)
 
     def on_error(self, code: int) -> Future:
-        """Begin again after a while; other errors than those after which this helps are the
+        """Begin again after a while; errors after which this does not help are the
         future's."""
         if self._now.is_cancelled:
             return self.failed(1025)

@@ -17,7 +17,7 @@ class Writes:
 
     def __init__(self) -> None:
         self.mutations: list[Mutation] = []
-        #: What is not yet known before the commit.
+        #: The keys whose values are not known before the commit.
         self._unreadable = Ranges()
         #: By key what was done to it, after the range that it is in was cleared; and the keys in
         #: their order.

@@ -1,1 +1,1 @@
-"""CPython's own tests over our queues, and the list of those that differ."""
+"""CPython's own tests over our queues, and the list of tests that differ."""

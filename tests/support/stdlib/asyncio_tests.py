@@ -32,7 +32,7 @@ LIMIT = 5.0
 
 
 class _Awaiting(ast.NodeTransformer):
-    """Awaits what is a coroutine here."""
+    """Rewrites tests of queues for threads: calls that are coroutines here are awaited."""
 
     def visit_Import(self, node: ast.Import) -> Any:
         kept = [name for name in node.names if name.name != "asyncio"]

@@ -62,7 +62,7 @@ LEFT_OUT = {
     "ExecutorDeadlockTest.test_shutdown_deadlock_pickle": PRIVATE,
 }
 
-#: Those that take more than a second because of what they sleep.
+#: Tests that sleep, and so take more than a second.
 SLOW = {
     "ExecutorTest.test_map_timeout",
     "ExecutorShutdownTest.test_hang_issue12364",

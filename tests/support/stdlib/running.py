@@ -14,8 +14,8 @@ NO_TEST_PACKAGE = "this interpreter ships without its test package"
 
 
 def names_in(case: type[unittest.TestCase], suite: type | None = None) -> list[Any]:
-    """The names of a suite's tests, for ``parametrize``; what is listed as different must fail.
-    Without a suite, that is the class that has the test."""
+    """The names of a suite's tests, for ``parametrize``; a test that is listed as different must
+    fail. Without a suite, that is the class that has the test."""
     return [
         pytest.param(name, marks=_marks(case.__name__, f"{_suite(case, suite, name)}.{name}"))
         for name in unittest.TestLoader().getTestCaseNames(case)

@@ -44,7 +44,7 @@ OPERATIONS = {
 
 
 def check_stats(queue):
-    """What is counted is what is there; all that happened is in the table."""
+    """The counts agree with the listed tasks; the transitions are in the table."""
     stats = queue.stats()
     there = queue.list(limit=10_000)
     for tube, counted in [(None, stats), *stats.tubes.items()]:

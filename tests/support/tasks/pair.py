@@ -88,7 +88,7 @@ class Pair:
         return [one.numbers[0] for one in taken]
 
     def forward(self, settles, put):
-        """Forward in both. Ids that the broker made are those of the specification too."""
+        """Forward in both. The specification is given the ids that the broker made."""
         sources = self.bindings if isinstance(settles[0], AckTask) else self.items
         targets = self.items if isinstance(put, Put) else self.bindings
         theirs = ask(targets[0], Forward(sources[0], settles[0], put))
@@ -145,7 +145,7 @@ class Pair:
 
 
 def lasting(limit):
-    """A limit without what is different a millisecond later."""
+    """A limit without the values that differ a millisecond later."""
     told = (0, 0) if limit.per == 1 else (limit.used, bool(limit.until))
     return limit[:3], limit.each_key, *told
 
