@@ -126,7 +126,7 @@ def test_a_put_that_lets_others_run_and_is_cancelled_then_puts_nothing(make):
 
 def test_items_that_were_not_sent_are_reported_at_the_end_if_no_call_reported_them(server, name):
     ended = subprocess.run(
-        [sys.executable, programs.__file__, "put_into_what_is_gone", server.url, name],
+        [sys.executable, programs.__file__, "put_into_deleted_queue", server.url, name],
         env=started.environment(),
         capture_output=True,
         text=True,

@@ -27,7 +27,7 @@ def machine(request, monkeypatch):
         class Machine(Oracle):
             url = broker.url
 
-            def nobody_waits(self) -> None:
+            def no_caller_waits(self) -> None:
                 assert not broker.waiters(broker._engine, None)
 
         yield Machine

@@ -24,7 +24,7 @@ def machine(postgres, monkeypatch):
     class Machine(Oracle):
         url = postgres.limited_url
 
-        def nobody_waits(self) -> None:
+        def no_caller_waits(self) -> None:
             binding = self.bindings[1]
             assert servers.waiters(binding.engine, binding.name) == 0
 

@@ -82,7 +82,7 @@ def test_nothing_is_there_when_it_is_rolled_back(caller, connection, url, q, pos
     assert rows(postgres, q) == (0, 0)
 
 
-def test_what_a_savepoint_takes_back_is_not_put(own, q, postgres):
+def test_an_item_that_a_savepoint_takes_back_is_not_put(own, q, postgres):
     q.put(1, connection=own)
     with own.transaction() as inner:
         q.put(2, connection=own)

@@ -303,7 +303,7 @@ def test_what_a_killed_consumer_was_handed_does_not_come_again_and_the_rest_does
     draw, expected = random.Random(5), 0
     for _ in range(6):
         # Its count is one item behind what it was handed, or not.
-        getting, _ = start(programs.count_what_is_got, q, counts, 1)
+        getting, _ = start(programs.count_received_items, q, counts, 1)
         least = expected + draw.randrange(300)
         until(lambda least=least: counts[1] > least)
         os.kill(getting.pid, signal.SIGKILL)

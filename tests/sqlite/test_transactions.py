@@ -109,7 +109,7 @@ def test_nothing_is_there_when_it_is_rolled_back(own, q):
     assert q.empty()
 
 
-def test_what_a_savepoint_takes_back_is_not_put(own, q):
+def test_an_item_that_a_savepoint_takes_back_is_not_put(own, q):
     own.execute("BEGIN")
     q.put(1, connection=own)
     own.execute("SAVEPOINT inner")

@@ -163,7 +163,7 @@ class Oracle(RuleBasedStateMachine):
         """Tells whether one more stands in line at the engine than now."""
         return lambda: True
 
-    def nobody_waits(self) -> None:
+    def no_caller_waits(self) -> None:
         """Called when all operations are over."""
 
     def stats(self) -> Any:
@@ -550,7 +550,7 @@ class Oracle(RuleBasedStateMachine):
             self.go_on(ready[0], self.waiting[ready[0]])
         for number in list(self.waiting):
             self.cancel_one(number)
-        self.nobody_waits()
+        self.no_caller_waits()
         if in_fifo(self):
             for owner in OWNERS:
                 self.requeue(0, owner)

@@ -55,7 +55,7 @@ class RedisOracle(Oracle):
         super().end_all()
         assert waiting.lasting(self.observer, f"*{self.name}*") == []
 
-    def nobody_waits(self) -> None:
+    def no_caller_waits(self) -> None:
         if self.exists():
             for role in ROLES:
                 assert self.observer.llen(self.key(f"{role}_free")) == 1

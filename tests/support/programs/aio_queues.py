@@ -53,7 +53,7 @@ def raise_an_error(url: str, name: str) -> None:
     asyncio.run(main())
 
 
-def put_into_what_is_gone(url: str, name: str) -> None:
+def put_into_deleted_queue(url: str, name: str) -> None:
     """Put into a deleted queue: no call is told that its item cannot be sent."""
 
     async def main() -> None:

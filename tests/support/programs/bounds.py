@@ -25,7 +25,7 @@ def put_pairs(connection, q, me, number):
         q.put((me, item))
 
 
-def count_what_is_got(connection, q, counts, me):
+def count_received_items(connection, q, counts, me):
     """Get on and on; note how many items of the producer are behind."""
     while True:
         counts[me] = q.get()[1] + 1
