@@ -194,7 +194,9 @@ def test_doctor_names_a_queue_of_another_order_that_lost_its_bound(server, remov
     again.delete()
 
 
-def test_doctor_finds_nothing_lost_in_a_queue_at_which_workers_are_at_work(tasks, call, name):
+def test_doctor_finds_nothing_lost_in_a_queue_at_which_workers_are_at_work(server, call, name):
+    tasks = TaskQueue(name, url=server.url, prefix=name)  # the only queue that doctor looks at
+    tasks.open()
     is_over = threading.Event()
 
     def work():
@@ -204,9 +206,10 @@ def test_doctor_finds_nothing_lost_in_a_queue_at_which_workers_are_at_work(tasks
                 tasks.take(0).ack()
 
     working = Background(work)
-    found = [call("doctor", status=statuses.FOUND) for _ in range(20)]
+    found = [call("doctor", "--prefix", name, status=statuses.FOUND) for _ in range(20)]
     is_over.set()
     working.result()
+    tasks.delete()
     assert not any(f"LOSES DATA: queue '{name}'" in text for text in found)
 
 
