@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 
 #: Seconds to collect dropped queues, so that one call handles many.
 _GATHER = 0.05
-#: How many queues of one broker a call handles, and the seconds that the broker has for it.
-_LOT = 100
+#: How many queues of one broker are dismissed together, and the seconds for that: so few that the
+#: time suffices where other threads keep Python's lock.
+_LOT = 5
 _PATIENCE = 2.0
 #: How often the thread tries: a machine that stands still for so long is no broker that is away.
 _TRIES = 2
