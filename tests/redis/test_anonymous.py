@@ -147,17 +147,17 @@ def test_a_queue_whose_handle_is_garbage_goes_by_itself(broker):
 
 
 def test_a_thousand_queues_that_are_dropped_go_together_and_the_thread_that_clears_up_ends(broker):
-    # What sends for earlier tests ends first.
+    # Threads that send or clear up for earlier tests end first.
     until(lambda: not any("redis://" in thread.name for thread in threading.enumerate()))
+    until(lambda: not lifetimes._is_clearing)
     before = _thread._count()
     queues = [Queue() for _ in range(1000)]
-    assert _thread._count() < before + 10  # a thread of an earlier test may begin or end
+    assert _thread._count() == before
     assert len(broker.left()) > 1000
     queues.clear()
     gc.collect()
-    until(lambda: broker.left() == [])
-    until(lambda: not lifetimes._is_clearing)
-    until(lambda: _thread._count() < before + 10)
+    until(lambda: broker.left() == [], 30)
+    until(lambda: _thread._count() == before)
 
 
 def test_queues_are_dropped_while_other_threads_keep_the_lock_of_the_interpreter(broker):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
@@ -28,10 +29,7 @@ _ports = _in_turn()
 def free_port() -> int:
     """A port at which nothing listens. A run gives a port to one server only: threads and processes
     of earlier tests may still look after the queues of the server that had it."""
-    for port in _ports:
-        try:
-            with socket.create_server(("127.0.0.1", port)):
-                return port
-        except OSError:  # another program listens there
-            continue
-    raise AssertionError
+    while True:
+        port = next(_ports)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
