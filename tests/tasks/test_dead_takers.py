@@ -192,7 +192,7 @@ def test_a_late_renewal_of_a_worker_without_a_task_is_not_told(server, name, cap
     until(lambda: lease.looked > late)
     stop.set()
     running.result()
-    assert not [one for one in caplog.messages if "had run out for" in one]
+    assert not [one for one in caplog.messages if f"'{name}' had run out for" in one]
     queue.delete()
 
 
