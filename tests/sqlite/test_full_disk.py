@@ -107,6 +107,38 @@ def test_all_can_be_got_where_a_quota_is_used_up(tmp_path):
         assert get_all(queue) == [(number, ITEM) for number in range(put) for _ in range(50)]
 
 
+LIMITED = """
+import resource, sys
+from pressure_mp import BrokerFull, Queue
+_, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, hard))
+queue = Queue(name="queue", url=sys.argv[1])
+for _ in range(2):
+    try:
+        for put in range(100_000):
+            queue.put((put, b"x" * 1000))
+    except BrokerFull as error:
+        print(str(error).partition(": ")[2])
+    print(put, [queue.get()[0] for _ in range(queue.qsize())] == list(range(put)))
+"""
+
+
+def test_all_can_be_got_where_the_size_of_files_is_limited(tmp_path):
+    """``ulimit -f``."""
+    url = f"sqlite://{tmp_path}/queues"
+    command = [sys.executable, "-c", LIMITED, url]
+    told = subprocess.run(
+        command, check=True, capture_output=True, text=True, env=started.environment()
+    ).stdout.splitlines()
+    assert told[0].startswith(
+        "a put needs 3584 KB, and this process may write files of at most 8192"
+    )
+    for line in told[1::2]:
+        put, was_all_got = line.split()
+        assert int(put) > 3000
+        assert was_all_got == "True"
+
+
 GET = """
 import sys
 from pressure_mp import Queue

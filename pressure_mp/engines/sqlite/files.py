@@ -13,6 +13,7 @@ import ctypes
 import errno
 import logging
 import os
+import resource
 import sqlite3
 import time
 from contextlib import suppress
@@ -144,8 +145,11 @@ class Files:
 
     def empty(self) -> int:
         """Count the bytes of the file, as it is on the disk, that hold nothing."""
-        pages = self._count("page_count") - self._count("freelist_count")
-        return os.stat(self.path).st_size - pages * self._page
+        return os.stat(self.path).st_size - self._used()
+
+    def _used(self) -> int:
+        """Count the bytes of the file that hold something when the log is moved."""
+        return (self._count("page_count") - self._count("freelist_count")) * self._page
 
     def has_other_tables(self) -> bool:
         """Tell whether a program has its own tables in the file."""
@@ -153,7 +157,14 @@ class Files:
         return self.connection.execute(text).fetchall() != [(0,)]
 
     def admit(self) -> None:
-        """Raise BrokerFull if the disk has no space for items that are put."""
+        """Raise BrokerFull if the disk has no space for items that are put, or the file none below
+        this process's limit for files: beyond it, nothing could be got either."""
+        most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if most != resource.RLIM_INFINITY and self._used() + SIZE > most:
+            raise BrokerFull(
+                f"{self.path}: a put needs {SIZE >> 10} KB, and this process may write files of at "
+                f"most {most >> 10} KB (ulimit -f). Get items, or raise the limit"
+            )
         size = self.ballast.size
         if size < 0 or size >= SIZE:
             return
