@@ -11,7 +11,7 @@ import pytest
 from programs import tasks as programs
 from tasks.life import check_stats
 from tasks.takers import answers, is_empty, parked, taken
-from waiting import LIMIT, Background, parks, until
+from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import Empty, ShutDown, TaskQueue, aio
 
@@ -73,7 +73,8 @@ def test_a_paused_tube_is_left_out_while_others_are_served(queue):
 
 
 @pytest.mark.usefixtures("no_ticks")
-def test_a_taker_that_waits_gets_the_task_behind_very_many_that_are_paused(queue):
+def test_a_taker_that_waits_gets_the_task_behind_very_many_that_are_paused(url, name):
+    queue = TaskQueue(name, url=url, lease=HOURS)
     queue.put_many(range(10 * MANY), tube="a")
     queue.put("b")
     queue.pause()
@@ -84,6 +85,7 @@ def test_a_taker_that_waits_gets_the_task_behind_very_many_that_are_paused(queue
     queue.put("c")
     assert sorted(taker.result().data for taker in takers) == ["b", "c"]
     assert queue.qsize() == queue.qsize("a") == 10 * MANY
+    queue.delete()
 
 
 @pytest.mark.parametrize("size", [1, 40])
