@@ -108,7 +108,7 @@ def test_a_get_that_is_cancelled_when_its_large_item_can_no_longer_go_back_retur
     loops.run(main)
 
 
-def test_what_a_cancelled_get_took_goes_back_once_and_nothing_if_it_only_waited(
+def test_a_cancelled_get_requeues_the_item_it_took_and_nothing_if_it_only_waited(
     valkey, name, proxy_of
 ):
     proxy = proxy_of(valkey)

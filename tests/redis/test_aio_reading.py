@@ -153,7 +153,7 @@ def test_an_end_that_did_not_reach_the_broker_hands_out_nothing(q, keeps, monkey
     assert q.get() == last + 1
 
 
-def test_what_cannot_be_decoded_is_set_aside_and_the_next_one_comes(own_server, keeps):
+def test_items_that_cannot_be_decoded_are_set_aside_one_by_one(own_server, keeps):
     with Queue(url=own_server.url, serializer="raw", authkey=None, name="undecodable") as raw:
         raw.put_many([b"no pickle"] * 3)
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_decoded_is_set_aside_and_the_next_one_comes(own_server, 
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_what_a_killed_consumer_was_handed_does_not_come_again(q, start, method):
+def test_items_handed_to_a_killed_consumer_do_not_come_again(q, start, method):
     process, pipe = start(programs.get_and_be_killed, twin(q), method=method)
     last = pipe.recv()
     process.join()

@@ -54,7 +54,7 @@ def test_a_worker_that_is_told_to_end_finishes_what_it_has_and_begins_nothing(
 
 
 @BOTH
-def test_what_a_worker_does_not_finish_in_time_is_given_back_and_its_process_ends(
+def test_a_task_not_finished_within_the_grace_is_given_back_and_the_process_ends(
     queue, work, is_plain
 ):
     queue.put("a")

@@ -379,7 +379,7 @@ def test_a_handle_to_a_queue_that_is_gone_says_so(broker):
 
 
 @pytest.mark.parametrize("in_loop", [True, False], ids=["in the loop", "after the loop"])
-def test_what_cancelled_calls_of_asyncio_left_goes_with_their_handle(broker, in_loop):
+def test_keys_of_cancelled_calls_of_asyncio_are_removed_with_their_handle(broker, in_loop):
     async def begin_and_cancel():
         queue = aio.Queue(buffering=0)
         await queue.open()
@@ -410,7 +410,7 @@ def test_anonymous_names_carry_a_hash_tag(broker):
         assert q.name.endswith("}")
 
 
-def test_what_a_handle_pickled_for_another_process_needs_stays_until_the_process_ends(broker):
+def test_a_queue_stays_for_a_pickled_handle_when_the_first_handle_is_gone(broker):
     q = Queue()
     copy = pickle.dumps(q)
     q.put("kept")

@@ -122,7 +122,7 @@ def test_a_program_is_told_by_the_environment(make, paused, monkeypatch):
 @pytest.mark.parametrize(
     ("said", "error"), [("many", ArgumentError), ("-1", ArgumentError), ("9999999", ArgumentError)]
 )
-def test_what_the_environment_says_wrongly_is_refused(said, error, monkeypatch):
+def test_a_wrong_value_of_the_environment_variable_is_refused(said, error, monkeypatch):
     monkeypatch.setenv("PRESSURE_BUFFERING", said)
     with pytest.raises(error, match="PRESSURE_BUFFERING"):
         Queue(url="memory://")
@@ -134,7 +134,7 @@ def test_to_fetch_ahead_is_a_number_of_items(wrong):
         Queue(url="memory://", prefetch=wrong)
 
 
-def test_what_a_process_puts_arrives_in_that_order_over_all_its_queues(make, start):
+def test_items_of_a_process_arrive_in_the_order_of_its_puts_over_all_its_queues(make, start):
     one, other = make(), make()
     _, pipe = start(programs.put_in_turns, one, other, 2000)
     seen = set()
@@ -307,7 +307,7 @@ def test_where_no_thread_can_be_started_what_was_put_is_sent(make, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_what_was_put_before_a_process_was_started_comes_before_what_that_puts(
+def test_items_put_before_a_process_is_started_come_before_the_items_it_puts(
     make, start, monkeypatch, method
 ):
     q, goes_on, send = used(make()), threading.Event(), BufferedPut.send
@@ -407,7 +407,7 @@ def test_a_put_that_may_not_wait_for_space_waits_for_a_full_buffer(make, paused)
     assert sorted(q.get() for _ in range(4)) == [1, 2, 3, 4]
 
 
-def test_what_waits_takes_a_bounded_amount_of_memory(make, paused):
+def test_items_that_wait_to_be_sent_take_a_bounded_amount_of_memory(make, paused):
     size, most = 200_000, 1 << 24
     q = used(make())
     with paused():

@@ -154,7 +154,7 @@ def by_producer(items):
     return found.values()
 
 
-def test_one_that_gets_from_itself_is_refused_exactly_when_the_queue_is_full(make):
+def test_a_put_of_a_process_that_also_gets_is_refused_exactly_when_the_queue_is_full(make):
     q, expected, number = make(100), 0, 0
     for taken in (0, 1, 30, 100, 7, 50):
         assert [q.get() for _ in range(taken)] == list(range(expected, expected + taken))
@@ -296,7 +296,7 @@ def test_two_producers_lose_nothing(make, start):
 # Killed, stopped and cut off
 
 
-def test_what_a_killed_consumer_was_handed_does_not_come_again_and_the_rest_does(make, start):
+def test_items_handed_to_a_killed_consumer_do_not_come_again_and_all_others_come(make, start):
     q = make()
     counts = multiprocessing.get_context("fork").Array("q", 2, lock=False)
     putting, putter = start(put_on, q, counts, 0)

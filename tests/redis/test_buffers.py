@@ -125,7 +125,9 @@ def test_a_process_that_ends_gives_back_what_it_did_not_hand_out(make, start, ki
 
 @pytest.mark.parametrize("kind", [Queue, JoinableQueue])
 @pytest.mark.parametrize("buffering", [0, 20])
-def test_what_a_killed_process_had_fetched_comes_to_the_others_first(make, start, kind, buffering):
+def test_items_prefetched_by_a_killed_process_are_got_first_by_other_processes(
+    make, start, kind, buffering
+):
     q = make(kind, buffering=buffering)
     filling = make(kind, buffering=0)
     filling.put_many(range(50))
@@ -143,7 +145,7 @@ def test_what_a_killed_process_had_fetched_comes_to_the_others_first(make, start
     assert rest == list(range(first + 1, 20))
 
 
-def test_what_a_killed_process_was_handed_does_not_come_again_on_its_host(make, start):
+def test_items_handed_to_a_killed_process_do_not_come_again_on_its_host(make, start):
     q, filling = make(buffering=0), make(buffering=0)
     filling.put_many(range(20))
     process, pipe = start(programs.get_and_act, make(buffering=20), 3, "kill")

@@ -55,11 +55,11 @@ class Scene:
         return waiting
 
     def begin(self, q, operation):
-        """One of this process that waits."""
+        """A call of this process that waits."""
         return self.waits(q.get) if operation == "get" else self.waits(q.put, b"ours")
 
     def serve(self, q, operation):
-        """Make what one of them waits for."""
+        """Make the item, or the space, that a waiting call waits for."""
         if operation == "get":
             q.put(b"an item")
         else:
@@ -76,7 +76,7 @@ class Scene:
         return f"__pressure__:{self.name}:{part}"
 
     def grant(self, q, operation, **options):
-        """A stopped process in line is granted the role; one more stands behind it."""
+        """A stopped process in line is granted the role; one more call stands behind it."""
         first = self.begin(q, operation)
         doomed = self.doom(q, operation, **options)
         doomed.stop()
@@ -141,7 +141,7 @@ def test_one_with_a_role_whose_connection_is_cut(scene, operation):
     doomed = scene.doom(q, operation)
     last = scene.begin(q, operation)
     doomed.cut()
-    for _ in range(2):  # the one that was cut off may connect again, and go first
+    for _ in range(2):  # the client that was cut off may connect again, and go first
         scene.serve(scene.queue(LONG), operation)
         if not last.is_alive():
             break
@@ -222,7 +222,7 @@ def test_one_in_line_that_is_killed_or_cut_off(scene, operation, fault):
 
 
 @both
-def test_one_that_is_killed_as_its_turn_comes_delays_the_next_by_a_second(scene, operation):
+def test_a_client_killed_as_its_turn_comes_does_not_delay_the_next_for_its_lease(scene, operation):
     q = scene.create(operation, LONG)
     doomed, last = scene.grant(q, operation)
     doomed.kill()
@@ -230,7 +230,7 @@ def test_one_that_is_killed_as_its_turn_comes_delays_the_next_by_a_second(scene,
 
 
 @both
-def test_one_that_is_stopped_as_its_turn_comes_delays_the_next_by_its_lease(scene, operation):
+def test_the_next_in_line_is_served_when_a_client_is_stopped_as_its_turn_comes(scene, operation):
     q = scene.create(operation, SHORT)
     _, last = scene.grant(q, operation)
     last.result()
@@ -245,7 +245,7 @@ def test_one_of_another_host_that_is_killed_as_its_turn_comes(scene, operation):
     last.result()
 
 
-def test_one_that_is_cut_off_and_stopped_as_its_turn_comes(scene):
+def test_the_next_in_line_is_served_when_a_stopped_client_is_cut_off_as_its_turn_comes(scene):
     q = scene.create("get", SHORT)
     connection = []
     first = scene.begin(q, "get")
@@ -261,7 +261,7 @@ def test_one_that_is_cut_off_and_stopped_as_its_turn_comes(scene):
     last.result()
 
 
-def test_one_that_wakes_up_after_its_turn_was_taken_stands_in_line_again(scene):
+def test_a_stopped_client_that_goes_on_after_its_turn_was_taken_stands_in_line_again(scene):
     q = scene.create("get", SHORT)
     doomed, last = scene.grant(q, "get")
     assert last.result() == b"an item"
@@ -296,7 +296,7 @@ MANY = 8
 
 
 def go_on(scene, q, operation, doomed):
-    """Those that were stopped stand in line again, and each is served once."""
+    """The clients that were stopped stand in line again, and each is served once."""
     for one in doomed:
         one.go_on()
     for _ in doomed:
@@ -390,7 +390,7 @@ def test_many_consumers_of_a_joinable_queue_that_are_stopped(scene, valkey):
 
 @both
 def test_many_that_are_stopped_with_another_implementation_next_in_line(scene, operation, theirs):
-    """One of ours that waits in the other role looks after this one too."""
+    """A call of ours that waits in the other role looks after this role too."""
     q = scene.create(operation, STOPPED_LEASE)
     doomed = [scene.doom(q, operation) for _ in range(MANY)]
     for one in doomed:
@@ -419,7 +419,7 @@ def wait_for_theirs(theirs, operation):
 
 
 def kill_before_theirs(scene, theirs, operation, lease, **options):
-    """One of ours is killed with the role, and what it waited for comes; theirs waits."""
+    """A client of ours is killed with the role, and what it waited for comes; theirs waits."""
     q = scene.create(operation, lease)
     doomed = scene.doom(q, operation, **options)
     waiting = wait_for_theirs(theirs, operation)
@@ -430,7 +430,9 @@ def kill_before_theirs(scene, theirs, operation, lease, **options):
 
 
 @both
-def test_one_that_waits_in_the_other_role_frees_the_role_of_a_killed_one(scene, theirs, operation):
+def test_a_waiting_call_in_the_other_role_frees_the_role_of_a_killed_client(
+    scene, theirs, operation
+):
     q, waiting = kill_before_theirs(scene, theirs, operation, LONG)
     ours = scene.begin(q, OTHER[operation])
     waiting.result()
@@ -438,7 +440,9 @@ def test_one_that_waits_in_the_other_role_frees_the_role_of_a_killed_one(scene, 
 
 
 @both
-def test_one_that_waits_in_the_other_role_ends_a_lease(scene, theirs, operation):
+def test_a_waiting_call_in_the_other_role_ends_the_lease_of_a_client_on_another_host(
+    scene, theirs, operation
+):
     """The killed client was on another host, so that no process here knows that it is dead."""
     q, waiting = kill_before_theirs(scene, theirs, operation, SHORT, elsewhere=True)
     ours = scene.begin(q, OTHER[operation])
@@ -454,7 +458,7 @@ def test_a_look_frees_the_role_of_a_killed_one(scene, theirs, operation, look):
     waiting.result()
 
 
-def test_one_that_joins_frees_the_role_of_a_killed_one(scene, valkey, theirs):
+def test_a_join_frees_the_role_of_a_killed_client(scene, valkey, theirs):
     _, waiting = kill_before_theirs(scene, theirs, "put", LONG)
     tasks = Queue.attach(scene.name, url=valkey.url, lease=LONG)
     joining = scene.waits(tasks.join)
@@ -464,7 +468,7 @@ def test_one_that_joins_frees_the_role_of_a_killed_one(scene, valkey, theirs):
     joining.result()
 
 
-def test_one_that_works_on_an_item_frees_the_role_of_a_killed_one(scene, valkey, theirs):
+def test_a_process_with_an_item_in_flight_frees_the_role_of_a_killed_client(scene, valkey, theirs):
     q = JoinableQueue.create(scene.name, 1, url=valkey.url, serializer="raw", lease=LONG)
     q.put(b"in work")
     q.get()
@@ -484,7 +488,9 @@ def test_one_that_works_on_an_item_frees_the_role_of_a_killed_one(scene, valkey,
 
 
 @pytest.mark.parametrize("fault", ["kill", "stop", "cut"])
-def test_one_that_joins(scene, valkey, fault):
+def test_a_join_that_is_killed_stopped_or_cut_off_does_not_hinder_another_join(
+    scene, valkey, fault
+):
     q = Queue.create(scene.name, url=valkey.url, serializer="raw", lease=LONG)
     q.put(b"a task")
     q.get()
@@ -507,8 +513,10 @@ def test_one_that_joins(scene, valkey, fault):
         (True, "stop", SHORT),
     ],
 )
-def test_one_that_deletes(scene, valkey, granted, fault, lease):
-    """It waits for another implementation; the next one that deletes ends its work."""
+def test_a_delete_that_is_killed_stopped_or_cut_off_is_completed_by_the_next_delete(
+    scene, valkey, granted, fault, lease
+):
+    """It waits for another implementation; the next delete ends its work."""
     q = scene.create("get", lease)
     theirs = StepwiseClient(valkey.port, scene.name)
     try:

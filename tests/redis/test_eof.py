@@ -162,7 +162,7 @@ def test_the_end_waits_for_items_in_flight_in_other_processes(make):
     q.join()
 
 
-def test_what_comes_back_is_still_delivered_before_the_end(make):
+def test_a_requeued_item_is_still_delivered_before_the_end(make):
     q = make(JoinableQueue, serializer="raw")
     with make(serializer="raw") as producer:
         producer.put(b"1")

@@ -84,7 +84,7 @@ def test_a_server_that_removes_keys_since_it_was_started_again_is_refused(start,
         q.put(2) if getting is None else getting.result()
 
 
-def test_it_is_refused_under_asyncio_too(start):
+def test_a_server_that_removes_keys_is_refused_under_asyncio_too(start):
     server = start(*LIMIT, "--maxmemory-policy", "allkeys-lru")
     binding = registry.engine(registry.parse(server.url)).bind("jobs", "fifo")
 
@@ -95,7 +95,7 @@ def test_it_is_refused_under_asyncio_too(start):
         asyncio.run(open_it())
 
 
-def test_it_is_used_when_its_setting_was_put_right(start):
+def test_a_refused_server_is_used_once_its_eviction_policy_is_put_right(start):
     server = start(*LIMIT, "--maxmemory-policy", "allkeys-lru")
     with pytest.raises(EvictingServerError):
         Queue(name="jobs", url=server.url).open()

@@ -167,7 +167,7 @@ def test_a_program_whose_broker_is_away_ends_in_time_and_says_what_it_left(
         assert said.count(line) == 1, said
 
 
-def test_what_the_thread_that_clears_up_hands_back_meanwhile_is_told_too(server):
+def test_a_queue_that_the_clearing_thread_puts_back_at_the_end_is_reported_too(server):
     program = Program("handing_back", server.url)
     program.expect("ready")
     kill(server, None)

@@ -92,7 +92,7 @@ def test_each_call_has_a_batch_until_all_of_it_is_handed_out(broker):
         ((5, LARGER), (1, LARGER), 1 + 1),
     ],
 )
-def test_what_was_fetched_before_is_no_longer_kept(broker, first, second, left):
+def test_a_fetch_removes_the_fields_of_the_earlier_fetch_of_its_reader(broker, first, second, left):
     broker.fetched(B1, 4)
     broker.fetched(A1, *first)
     broker.fetched(A1, *second)
@@ -115,7 +115,7 @@ def test_when_all_is_handed_out_nothing_is_kept(broker):
 
 
 @pytest.mark.parametrize("handed", [0, 2, 3])
-def test_what_goes_back_is_no_longer_kept(broker, handed):
+def test_items_that_are_put_back_leave_no_field(broker, handed):
     broker.fetched(A1, 3)
     broker.put_back(A1, handed)
     assert (broker.fields(), broker.length()) == (0, 3 - handed)
@@ -153,7 +153,7 @@ def test_a_refused_call_leaves_only_what_the_reader_keeps(broker, refuse, size):
     assert broker.fields() == 4 + 1
 
 
-def test_what_a_process_that_ended_had_fetched_is_no_longer_kept(broker):
+def test_items_of_an_ended_process_leave_no_field_when_they_are_requeued(broker):
     broker.fetched(A1, 3)
     broker.fetched(A2, 5)
     broker.fetched(B1, 2)

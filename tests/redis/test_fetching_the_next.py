@@ -92,7 +92,7 @@ def test_items_that_come_later_come_behind_the_others(make, filling):
 
 
 @pytest.mark.parametrize("got", [1, 5, 6, 7])
-def test_what_was_not_handed_out_goes_back_in_order(make, filling, got):
+def test_items_that_were_not_handed_out_go_back_in_order(make, filling, got):
     q = make()
     filling.put_many(range(30))
     assert [q.get() for _ in range(got)] == list(range(got))
@@ -103,7 +103,7 @@ def test_what_was_not_handed_out_goes_back_in_order(make, filling, got):
 
 
 @pytest.mark.parametrize("got", [5, 7])
-def test_what_was_not_handed_out_goes_back_when_the_handle_is_no_more(
+def test_items_that_were_not_handed_out_go_back_when_the_handle_is_dropped(
     make, name, valkey, filling, got
 ):
     q = Queue(name=name, url=valkey.url, prefetch=10)
@@ -115,8 +115,8 @@ def test_what_was_not_handed_out_goes_back_when_the_handle_is_no_more(
     assert filling.get_many(30) == list(range(got, 30))
 
 
-def test_what_went_back_to_make_it_known_is_fetched_again(make, filling):
-    """A put that finds the queue full has all counted."""
+def test_items_that_go_back_for_a_put_on_a_full_queue_are_fetched_again(make, filling):
+    """A put that finds the queue full has all fetched items given back, so that they count."""
     filling.maxsize = 20
     q = make(buffering=4)
     filling.put_many(range(20))
@@ -141,7 +141,7 @@ def test_every_item_is_counted_once(make, filling, got):
     assert (q.qsize(), q.empty()) == (0, True)
 
 
-def test_what_was_handed_out_is_told_soon(make, filling):
+def test_the_broker_is_soon_told_of_items_that_were_handed_out(make, filling):
     """Also of the fetch before, when there is nothing more to fetch."""
     q = make()
     filling.put_many(range(8))
@@ -168,7 +168,7 @@ def test_the_end_of_the_queue_comes_behind_its_last_item(make, filling):
         q.get()
 
 
-def test_what_was_fetched_is_dropped_with_the_queue(make, filling):
+def test_an_immediate_shutdown_drops_the_prefetched_items(make, filling):
     q = make()
     filling.put_many(range(30))
     q.get()

@@ -232,8 +232,8 @@ def test_without_time_the_first_failure_is_raised(name, anonymous, caplog):
     assert url not in caplog.text
 
 
-def test_what_was_swept_in_vain_is_swept_again(later, name):
-    """The first word with a broker is a look for what killed processes left there."""
+def test_a_broker_that_could_not_be_swept_is_swept_by_the_next_call(later, name):
+    """The first call to a broker looks for keys that killed processes left there."""
     with pytest.raises(BrokerUnavailable):
         Queue(name=name, url=later.url, reconnect=0).open()
     later.start()
@@ -440,7 +440,7 @@ def test_a_socket_that_this_user_may_not_open_is_named_at_once(valkey, name):
 
 
 @pytest.mark.parametrize("cause", [PermissionError, ssl.SSLCertVerificationError])
-def test_what_the_caller_is_handling_is_no_cause(name, cause):
+def test_an_error_that_the_caller_is_handling_is_not_taken_for_the_cause(name, cause):
     try:
         raise cause("of the caller's own")
     except cause:

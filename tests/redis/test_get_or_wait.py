@@ -31,7 +31,7 @@ class Broker(clients.Client):
         return self.call("get_or_wait", f"client of {ticket}", ticket, lease, "")
 
     def wait(self, ticket):
-        """What a get does that goes the long way."""
+        """The call of a get that goes the long way."""
         return self.call("get", 0, f"client of {ticket}", ticket, WAIT, "first", LEASE)
 
     def holder(self):
@@ -116,7 +116,7 @@ def test_no_space_is_told_of_where_there_is_none(empty, waits):
         empty.put(b"z", False)
 
 
-def test_what_a_closed_queue_still_has_is_taken(broker):
+def test_an_item_of_a_closed_queue_is_still_taken(broker):
     broker.put(b"x")
     broker.run(broker.operations.close(True, None, once=False))
     assert broker.stand_by() == [DONE, b"x"]
@@ -127,7 +127,7 @@ def test_what_a_closed_queue_still_has_is_taken(broker):
 # When it is declined
 
 
-def test_it_is_declined_while_another_waits_with_the_role(broker):
+def test_the_call_is_declined_while_another_client_waits_with_the_role(broker):
     assert broker.wait(OTHER)[0] == EMPTY
     held = broker.holder()
     assert broker.stand_by() == [DECLINED]
@@ -137,7 +137,7 @@ def test_it_is_declined_while_another_waits_with_the_role(broker):
     assert broker.length() == 1
 
 
-def test_it_is_declined_while_another_was_granted_the_role(broker):
+def test_the_call_is_declined_while_another_client_is_granted_the_role(broker):
     in_line = broker.binding.session()
     assert broker.stand_by("holder") == [EMPTY, b"item"]
     assert in_line.script("get", (0, "somebody", OTHER, WAIT, "first", LEASE))[0] == BUSY
@@ -152,7 +152,7 @@ def test_it_is_declined_while_another_was_granted_the_role(broker):
 
 
 @before
-def test_it_is_declined_when_the_queue_is_closed_and_empty(broker, waits):
+def test_the_call_is_declined_when_the_queue_is_closed_and_empty(broker, waits):
     if waits:
         assert broker.stand_by() == [EMPTY, b"item"]
     broker.run(broker.operations.close(True, None, once=False))
@@ -164,7 +164,7 @@ def test_it_is_declined_when_the_queue_is_closed_and_empty(broker, waits):
 
 
 @before
-def test_it_is_declined_when_there_is_no_queue(empty, waits):
+def test_the_call_is_declined_when_there_is_no_queue(empty, waits):
     if waits:
         empty.open()
         assert empty.stand_by() == [EMPTY, b"item"]
@@ -176,7 +176,7 @@ def test_it_is_declined_when_there_is_no_queue(empty, waits):
 
 
 @before
-def test_it_is_declined_while_another_client_deletes_the_queue(broker, waits):
+def test_the_call_is_declined_while_another_client_deletes_the_queue(broker, waits):
     """As the reference begins: the bound is gone, and all else is still there."""
     if waits:
         assert broker.stand_by() == [EMPTY, b"item"]
@@ -187,7 +187,7 @@ def test_it_is_declined_while_another_client_deletes_the_queue(broker, waits):
 
 
 @before
-def test_it_is_declined_when_the_next_content_is_in_chunks(broker, waits):
+def test_the_call_is_declined_when_the_next_content_is_in_chunks(broker, waits):
     if waits:
         assert broker.stand_by() == [EMPTY, b"item"]
     manifest = MARK + b"x" * 60

@@ -107,7 +107,7 @@ def test_a_thread_keeps_its_role_for_longer_than_a_lease_without_a_call(own_serv
     assert getting.result() == 1
 
 
-def test_those_in_line_keep_their_places_without_a_call(own_server, name, rare):
+def test_threads_in_line_keep_their_places_without_a_call(own_server, name, rare):
     q = Queue(name=name, url=own_server.url)
     q.open()
     first = Background(q.get)

@@ -120,7 +120,7 @@ def test_the_item_of_a_killed_consumer_goes_back_with_its_content(server, name, 
         q.delete()
 
 
-def test_what_a_consumer_could_not_read_to_the_end_goes_back(server, name):
+def test_a_large_item_whose_get_is_interrupted_goes_back(server, name):
     def interrupt(number):
         if number == 4:
             raise KeyboardInterrupt
@@ -200,7 +200,7 @@ def test_connections_cut_in_the_midst_of_chunks_change_nothing(server, name):
         proxy.stop()
 
 
-def test_what_was_stored_too_slowly_is_stored_again(q, server):
+def test_an_item_that_was_stored_too_slowly_is_stored_again(q, server):
     """As when a producer is stopped for longer than its lease, before its last chunk and after."""
     uploads = inside.key(q, "uploads")
     with server.client() as client:
@@ -332,7 +332,7 @@ def test_a_reply_that_is_lost_among_replies_to_several_chunks_changes_nothing(
         proxy.stop()
 
 
-def test_what_another_client_takes_off_the_list_leaves_no_chunks(q, server):
+def test_an_item_that_another_client_takes_off_the_list_leaves_no_chunks(q, server):
     q.put(array())
     with server.client() as client:
         assert client.rpop(inside.key(q, "data")).startswith(b"\xfamp1")

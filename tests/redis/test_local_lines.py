@@ -22,7 +22,9 @@ FEW = 4
 TOGETHER = lines._TOGETHER
 
 
-def test_what_comes_while_several_ask_is_for_the_first_of_them(client, own_server, proxy_of):
+def test_an_item_that_comes_while_several_gets_ask_goes_to_the_first_of_them(
+    client, own_server, proxy_of
+):
     proxy = proxy_of(own_server)
     proxy.in_between = lambda: client.put(b"second")
     client.put(b"first")

@@ -74,7 +74,7 @@ def test_a_client_that_hears_each_notice_asks_for_as_many_as_it_may_at_a_time(pa
     assert calls(pair.server) - before == rounds * 2 + 2  # to put, to take the next; to ask
 
 
-def test_what_was_heard_is_removed_when_it_is_asked_for_more(pair):
+def test_notices_that_were_heard_are_removed_when_a_client_asks_for_more(pair):
     with pair.server.client() as client:
         kept = [key for key in client.scan_iter() if key.endswith((b":notices", b":results"))]
         for number in range(Listening.MOST):

@@ -31,7 +31,7 @@ def pack(args):
     return command.pack(args, 1, LANE, b"")
 
 
-def test_what_a_subclass_is_goes_over_the_wire_and_not_how_it_shows_itself():
+def test_an_instance_of_a_subclass_is_packed_by_its_value_and_not_by_its_text():
     assert pack((Bytes(b"abc"), Name.A)).endswith(b"\r\n$3\r\nabc\r\n$1\r\na\r\n")
 
 

@@ -135,7 +135,7 @@ def test_a_join_sees_to_it_that_poison_is_set_aside(make, start):
     assert (q.stats().rejected, q.unfinished_tasks) == (1, 0)
 
 
-def test_what_a_process_acknowledged_does_not_come_back(make, start):
+def test_acknowledged_items_of_a_killed_process_do_not_come_back(make, start):
     q = make()
     fill(q, *range(10))
     worker, pipe = start(programs.work, q)

@@ -142,10 +142,10 @@ EVENTS = (nothing, put, put_back, look, renew, end, end_and_take, bound, store, 
 @pytest.mark.parametrize("kept", [0, 3, 8])
 @pytest.mark.parametrize("number", [8, 30])
 @pytest.mark.parametrize("is_between", [False, True])
-def test_it_is_as_if_the_script_had_read_them(
+def test_a_plain_read_has_the_same_reply_and_state_as_a_read_by_the_script(
     own_server, proxy, client_of, kept, number, is_between
 ):
-    """Whatever others do before it, or between the plain command and the script."""
+    """Whatever other clients do before it, or between the plain command and the script."""
     for event in EVENTS:
         compare(own_server, proxy, client_of, event, kept, number, is_between)
 

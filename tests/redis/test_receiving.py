@@ -108,7 +108,7 @@ def test_a_waiting_get_is_handed_the_item_without_another_round_trip(make, clien
     assert q.empty()
 
 
-def test_what_was_given_is_taken_once_and_counted(make, client):
+def test_an_item_given_to_a_waiting_get_is_taken_once_and_counted(make, client):
     q = make(Queue)
     for number in range(50):
         get = waiting(q, client)
@@ -148,8 +148,8 @@ def test_no_other_get_takes_an_item_that_a_receiver_is_given(make, monkeypatch):
     assert q.empty()
 
 
-def test_it_does_not_count_for_others_once_it_was_given(make, monkeypatch):
-    """They wait until the receiver has come for it, but not for ever."""
+def test_an_item_that_a_receiver_is_given_does_not_count_for_other_calls(make, monkeypatch):
+    """Other calls wait until the receiver has come for it, but not for ever."""
     monkeypatch.setattr(roles, "GRACE", LIMIT)
     q = make()
     stand_by(q)
@@ -203,7 +203,9 @@ def test_a_receiver_that_has_the_role_and_saw_no_item_takes_the_first(make):
 # Receivers that are stopped, killed or cut off
 
 
-def test_one_that_was_stopped_for_longer_than_its_lease_has_no_item_of_others(make, client, start):
+def test_a_process_stopped_for_longer_than_its_lease_gets_no_item_that_others_got(
+    make, client, start
+):
     q = make(Queue, lease=1)
     process, pipe = start(programs.get_items, q, 2, method="spawn")
     assert pipe.recv() == "begins"
@@ -221,7 +223,7 @@ def test_one_that_was_stopped_for_longer_than_its_lease_has_no_item_of_others(ma
     assert q.stats().consumed_messages == 3
 
 
-def test_what_one_was_given_that_is_killed_then_is_there_for_the_next(make, client, start):
+def test_an_item_given_to_a_process_that_is_killed_then_goes_to_the_next_get(make, client, start):
     q = make(Queue)
     process, pipe = start(programs.get_items, q, 1, method="spawn")
     assert pipe.recv() == "begins"
@@ -249,7 +251,9 @@ def get_over_a_connection_that_breaks(q, client, monkeypatch):
     assert get.result() == 1
 
 
-def test_what_was_not_heard_before_the_connection_broke_is_called_again(make, client, monkeypatch):
+def test_a_call_that_takes_an_item_out_is_sent_again_after_its_connection_broke(
+    make, client, monkeypatch
+):
     q = make()
     get_over_a_connection_that_breaks(q, client, monkeypatch)
     assert item_in(q)
@@ -257,10 +261,10 @@ def test_what_was_not_heard_before_the_connection_broke_is_called_again(make, cl
     assert q.stats().consumed_messages == 1
 
 
-def test_it_is_called_again_in_its_own_lane_when_its_connection_has_got_that_of_another_call(
+def test_a_call_that_is_sent_again_keeps_no_reply_in_the_lane_of_another_call(
     make, client, monkeypatch
 ):
-    """A call whose connection broke goes on over the first idle one, which has its lane then."""
+    """A call is sent again over the first idle connection, which has the lane of that call then."""
     q = make()
     get_over_a_connection_that_breaks(q, client, monkeypatch)
     pool = inside.binding(q).engine.thread_pool
@@ -283,7 +287,9 @@ def test_a_call_over_another_connection_finds_out_that_the_first_one_broke(
     assert client.llen(f"{q.prefix}:{q.name}") == 0
 
 
-def test_what_one_got_that_was_cut_off_then_and_is_silent_comes_again(make, client, start):
+def test_an_item_got_by_a_process_that_is_cut_off_then_and_stays_silent_comes_again(
+    make, client, start
+):
     q = make(lease=1)
     process, pipe = start(programs.get_and_be_cut_off, q, method="spawn")
     assert pipe.recv() == "begins"
@@ -295,7 +301,9 @@ def test_what_one_got_that_was_cut_off_then_and_is_silent_comes_again(make, clie
     process.join()
 
 
-def test_what_the_server_refused_does_not_mix_up_the_replies_that_follow(make, client, monkeypatch):
+def test_a_call_that_the_server_refuses_does_not_mix_up_the_replies_that_follow(
+    make, client, monkeypatch
+):
     q = make()
     send = blocking_wire.BlockingWire.send_now
 
@@ -315,7 +323,7 @@ def test_what_the_server_refused_does_not_mix_up_the_replies_that_follow(make, c
     assert q.stats().consumed_messages == 11
 
 
-def test_what_the_server_refused_is_called_again_also_when_it_did_the_next_call(
+def test_a_call_that_the_server_refuses_is_sent_again_also_when_it_does_the_next_call(
     make, client, monkeypatch
 ):
     q = make(Queue)
@@ -339,8 +347,10 @@ def test_what_the_server_refused_is_called_again_also_when_it_did_the_next_call(
     assert client.llen(f"{q.prefix}:{q.name}") == 0
 
 
-def test_what_was_not_heard_before_a_call_gave_up_is_called_again(make, client, monkeypatch):
-    """A server does nothing of what it put off when the connection is closed."""
+def test_a_call_without_a_reply_is_sent_again_although_the_next_call_gives_up(
+    make, client, monkeypatch
+):
+    """A server drops the calls that it put off when their connection is closed."""
     monkeypatch.setattr(outage, "GRACE", 0.1)
     q = make()
     send = blocking_wire.BlockingWire.send_now

@@ -71,7 +71,7 @@ def keeps(monkeypatch):
 
 @pytest.fixture
 def patient(monkeypatch):
-    """One that may not wait waits until it is served."""
+    """A call that may not wait waits until it is served."""
     for module in (roles, turns):
         monkeypatch.setattr(module, "GRACE", LIMIT)
 
@@ -108,7 +108,9 @@ def test_the_only_consumer_gets_many_items_in_few_round_trips(make, own_server, 
     assert stats.consumed_bytes == stats.produced_bytes
 
 
-def test_what_comes_next_is_asked_for_while_this_is_handed_out(make, own_server, keeps):
+def test_the_next_items_are_asked_for_while_items_read_ahead_are_handed_out(
+    make, own_server, keeps
+):
     q = filled(make())
     number = ahead(q)
     while not inside.has_asked_ahead(q):
@@ -140,7 +142,7 @@ def clock(keeps, monkeypatch):
     return clock
 
 
-def test_one_that_takes_a_millisecond_for_an_item_asks_for_the_next_ones_early(make, clock):
+def test_a_consumer_that_takes_a_millisecond_an_item_asks_for_the_next_items_early(make, clock):
     q = filled(make(), 100)
     for item in range(100):
         assert q.get() == item
@@ -163,7 +165,7 @@ def test_of_a_queue_with_a_bound_nothing_is_asked_for_before_half_is_handed_out(
     assert halves
 
 
-def test_one_that_becomes_slow_gets_item_by_item_again(make, clock):
+def test_a_consumer_that_becomes_slow_gets_item_by_item_again(make, clock):
     q = filled(make())
     number = 0
     while not inside.has_asked_ahead(q):
@@ -177,7 +179,7 @@ def test_one_that_becomes_slow_gets_item_by_item_again(make, clock):
     assert not inside.holds(q)
 
 
-def test_one_that_waited_long_for_the_first_items_reads_ahead_soon(make, clock):
+def test_a_consumer_with_a_long_pause_after_its_first_item_reads_ahead_soon(make, clock):
     q = filled(make(), 100)
     for item in range(30):
         assert q.get() == item
@@ -185,7 +187,7 @@ def test_one_that_waited_long_for_the_first_items_reads_ahead_soon(make, clock):
     assert inside.read_ahead(q)
 
 
-def test_one_that_takes_long_reads_nothing_ahead_though_some_gets_come_soon(make, clock):
+def test_a_slow_consumer_reads_nothing_ahead_though_some_of_its_gets_come_soon(make, clock):
     q = filled(make(), 100)
     for item in range(100):
         assert q.get() == item
@@ -350,7 +352,7 @@ def test_large_items_are_got_by_themselves_in_their_order(make, keeps):
     assert [q.get() for _ in items] == items
 
 
-def test_one_that_may_not_wait_is_told_of_a_stopped_consumer(make, keeps):
+def test_a_get_that_may_not_wait_is_refused_while_a_consumer_keeps_items(make, keeps):
     q = filled(make())
     other = inside.copy(q)
     number = ahead(q)
@@ -383,7 +385,7 @@ def test_an_item_that_another_one_puts_back_comes_first(make, keeps):
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 @pytest.mark.parametrize("is_behind", [False, True])
-def test_what_a_killed_consumer_was_handed_does_not_come_again(make, start, method, is_behind):
+def test_items_handed_to_a_killed_consumer_do_not_come_again(make, start, method, is_behind):
     q = filled(make())
     process, pipe = start(programs.get_and_be_killed, q, is_behind, method=method)
     last = pipe.recv()
@@ -399,7 +401,7 @@ def files_of(process):
 
 @pytest.mark.parametrize("looked", [False, True], ids=["", "it was looked at just before"])
 @pytest.mark.parametrize("look", ["empty", "get_nowait"])
-def test_what_a_killed_consumer_was_not_handed_is_there_at_once(make, start, look, looked):
+def test_items_not_yet_handed_to_a_killed_consumer_are_there_at_once(make, start, look, looked):
     q = filled(make())
     process, pipe = start(programs.get_and_be_killed, q, method="fork")
     last = pipe.recv()
@@ -473,7 +475,7 @@ def test_its_own_count_is_exact(make, monkeypatch):
         assert [q.get() for _ in range(15)] == list(range(5, 20))
 
 
-def test_what_was_put_counts_once(make):
+def test_each_item_that_is_put_counts_once(make):
     q = make()
     for number in range(100):
         q.put(number)
@@ -487,7 +489,7 @@ class Broken:
         return int, ("no number",)
 
 
-def test_what_cannot_be_decoded_lets_nothing_pass(make, keeps):
+def test_no_item_passes_an_item_that_cannot_be_decoded(make, keeps):
     q, found = make(), []
     for item in range(200):
         q.put(Broken() if item % 7 == 3 else item)
@@ -624,7 +626,7 @@ def test_a_call_that_comes_twice_has_the_same_reply(make, keeps):
     assert q.get() == 7
 
 
-def test_what_was_handed_out_is_counted_in_bytes_however_it_was_read(make, own_server, keeps):
+def test_items_handed_out_are_counted_in_bytes_however_they_were_read(make, own_server, keeps):
     q = make()
     sizes = [random.randrange(1, 200) for _ in range(100)]
     for size in sizes:
@@ -754,7 +756,7 @@ def test_a_call_that_comes_late_reserves_nothing_whatever_was_said_since(make, k
         assert late.value == "late"
 
 
-def test_what_comes_late_for_a_queue_that_is_gone_leaves_no_key(make, own_server):
+def test_late_calls_for_a_deleted_queue_leave_no_key(make, own_server):
     q = filled(make(), 10)
     operations, binding = inside.operations(q), inside.bind(q)
     q.delete()
@@ -818,7 +820,7 @@ def test_an_item_that_is_being_unpickled_is_not_given_to_others(make, monkeypatc
 
 
 @pytest.mark.parametrize("look", ["get", "get_nowait", "qsize"])
-def test_what_a_killed_consumer_was_handed_does_not_come_again_however_late_others_look(
+def test_items_handed_to_a_killed_consumer_do_not_come_again_however_late_others_look(
     make, start, own_server, look
 ):
     q = filled(make())

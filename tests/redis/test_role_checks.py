@@ -76,7 +76,7 @@ def test_threads_that_wait_look_after_the_roles_once_a_tick_all_together(make):
 
 
 @pytest.mark.parametrize("by_renewal", [True, False])
-def test_what_runs_out_within_the_tick_is_seen_to_then(by_renewal):
+def test_a_check_is_due_when_a_role_runs_out_within_the_tick(by_renewal):
     checks = RoleChecks()
     checks.note(0.05, by_renewal)
     assert not checks.is_due()

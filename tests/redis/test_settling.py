@@ -45,7 +45,7 @@ losses = pytest.mark.parametrize("losses", LOSSES)
     ids=["plain", "buffered", "joinable", "joinable-buffered"],
 )
 @pytest.mark.parametrize("side", ["get", "get_many"])
-def test_what_a_get_took_comes_although_its_time_is_up(
+def test_a_get_returns_the_item_it_took_although_its_time_is_up(
     server, proxy, name, kind, options, side, timeout, delay, losses
 ):
     with Queue(name=name, url=server.url) as producer:
@@ -118,7 +118,7 @@ def test_a_task_that_was_taken_comes_although_the_time_is_up(proxy, name, timeou
 
 @short
 @losses
-def test_what_a_task_of_asyncio_took_comes_although_its_time_is_up(
+def test_a_get_of_asyncio_returns_the_item_it_took_although_its_time_is_up(
     server, proxy, name, timeout, delay, losses
 ):
     q = Queue(name=name, url=proxy.url, serializer="raw")
@@ -152,7 +152,7 @@ def test_a_broken_connection_to_a_healthy_server_is_no_error(server, proxy, name
 
 
 @pytest.mark.parametrize("timeout", [0, 0.01, 0.3])
-def test_what_was_sent_is_asked_for_as_long_as_a_call_connects_again(
+def test_a_get_that_was_sent_raises_broker_unavailable_only_after_reconnect_seconds(
     own_server, name, timeout, monkeypatch
 ):
     # However long the server takes to die, it is the call that finds it dead.

@@ -69,7 +69,7 @@ def test_a_task_is_taken_for_a_waiting_process_before_the_process_hears_of_it(qu
     assert queue.stats().transitions == {"X-R": 1, "R-T": 1, "T-X": 1}
 
 
-def test_what_one_was_given_that_is_killed_then_is_ready_for_the_next(queue, stopped):
+def test_a_task_given_to_a_process_that_is_killed_then_is_ready_for_the_next_take(queue, stopped):
     process, _ = stopped
     queue.put("task")
     until(lambda: queue.stats().counts["T"] == 1)
@@ -93,7 +93,7 @@ def calls(client):
     return client.info("commandstats")["cmdstat_evalsha"]["calls"]
 
 
-def test_one_that_is_told_to_end_has_a_task_or_left_it(queue, client):
+def test_a_take_that_is_told_to_end_returns_a_task_or_leaves_it_ready(queue, client):
     for _ in range(3):
         told = threading.Event()
 
@@ -119,7 +119,7 @@ def test_one_that_is_told_to_end_has_a_task_or_left_it(queue, client):
         until(lambda: blocked(client) == 0)
 
 
-def test_one_that_is_told_to_end_takes_nothing_when_there_is_nothing(queue, client):
+def test_a_take_that_is_told_to_end_on_an_empty_queue_takes_no_later_task(queue, client):
     told = threading.Event()
 
     def take():

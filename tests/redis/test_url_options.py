@@ -70,7 +70,7 @@ def test_a_value_for_tls_that_cannot_be_used_is_an_address_error(option, url_of_
 
 @pytest.mark.only_threads("it makes no queue")
 @pytest.mark.parametrize("scheme", ["redis", "unix", "embedded", "redis+sentinel", "redis+cluster"])
-def test_what_may_be_a_part_of_a_password_is_not_shown(scheme):
+def test_an_error_does_not_show_an_option_that_may_be_part_of_a_password(scheme):
     with pytest.raises(AddressError, match="unknown option that is no word") as caught:
         registry.parse(f"{scheme}:///path?s3cret!w0rd=1", "prefix", {})
     assert "s3cret" not in str(caught.value)

@@ -76,7 +76,7 @@ def test_a_worker_that_waits_ends_within_a_second(make, start, own_server):
     process.join()
 
 
-def test_what_a_worker_does_not_finish_in_time_is_given_back_and_its_process_ends(make, start):
+def test_a_task_not_finished_within_the_grace_is_given_back_and_the_process_ends(make, start):
     queue = make()
     queue.put("a")
     process, pipe = start(programs.work, queue, grace=0.1)

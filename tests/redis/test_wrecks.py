@@ -89,7 +89,7 @@ def test_a_queue_with_a_key_of_another_type_can_be_deleted(server, name, kind, w
 
 
 @pytest.mark.parametrize("wrong", WRITE)
-def test_it_can_be_deleted_without_a_wait_too(server, name, wrong):
+def test_a_queue_with_a_key_of_another_type_can_be_deleted_without_a_wait(server, name, wrong):
     with server.client() as client:
         for number, part in enumerate(parts_of("fifo")):
             q = make_protocol(f"{name}-{number}", server.url)
