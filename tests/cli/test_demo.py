@@ -101,7 +101,9 @@ pressure_mp\.Queue [\d.]+ s, multiprocessing\.Queue [\d.]+ s
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.usefixtures("no_keys_left")
-def test_it_counts_the_same_as_on_the_standard_librarys_queues(method, valkey, name, programs):
+def test_the_demo_counts_the_same_as_on_the_standard_librarys_queues(
+    method, valkey, name, programs
+):
     command = started_by(method, *PIPELINE, "--url", valkey.url, "--workers", 2, programs)
     run = finished(command, name)
     assert run.stderr == ""
@@ -235,7 +237,7 @@ def test_an_interrupt_ends_the_standard_librarys_pipeline_too(name, tmp_path):
 
 
 @pytest.mark.usefixtures("no_keys_left")
-def test_one_that_was_started_without_interrupts_ignores_them(valkey, name, tmp_path):
+def test_a_demo_that_was_started_without_interrupts_ignores_them(valkey, name, tmp_path):
     directory = write_programs(tmp_path, 30)
     arguments = (*PIPELINE, "--url", valkey.url, directory)
     command = python(MAIN, *arguments, first=IGNORES_INTERRUPTS)

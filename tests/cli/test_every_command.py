@@ -144,7 +144,7 @@ def test_its_help_fits_a_narrow_terminal(runs, environ, whole):
 
 
 @pytest.mark.parametrize("whole", SHORT)
-def test_it_is_of_use_in_a_narrow_terminal(run, whole):
+def test_a_command_works_in_a_narrow_terminal(run, whole):
     ended = run("terminal", whole)
     assert ended.status == STATUSES.get(whole, 0), ended.output
     assert "Traceback" not in ended.output
@@ -162,7 +162,7 @@ def test_a_terminal_that_can_do_little_is_sent_text_alone(run, whole):
 
 
 @pytest.mark.parametrize("whole", SHORT)
-def test_it_does_without_a_terminal(run, whole):
+def test_a_command_works_without_a_terminal(run, whole):
     ended = run("nowhere", whole)
     assert ended.status == STATUSES.get(whole, 0), ended.errors
     assert "\x1b" not in ended.output + ended.errors
@@ -179,7 +179,7 @@ def test_its_report_as_json_is_one_value_on_a_line(run, whole):
 
 
 @pytest.mark.parametrize("whole", SHORT)
-def test_it_writes_no_error_when_its_output_has_no_reader(run, whole):
+def test_a_command_writes_no_error_when_its_output_has_no_reader(run, whole):
     ended = run("unread", whole)
     if STATUSES.get(whole) == 2:
         assert ended.status == 2

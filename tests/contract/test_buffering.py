@@ -425,14 +425,14 @@ def test_threads_of_one_handle_share_what_it_fetched(make):
     assert sorted([one.result() for one in getting] + [q.get() for _ in range(3)]) == list(range(8))
 
 
-def test_one_that_cannot_wait_is_served_in_its_turn(make, monkeypatch):
+def test_a_get_that_does_not_wait_is_served_before_a_get_that_is_woken_meanwhile(make, monkeypatch):
     q, other, take = make(), plain(make), Prefetching._take_one
     waiter = Background(q.get)
     until(lambda: q._gets._waits)
 
     def take_late(*args):
         other.put_many([1, 2, 3])
-        waiter.join(0.2)  # it is woken, and must not go on before this one has its item
+        waiter.join(0.2)  # it is woken, and must not go on before this get has its item
         return take(*args)
 
     monkeypatch.setattr(Prefetching, "_take_one", take_late)

@@ -225,7 +225,7 @@ def test_an_error_stays_what_it_is_when_the_reason_cannot_be_found():
 
 
 @pytest.mark.only_threads("it uses no queue of the test's world")
-def test_it_can_be_asked_under_asyncio(url, name):
+def test_why_blocked_can_be_called_under_asyncio(url, name):
     client = Client(url, name)
     client.open(1)
     found = asyncio.run(client.arun(client.operations.why_blocked()))

@@ -151,7 +151,7 @@ class Owner:
         self.process.communicate()
 
 
-def test_what_a_killed_supervisor_left_goes_with_the_next_start(place):
+def test_the_directory_of_a_killed_supervisor_is_removed_by_the_next_start(place):
     live, killed = Owner(place), Owner(place)
     assert len(list(place.iterdir())) == 2
     killed.kill_all()
@@ -189,7 +189,7 @@ def test_only_directories_that_are_known_to_be_left_are_cleared(place):
 
 
 @as_root
-def test_what_another_user_left_is_not_touched(place):
+def test_a_directory_that_another_user_left_is_not_removed(place):
     left = make_left(place, "theirs")
     os.chown(left, NOBODY, NOBODY)
     private_directories.clear(str(place), "pressure-mp-")

@@ -149,7 +149,9 @@ def test_its_health_file_is_touched_only_while_the_broker_answers(
     executor._queue.delete()
 
 
-def test_it_goes_on_when_its_health_file_can_no_longer_be_touched(hasty, executor, url, tmp_path):
+def test_the_program_goes_on_when_its_health_file_can_no_longer_be_touched(
+    hasty, executor, url, tmp_path
+):
     health, log = tmp_path / "folder" / "health", tmp_path / "log"
     health.parent.mkdir()
 
@@ -190,7 +192,9 @@ def test_its_workers_end_when_it_fails(hasty, executor, url, tmp_path):
     assert done.stderr.endswith("OSError: it cannot look\n")
 
 
-def test_it_says_that_it_is_well_and_ends_with_the_executor(start, executor, tmp_path):
+def test_the_program_touches_its_health_file_and_ends_when_the_queue_is_shut_down(
+    start, executor, tmp_path
+):
     health = tmp_path / "health"
     process = start("--health-file", health)
     until(health.exists)
@@ -216,7 +220,7 @@ def test_the_commands_of_its_page_serve_an_executor(executor, url, name):
         assert process.wait(60) == program.ENDED
 
 
-def test_it_takes_no_tasks_of_a_queue_that_no_executor_made(start, name, url):
+def test_the_program_takes_no_tasks_of_a_queue_that_no_executor_made(start, name, url):
     queue = TaskQueue(name, url=url)
     queue.put("hello")
     assert start().wait(60) == program.FAILED
@@ -224,7 +228,7 @@ def test_it_takes_no_tasks_of_a_queue_that_no_executor_made(start, name, url):
     queue.delete()
 
 
-def test_it_takes_only_the_calls_of_its_tube(start, executor):
+def test_the_program_takes_only_the_calls_of_its_tube(start, executor):
     outside = executor.submit(abs, -1)
     start("--tube", "part")
     assert executor.options(tube="part").submit(abs, -2).result(60) == 2

@@ -82,7 +82,7 @@ def test_calls_that_wait_behind_a_long_call_are_given_to_other_workers(executor,
     behind = [executor.submit(abs, -one) for one in range(MANY)]
     begin()
     until(lambda: functions.runs(str(running)))
-    # What came of those before it is told while it runs.
+    # The results of the calls before it are told while it runs.
     assert [future.result(30) for future in before] == list(range(MANY))
     until(lambda: number_taken() == 1)
     begin()
@@ -92,7 +92,7 @@ def test_calls_that_wait_behind_a_long_call_are_given_to_other_workers(executor,
     assert held.result(30) == "held"
 
 
-def test_one_that_waits_for_another_runs_and_cannot_be_cancelled(executor, begin):
+def test_a_call_can_be_cancelled_exactly_when_no_worker_has_taken_it(executor, begin):
     short = [executor.submit(abs, -one) for one in range(MANY)]
     asking = executor.submit(try_to_cancel)
     here.later = executor.submit(abs, -7)

@@ -101,7 +101,9 @@ def held(runs):
 
 
 @pytest.mark.parametrize("module", ["threads", "asyncio"])
-def test_it_runs_the_handlers_of_a_module_until_it_is_told_to_end(module, serve, queue, tmp_path):
+def test_the_program_runs_the_handlers_of_a_module_until_it_is_told_to_end(
+    module, serve, queue, tmp_path
+):
     process = serve("-p", 2, "--health-file", tmp_path / "health", module=module)
     ids = [queue.put(["be"], result_ttl=60) for _ in range(10)]
     assert process.pid not in {queue.result(id, timeout=60) for id in ids}
@@ -249,7 +251,7 @@ def test_a_process_whose_handler_lets_nothing_else_run_is_killed(module, serve, 
     assert not psutil.pid_exists(first)
 
 
-def test_it_does_the_ready_tasks_and_ends_when_the_queue_is_shut_down(serve, queue):
+def test_the_program_runs_the_ready_tasks_and_ends_when_the_queue_is_shut_down(serve, queue):
     ids = [queue.put(["be"], result_ttl=60) for _ in range(5)]
     queue.shutdown()
     assert serve().wait(60) == program.ENDED

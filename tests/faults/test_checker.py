@@ -121,7 +121,7 @@ def test_with_buffers_each_consumer_gets_a_producers_items_in_order():
 
 
 @pytest.mark.parametrize("history", POSSIBLE)
-def test_what_can_have_happened_is_accepted(history):
+def test_a_possible_history_is_accepted(history):
     assert check(History(*history)) == []
 
 
@@ -231,7 +231,7 @@ DELIVERED = [A1, A2, get("c", "a1", 31, 40), get("d", "a1", 50, 60), get("d", "a
 DONE_BY_C = op("c", "task_done", "a1", 41, 42)
 
 
-def test_what_a_killed_consumer_had_may_come_again():
+def test_an_item_that_a_killed_consumer_had_may_come_again():
     deliveries = Deliveries(History(DELIVERED), ["c"])
     assert list(deliveries.problems()) == []
     assert deliveries.in_flight == 1

@@ -18,7 +18,7 @@ PROCESSES = 8
 SHORT, LONG = 24, 300
 
 
-def test_what_was_put_is_there_once_and_the_file_is_whole(tmp_path, seed, long, figures):
+def test_killed_processes_double_no_item_and_leave_the_file_whole(tmp_path, seed, long, figures):
     chance = random.Random(seed)
     url = f"sqlite://{tmp_path}/queues"
     logs, alive, kills = [], [], [0, 0]
@@ -68,7 +68,7 @@ def test_what_was_put_is_there_once_and_the_file_is_whole(tmp_path, seed, long, 
     assert {*found} <= said["try"]
     assert (
         len(missing) <= 5 * kills[1]
-    )  # what a get took whose process was killed before it said so
+    )  # items that a get took whose process was killed before it logged them
     assert said["put"]
     with closing(sqlite3.connect(tmp_path / "queues")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -54,7 +54,7 @@ def deal_with_rest(queue: JoinableQueue) -> list[str]:
     return rest
 
 
-def test_what_was_not_got_before_a_kill_is_not_lost(
+def test_killed_clients_lose_only_items_that_were_on_their_way_to_them(
     server, name, nursery, seed, long, pace, figures
 ):
     items, strikes = (100_000 * pace, 1_000) if long else (10_000 * pace, 200 * pace**0.5)
@@ -86,7 +86,7 @@ def test_what_was_not_got_before_a_kill_is_not_lost(
     assert histories.longest_stall(history.operations) < STALL
 
 
-def test_what_a_killed_consumer_had_is_delivered_again(
+def test_items_in_flight_of_killed_consumers_are_delivered_again(
     server, name, nursery, seed, long, pace, figures
 ):
     items, strikes = (100_000 * pace, 1_000) if long else (10_000 * pace, 200 * pace**0.5)

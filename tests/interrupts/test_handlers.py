@@ -80,7 +80,7 @@ def test_while_an_item_is_unpickled(server, name, handler, options):
         assert q.rejected() == []
 
 
-def test_what_an_object_raises_itself_is_an_error_of_encoding(url, name, handler):
+def test_an_exception_that_an_object_raises_itself_is_an_error_of_encoding(url, name, handler):
     class Broken:
         def __reduce__(self):
             raise Late
@@ -98,7 +98,7 @@ class Fails:
         return fail, ()
 
 
-def test_what_an_item_raises_itself_sets_it_aside(url, name, handler):
+def test_an_item_that_raises_an_exception_itself_is_set_aside(url, name, handler):
     with Queue(0, name, url=url) as q:
         q.put(Fails())
         with pytest.raises(DecodingError):
@@ -106,7 +106,7 @@ def test_what_an_item_raises_itself_sets_it_aside(url, name, handler):
         assert len(q.rejected()) == 1
 
 
-def test_what_was_interrupted_is_given_up_by_one_thread_at_a_time(monkeypatch):
+def test_interrupted_claims_are_given_up_by_one_thread_at_a_time(monkeypatch):
     """The thread of the leases sees to it too, at the same moment."""
     inside, most, begun = [], [], threading.Event()
     monkeypatch.setattr(interrupts, "abandoned", [])

@@ -96,7 +96,7 @@ def test_a_program_with_types_is_right(check):
     assert check(RIGHT) == []
 
 
-def test_it_runs():
+def test_the_program_with_types_runs():
     run = subprocess.run([sys.executable, RIGHT], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
 

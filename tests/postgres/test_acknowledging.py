@@ -42,7 +42,7 @@ def ids_of(tasks, state):
     return [task.id for task in tasks.list(state)]
 
 
-def test_it_is_processed_with_the_result_when_the_transaction_commits(
+def test_a_task_is_acknowledged_together_with_its_result_when_the_transaction_commits(
     caller, url, tasks, results, postgres
 ):
     do, mine = caller.do, caller.queues.TaskQueue(tasks.name, url=url)
@@ -159,7 +159,7 @@ def test_the_commit_fails_when_the_ttr_is_over_by_then(own, tasks, results):
     own.commit()
 
 
-def test_what_tasks_came_to_is_kept_when_the_transaction_commits(own, tasks):
+def test_results_of_tasks_are_kept_when_the_transaction_commits(own, tasks):
     tasks.put_many("abc", ids="abc", result_ttl=60)
     one, *others = tasks.take_many(3, 0)
     large = bytes(3 << 20)  # kept apart, in chunks

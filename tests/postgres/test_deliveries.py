@@ -75,7 +75,7 @@ def test_after_a_rollback_it_is_the_next_to_be_acknowledged(own, q):
     assert (q.unfinished_tasks, q.stats().in_flight) == (0, 0)
 
 
-def test_one_that_goes_on_in_another_transaction_acknowledges_the_next(own, url, q):
+def test_a_task_done_in_another_transaction_acknowledges_the_next_item(own, url, q):
     with psycopg.connect(url) as other:
         q.put_many([1, 2, 3])
         q.get_many(3)
@@ -89,7 +89,7 @@ def test_one_that_goes_on_in_another_transaction_acknowledges_the_next(own, url,
     assert (q.unfinished_tasks, q.stats().in_flight) == (0, 0)
 
 
-def test_what_was_taken_away_is_refused_at_once_or_by_the_commit(own, q):
+def test_a_task_done_of_an_item_taken_away_is_refused_at_once_or_by_the_commit(own, q):
     q.put("item")
     q.get()
     take_away(q)

@@ -77,7 +77,7 @@ def test_an_address_that_leads_to_another_server_is_named(
         assert f"listen=127.0.0.1:{postgres.port} in the URL leads to another server" in text
 
 
-def test_it_is_named_by_doctor(postgres):
+def test_doctor_names_an_address_at_which_no_server_listens(postgres):
     (found,) = findings(f"{postgres.limited_url}?listen=127.0.0.1:1")
     assert found.value == "127.0.0.1:1"
     assert "127.0.0.1:1/postgres" in found.problem

@@ -209,7 +209,9 @@ def test_single_items_are_put_and_taken_once(session, binding, monkeypatch, time
     assert (stats.length, stats.produced_messages, stats.consumed_messages) == (0, 8, 8)
 
 
-def test_what_counts_is_counted_once(session, binding, monkeypatch):
+def test_an_acknowledgement_and_a_task_done_that_are_sent_again_count_once(
+    session, binding, monkeypatch
+):
     ask(binding, Put([b"1", b"2"]))
     taken = ask(binding, Take(2, Hold(OWNER, 1)))
     breaking = Breaking(monkeypatch, 1)
@@ -316,7 +318,7 @@ def test_a_quick_take_that_was_taken_back_before_it_arrived_takes_nothing(bindin
 
 
 @pytest.mark.usefixtures("noted")
-def test_what_a_quick_take_took_goes_back_to_its_place_once(binding):
+def test_an_item_of_a_quick_take_goes_back_to_its_place_once(binding):
     session = binding.session()
     for request in (Put([b"1"]), Take(), Put([b"2"]), Put([b"3"])):
         session.call(request)
@@ -342,7 +344,7 @@ def test_a_take_that_was_taken_back_before_it_arrived_takes_nothing(binding, mon
     assert ask(binding, GetLength()) == 1
 
 
-def test_what_was_taken_goes_back_to_its_place_once(binding):
+def test_items_of_a_take_go_back_to_their_places_once(binding):
     ask(binding, Put([b"1", b"2", b"3"]))
     session = binding.session()
     assert session.call(Take(2)) == Taken([b"1", b"2"])

@@ -175,7 +175,7 @@ def test_another_version_of_it_is_an_error_that_says_so(postgres, schema, name):
             drive(list_page(), registry.engine(address).broker().session())
 
 
-def test_what_sql_prints_is_what_an_administrator_can_execute(postgres, schema, name):
+def test_the_output_of_sql_and_grant_installs_a_schema_that_can_be_used(postgres, schema, name):
     postgres.execute(run("sql", "--schema", schema))
     postgres.execute(run("grant", ROLE, "--schema", schema))
     q = Queue(name=name, url=f"{postgres.limited_url}?schema={schema}")

@@ -96,7 +96,7 @@ def test_join_and_unfinished_tasks_count_this_queue_only(server, name, again, pa
 
 
 @pytest.mark.parametrize("passed", PASSED)
-def test_what_was_set_aside_is_not_another_queues(broker, again, passed):
+def test_rejected_items_of_a_deleted_queue_do_not_pass_to_the_next_queue(broker, again, passed):
     broker.open()
     broker.put(b"bad")
     broker.run(broker.operations.reject(broker.get()))
@@ -117,7 +117,9 @@ def test_a_shutdown_with_immediate_drops_nothing_of_another_queue(broker, again,
 
 
 @pytest.mark.parametrize("passed", PASSED)
-def test_what_a_process_had_does_not_come_back_to_another_queue(broker, again, passed):
+def test_items_in_flight_of_a_deleted_queue_are_not_requeued_in_the_next_queue(
+    broker, again, passed
+):
     broker.open()
     broker.fill(5)
     broker.take(A, 2)
@@ -130,7 +132,7 @@ def test_what_a_process_had_does_not_come_back_to_another_queue(broker, again, p
 
 
 @pytest.mark.parametrize("passed", PASSED)
-def test_what_came_back_is_forgotten_with_its_queue(broker, again, passed):
+def test_deliveries_in_a_deleted_queue_are_not_counted_in_the_next_queue(broker, again, passed):
     """The next queue has an item with the same content."""
     broker.open()
     broker.put(b"same")
@@ -364,7 +366,7 @@ def consumer_of(q):
 
 
 @pytest.mark.parametrize("kind", engines.kinds(Can.PROTOCOL))
-def test_what_was_in_flight_outlives_a_restart_of_the_server(kind, name):
+def test_an_item_in_flight_outlives_a_restart_of_the_server(kind, name):
     """What tells the queues apart is on the disk with them."""
     server = Server(kind, Server.durable)
     try:

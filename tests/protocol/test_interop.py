@@ -34,7 +34,7 @@ FREE = (1, 1)
 # Items, from one to the other.
 
 
-def test_what_ours_puts_theirs_gets(ours, theirs, tokens):
+def test_another_implementation_gets_the_items_that_ours_puts(ours, theirs, tokens):
     ours.create(3)
     other = theirs()
     for item in (b"one", b"", b"\x00\xff\r\n"):
@@ -44,7 +44,7 @@ def test_what_ours_puts_theirs_gets(ours, theirs, tokens):
     assert tokens() == FREE
 
 
-def test_what_theirs_puts_ours_gets(ours, theirs, tokens):
+def test_ours_gets_the_items_that_another_implementation_puts(ours, theirs, tokens):
     other = theirs()
     other.create(3)
     other.put(b"one")

@@ -75,7 +75,9 @@ def calls(server):
 
 
 @pytest.mark.parametrize("context", [forking, quickly], ids=["fork", "forkserver"])
-def test_what_goes_between_processes_is_no_word_to_the_broker(own_server, start, context):
+def test_items_pass_between_processes_without_a_call_to_the_broker_for_each(
+    own_server, start, context
+):
     with Queue(url=own_server.url) as there, Queue(url=own_server.url) as back:
         start(sharing.double, there, back, context=context)
         there.put(0)
@@ -132,7 +134,7 @@ def test_a_bound_is_never_exceeded(make, start):
 
 
 @pytest.mark.parametrize("bound", [0, 4, 100])
-def test_what_was_put_into_a_queue_at_the_broker_before_is_there_before(make, name, bound):
+def test_items_put_at_the_broker_are_there_before_later_items_in_memory(make, name, bound):
     """A consumer that sees an item in shared memory sees what its producer put elsewhere before."""
     elsewhere, queue = make(0, name, buffering=1000), make(bound)
 
@@ -288,7 +290,7 @@ def test_a_producer_far_ahead_of_its_consumer_stays_in_memory(make):
     assert is_here(queue)
 
 
-def test_what_needs_more_room_than_the_memory_has_goes_to_the_broker_in_order(make, monkeypatch):
+def test_items_that_need_more_room_than_the_memory_has_go_to_the_broker_in_order(make, monkeypatch):
     monkeypatch.setattr(rings, "_UNITS", 1 << 20)
     queue = make()
     items = [bytes([number % 256]) * 100_000 for number in range(100)]
@@ -374,7 +376,7 @@ def test_puts_between_gets_of_the_same_process_need_no_thread(make, monkeypatch)
     assert [queue.get() for _ in range(50)] == list(range(50))
 
 
-def test_one_that_is_killed_with_the_locks_leaves_them(make, start):
+def test_the_locks_of_a_killed_process_are_released(make, start):
     queue = make()
     queue.put(1)
     dying = start(sharing.hold_the_lock_and_die, queue)
@@ -382,7 +384,7 @@ def test_one_that_is_killed_with_the_locks_leaves_them(make, start):
     assert queue.get(timeout=LIMIT) == 1
 
 
-def test_one_that_is_stopped_with_the_locks_keeps_no_call_longer_than_its_time_limit(make, start):
+def test_a_process_stopped_with_the_locks_keeps_no_call_longer_than_its_time_limit(make, start):
     queue = make()
     read, write = forking.Pipe(duplex=False)
     holder = start(sharing.hold_the_locks, queue, write)
@@ -508,7 +510,7 @@ def test_a_process_that_cannot_see_now_what_a_dead_one_handed_out_looks_again(
     assert hand_outs.read(reader) is None
 
 
-def test_one_that_was_stopped_while_it_read_ahead_hands_out_nothing_that_others_got(make, start):
+def test_a_consumer_stopped_while_it_read_ahead_hands_out_no_item_that_others_got(make, start):
     queue = make(lease=0.5)
     read, write = forking.Pipe(duplex=False)
     consumer = start(sharing.get_one_and_stay, queue, write)

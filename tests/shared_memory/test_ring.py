@@ -41,7 +41,7 @@ def make(folder, resize):
 
 
 @pytest.mark.parametrize("bound", [0, 4])
-def test_it_is_a_queue_whatever_is_done(make, bound):
+def test_a_ring_behaves_as_a_queue_for_every_sequence_of_steps(make, bound):
     @settings(max_examples=400)
     @given(_STEPS)
     def check(steps):
@@ -95,7 +95,7 @@ def test_small_items_of_a_short_queue_are_added_at_once(make, bound):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_it_is_a_queue_at_every_length_and_writes_only_where_memory_is_allocated(
+def test_a_ring_of_any_length_is_a_queue_and_writes_only_where_memory_is_allocated(
     make, resize, monkeypatch, seed
 ):
     chance, calls, allocate = random.Random(seed), [], os.posix_fallocate
@@ -159,7 +159,7 @@ def test_an_item_larger_than_the_ring_finds_no_room(make):
     assert ring.read(0, 10) == [b"x"]
 
 
-def test_what_another_process_has_mapped_is_seen_here(make):
+def test_items_that_are_appended_through_another_mapping_are_seen(make):
     ring = make(3)
     other = Ring(ring.path)
     assert other.bound == 3

@@ -40,7 +40,7 @@ class Tasks(Pair):
         return self.ask(TakeTasks(owner, call, limit, tube, ttr, waits=False))
 
     def ack_many(self, *ids, call=1):
-        """The places of those that were refused."""
+        """The places of the tasks that were refused."""
         return self.ask(AckTasks(ME, [(b"%d" % id, call) for id in ids]))
 
     def by_taker(self, kind, id, call=1, **options):
@@ -259,7 +259,7 @@ def test_a_list_has_no_more_than_was_asked_for(server, name):
         queue.delete()
 
 
-def test_one_that_was_delivered_before_is_taken_alone_where_that_is_asked(make):
+def test_a_task_that_was_delivered_before_is_taken_alone_where_that_is_asked(make):
     tasks = make()
     tasks.put(5)
     tasks.take(3)
@@ -268,7 +268,7 @@ def test_one_that_was_delivered_before_is_taken_alone_where_that_is_asked(make):
     tasks.ack_many(2)
 
     def take(call):
-        """The ids of those that such a take gets, of four at most."""
+        """The ids of the tasks that such a take gets, four at most."""
         taken = tasks.ask(TakeTasks(ME, call, 4, waits=False, retries_alone=True))
         tasks.check()
         return [int(task[0]) for task in taken]

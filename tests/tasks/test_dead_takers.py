@@ -62,7 +62,9 @@ def test_tasks_of_a_killed_process_are_ready_at_once(method, leased, server):
     assert [task.data for task in leased.take_many(3)] == [1, 2]
 
 
-def test_it_is_said_that_a_process_ended_also_when_its_lease_ran_out_since(queue, server):
+def test_the_error_of_a_task_says_that_its_process_ended_also_after_the_lease_ran_out(
+    queue, server
+):
     queue.put(1)
     process = start(queue)
     until(lambda: queue.stats().counts["T"] == 1)
