@@ -112,12 +112,12 @@ class Handlers(NamedTuple):
         them. Raises what ended the run."""
         if is_to_end():
             return
-        overdue.end_of_process = end = _EndOfProcess(self.where)
         queue = load(self.where)
         if self.concurrency is not None:
             resize(queue, self.concurrency)
         run = _LoopRun if inspect.iscoroutinefunction(type(queue).run) else _ThreadRun
         running = run(queue, {"grace": None, "max_tasks": self.max_tasks})
+        overdue.end_of_process = end = _EndOfProcess(self.where, running.tell)
         running.start()
         while running.is_alive():
             running.join(_LOOK)
@@ -131,11 +131,12 @@ class Handlers(NamedTuple):
 class _EndOfProcess:
     """See :class:`~..sync.tasks.overdue.EndOfProcess`. The starter gives back the other tasks."""
 
-    def __init__(self, where: str) -> None:
-        self._where = where
+    def __init__(self, where: str, stop_taking: Callable[[], object]) -> None:
+        self._where, self._stop_taking = where, stop_taking
         self._exit_code: int | None = None
 
     def fail(self, task: Task[Any], error: TimeoutError) -> None:
+        self._stop_taking()
         _log.error("task %r failed, delivery %d: %s", task.id, task.deliveries, error)
         try:
             task.fail(error)
@@ -145,6 +146,7 @@ class _EndOfProcess:
             self._end(LATE)
 
     def cancel(self, task: Task[Any]) -> None:
+        self._stop_taking()
         try:
             _log.info("task %r of %s was removed, and its process ends", task.id, self._where)
         finally:

@@ -216,6 +216,17 @@ def test_a_process_that_ends_a_late_handler_runs_the_modules_handler_of_sigterm(
     assert runs("terminated") == [late]
 
 
+def test_a_process_that_ends_a_late_handler_begins_no_other_task(serve, queue, runs, monkeypatch):
+    monkeypatch.setenv("CLEAN_UP", "1")
+    queue.put("linger", tube="plain")
+    ids = [queue.put("be", tube="plain", result_ttl=60) for _ in range(5)]
+    serve("--processes", 1, module="hasty threads")
+    workers = {queue.result(id, timeout=60) for id in ids}
+    assert not workers & {*runs("linger")}
+    assert len(runs("linger")) == len(runs("cleaned")) == 1
+    assert len(runs("be")) == len(ids)
+
+
 def test_a_late_handler_of_a_process_that_was_told_to_end_is_ended_in_the_same_way(
     serve, queue, runs, monkeypatch, tmp_path
 ):

@@ -5,6 +5,7 @@ import ctypes
 import os
 import re
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -15,11 +16,13 @@ queue = TaskQueue(os.environ["TASKS"], lease=float(os.environ.get("LEASE", "5"))
 idle = TaskQueue(os.environ["TASKS"])
 hasty = TaskQueue(os.environ["TASKS"])
 other = {"name": "no queue"}
+is_terminated = threading.Event()
 
 
 def clean_up(number, frame):
     """Note that the process is to end; take longer than it may if the test says so."""
     note_here("terminated")
+    is_terminated.set()
     time.sleep(float(os.environ.get("CLEAN_UP", "0")))
     note_here("cleaned")
 
@@ -47,10 +50,12 @@ def handle(task):
 
 @hasty.worker(on_error="bury", time_limit=0.5)
 def handle_in_time(task):
-    """Hold for ever, or let no thread run."""
+    """Hold for ever, or until the process is to end, or let no thread run."""
     note_here(task.data)
     if task.data == "hold":
         time.sleep(3600)
+    elif task.data == "linger":
+        is_terminated.wait()
     elif task.data == "stick":
         re.match("(a+)+$", "a" * 60 + "b")
     return os.getpid()
