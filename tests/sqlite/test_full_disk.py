@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 import started
@@ -105,6 +107,40 @@ def test_all_can_be_got_where_a_quota_is_used_up(tmp_path):
         put = fill(lambda number: queue.put_many([(number, ITEM)] * 50))
         assert put * 50 > 300
         assert get_all(queue) == [(number, ITEM) for number in range(put) for _ in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("call", "second_file"), [("open", True), ("rename", True), ("unlink", False)]
+)
+def test_all_can_be_got_after_an_interrupt_while_the_ballast_is_given_up(
+    url, disk, monkeypatch, call, second_file
+):
+    interrupts, plain = [], getattr(os, call)
+
+    def interrupted(path, *rest):
+        done = plain(path, *rest)
+        if str(path).endswith(("-ballast", "-ballast-new")) and not interrupts:
+            interrupts.append(path)
+            raise KeyboardInterrupt
+        return done
+
+    def refused(*paths):
+        raise OSError(errno.ENOSPC, "no space for a second file")
+
+    queue = Queue(name="queue", url=url)
+    queue.put(ITEM)
+    with monkeypatch.context() as patch:
+        if not second_file:
+            patch.setattr(os, "rename", refused)
+        patch.setattr(os, call, interrupted)
+        with suppress(KeyboardInterrupt):
+            fill(lambda number: queue.put(ITEM))
+    fill(lambda number: queue.put(ITEM))
+    assert interrupts
+    count = queue.qsize()
+    with pytest.raises(OSError, match="space"):
+        (disk[0] / "other").write_bytes(b"x" * (8 << 20))
+    assert len(get_all(queue)) == count
 
 
 LIMITED = """

@@ -38,7 +38,7 @@ class Ballast:
     """A file that holds space on the disk, and nothing else."""
 
     def __init__(self, path: str) -> None:
-        self._path = f"{path}-ballast"
+        self._path, self._new = f"{path}-ballast", f"{path}-ballast-new"
 
     @property
     def size(self) -> int:
@@ -52,11 +52,10 @@ class Ballast:
         """Lay it, if there is none; return whether there is one."""
         if self.size >= 0:
             return True
-        new = f"{self._path}-new"
-        if _reserve(new, SIZE):
-            os.rename(new, self._path)
+        if _reserve(self._new, SIZE):
+            os.rename(self._new, self._path)
             return True
-        os.unlink(new)
+        os.unlink(self._new)
         return False
 
     def lay(self, size: int) -> bool:
@@ -67,10 +66,24 @@ class Ballast:
         """Give its space back to the disk; return whether it had any."""
         if self.size <= 0:
             return False
-        # Where a quota is used up, a file can be removed, but perhaps not cut.
-        os.unlink(self._path)
-        os.close(os.open(self._path, _OPEN | os.O_CREAT, 0o600))
+        # Where a quota is used up, a file can be removed, but perhaps not cut. A ballast that a
+        # killed process removed would be taken for one that was never laid.
+        try:
+            _empty(self._new)
+            os.rename(self._new, self._path)
+        except OSError as error:
+            if error.errno not in _NO_SPACE:
+                raise
+            try:
+                os.unlink(self._path)
+            finally:
+                _empty(self._path)
         return True
+
+
+def _empty(path: str) -> None:
+    """Make an empty file."""
+    os.close(os.open(path, _OPEN | os.O_CREAT | os.O_TRUNC, 0o600))
 
 
 def _reserve(path: str, size: int) -> bool:
