@@ -8,9 +8,10 @@ import sys
 import psycopg
 import pytest
 from brokers import postgres as servers
+from tasks.takers import parked
 from waiting import LIMIT, Background, until
 
-from pressure_mp import Queue
+from pressure_mp import Queue, QueueDoesNotExistError, TaskQueue
 from pressure_mp.engines import registry
 
 WAITING = """
@@ -77,3 +78,17 @@ def heard(connection, patience=0):
     """The channels of what was notified until now; the first is waited for."""
     connection.execute("SELECT 1")
     return [notice.channel for notice in connection.notifies(timeout=patience, stop_after=1)]
+
+
+def test_takes_that_waited_at_a_deleted_queue_leave_no_places_at_its_name(postgres, name):
+    """A place there would be the first in line of the next queue of that name."""
+    queue = TaskQueue(name, url=postgres.limited_url)
+    takers = [parked(queue) for _ in range(2)]
+    slot = f"pressure_mp.slot('__pressure__', 'tasks', '{name}')"
+    places = f"SELECT line FROM pressure_mp.waiting WHERE slot = {slot}"
+    until(lambda: postgres.execute(places) == [("t",)] * 2)
+    queue.delete()
+    for taker in takers:
+        with pytest.raises(QueueDoesNotExistError):
+            taker.result()
+    assert postgres.execute(places) == []

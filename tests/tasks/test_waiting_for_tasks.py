@@ -132,6 +132,23 @@ def test_waiting_takes_are_told_of_a_deletion(queue):
             taker.result()
 
 
+def test_a_take_is_woken_at_a_queue_made_anew_after_takes_waited_at_the_deleted_one(
+    url, name, request
+):
+    queue = TaskQueue(name, url=url, lease=HOURS)
+    takers = parked(2, queue)
+    queue.delete()
+    for taker in takers:
+        with pytest.raises(QueueDoesNotExistError):
+            taker.result()
+    request.getfixturevalue("no_ticks")
+    anew = TaskQueue(name, url=url, lease=HOURS)
+    (taker,) = parked(1, anew)
+    anew.put("task")
+    assert taker.result().data == "task"
+    anew.delete()
+
+
 def test_a_wait_ends_when_the_task_is_processed(queue):
     id = queue.put(1)
     waiting = [waits(queue.wait, id) for _ in range(2)]

@@ -54,6 +54,8 @@ def do_now(place: TaskPlace, request: Request, caller: Caller) -> Any:
     """Do a request to a queue that exists, at the time that was noted."""
     life = place.state
     if life is None:
+        if isinstance(request, _WISHES):
+            place.line.leave(caller)
         return Outcome.MISSING
     reply = for_tasks[type(request)](life, request, caller)
     if life.ready.is_limited and isinstance(reply, NoTask):

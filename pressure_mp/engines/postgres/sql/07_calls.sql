@@ -131,11 +131,12 @@ END $$;
 -- Give the caller a place in line if it waits, and take it away if it is served. Returns the reply.
 -- "moment" is the time of a call to a queue of tasks.
 CREATE OR REPLACE FUNCTION pressure_mp.line_up(q pressure_mp.queues, c pressure_mp.caller,
-    moment bigint, a_placed boolean, a_op text, args jsonb, a_items bytea[], r pressure_mp.reply)
+    moment bigint, a_placed boolean, a_kind text, a_op text, args jsonb, a_items bytea[],
+    r pressure_mp.reply)
 RETURNS pressure_mp.reply LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_line text := CASE WHEN a_op = 'put' THEN 'p' WHEN a_op = 'join' THEN 'j'
-        WHEN q.kind = 'tasks' THEN 't' ELSE 'c' END;
+        WHEN a_kind = 'tasks' THEN 't' ELSE 'c' END;
 BEGIN
     IF r.status NOT IN ('no_space', 'no_item', 'no_task', 'unfinished') OR NOT args ? 'waits'
         OR c.session = ''
@@ -151,7 +152,7 @@ BEGIN
         CASE a_line WHEN 't' THEN a_items[1] ELSE '' END);
     IF a_line = 't' AND q.limited THEN
         r.info := pressure_mp.watch_limits(q, c, moment, r.info);
-    ELSIF q.kind = 'items' AND a_line <> 'j'
+    ELSIF a_kind = 'items' AND a_line <> 'j'
         AND (pressure_mp.first_place(c.slot, a_line)).session = c.session
     THEN
         UPDATE pressure_mp.queues v
@@ -237,7 +238,7 @@ BEGIN
     IF a_op IN ('put', 'take', 'take_with_hold', 'join') AND (a_placed OR (args ? 'waits'
         AND r.status IN ('no_space', 'no_item', 'no_task', 'unfinished')))
     THEN
-        r := pressure_mp.line_up(q, c, moment, a_placed, a_op, args, a_items, r);
+        r := pressure_mp.line_up(q, c, moment, a_placed, a_kind, a_op, args, a_items, r);
     END IF;
     IF a_lane IS NOT NULL AND (a_again OR r.status NOT IN
         ('no_space', 'no_item', 'no_task', 'unfinished', 'unprocessed', 'missing'))
