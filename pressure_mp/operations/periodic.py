@@ -21,10 +21,11 @@ from ..engines.contract.task_records import Edit, TaskSettings
 from ..engines.contract.tasks import PutTasks, ReleaseTask
 from ..exceptions import NotOwner, NotTaken, TaskExists, TaskNotFound
 from ..identity.processes import incarnation
-from ..states import BURIED, READY, TAKEN, WAITING
+from ..states import BURIED, READY, TAKEN, VOID, WAITING
 from .forwarding import forward
 from .settling import Settling, ready_made
 from .task_queue import DecodedTask
+from .task_stats import TaskStats
 from .tasks import TaskOperations
 
 #: Follows the name of a queue in the name of the queue of its schedules.
@@ -83,13 +84,18 @@ class ScheduleOperations(TaskOperations):
 
     def schedules(self) -> Operation[list[PeriodicTask]]:
         """Return the schedules, the next one first. They are listed state by state, while they
-        change their states: so until there are as many as the broker counts."""
-        there: dict[str, PeriodicTask] = {}
+        change their states: so until there are as many as the broker counts, and anew when one was
+        removed meanwhile."""
+        stats = yield from self.stats()
         while True:
-            number = sum((yield from self.stats()).counts.values())
-            there |= yield from self._there()
-            if len(there) >= min(number, _MOST):
-                return sorted(there.values(), key=lambda one: one.next)
+            there: dict[str, PeriodicTask] = {}
+            removed = _removed(stats)
+            while _removed(stats) == removed:
+                there |= yield from self._there()
+                stats = yield from self.stats()
+                number = min(sum(stats.counts.values()), _MOST)
+                if len(there) >= number and _removed(stats) == removed:
+                    return sorted(there.values(), key=lambda one: one.next)
 
     def _there(self) -> Operation[dict[str, PeriodicTask]]:
         found = {}
@@ -145,6 +151,11 @@ def _forward_in_time(source: Binding, settling: Settling, put: PutTasks) -> Oper
         if not isinstance(reply, NoSpace):
             return reply
         yield Wait(reply, None)
+
+
+def _removed(stats: TaskStats) -> int:
+    """Count the schedules that were ever removed."""
+    return sum(number for way, number in stats.transitions.items() if way.endswith(f"-{VOID}"))
 
 
 def _wait(now: float, schedule: Schedule) -> int:

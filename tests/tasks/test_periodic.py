@@ -19,6 +19,7 @@ from waiting import LIMIT, Background, until
 from pressure_mp import ArgumentError, ArgumentTypeError, TaskQueue, aio
 from pressure_mp.encoding import schedules
 from pressure_mp.encoding.schedules import Schedule
+from pressure_mp.encoding.task_values import encode_id
 from pressure_mp.operations.periodic import ScheduleOperations
 from pressure_mp.sync.tasks import periodic
 
@@ -168,6 +169,24 @@ def test_schedules_that_change_their_states_meanwhile_are_listed(url, name, monk
 
     monkeypatch.setattr(ScheduleOperations, "list", list_some)
     assert [one.name for one in queue.schedules()] == ["seldom"]
+    queue.delete()
+
+
+def test_schedules_are_listed_while_others_are_removed_and_added(url, name, monkeypatch):
+    queue, listed = TaskQueue(name, url=url), ScheduleOperations.list
+    queue.every(1000, "data", name="stays")
+    queue.every(1000, "data", name="goes")
+    changes = [lambda: queue.every(1000, "data", name="comes"), lambda: queue.unschedule("goes")]
+
+    def list_some(self, *options):
+        found = yield from listed(self, *options)
+        if not changes:
+            return found
+        changes.pop()()
+        return [task for task in found if task.id != encode_id("stays")]
+
+    monkeypatch.setattr(ScheduleOperations, "list", list_some)
+    assert sorted(one.name for one in queue.schedules()) == ["comes", "stays"]
     queue.delete()
 
 
