@@ -98,10 +98,6 @@ class CallQueue(TaskQueue[bytes]):
         else:
             self._run(self._operations.put_many(payloads, ids, options))
 
-    def leave_unwatched(self, call: Task[bytes]) -> None:
-        """Note that a call has ended, whatever becomes of it."""
-        self._at.here.leave_unwatched((call.id_bytes, call.call))
-
     def withdraw(self, id: str) -> bool:
         """Remove a call that no worker has taken; return whether that was so."""
         return self._run(self._operations.withdraw(encode_id(id)))

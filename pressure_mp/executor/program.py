@@ -285,9 +285,11 @@ class Program:
         """Have workers as long as the queue is there, and until they have ended then, as they do
         when no task is ready; return whether they cannot start."""
         checked, is_there = 0.0, True
-        while not self._signals and workers.broken is None and (is_there or workers.processes):
-            if is_there:
+        while not self._signals and workers.broken is None:
+            if is_there or self._has_ready_tasks(queue):
                 workers.fill(self._asked.processes)
+            elif not workers.processes:
+                break
             workers.wait(_INTERVAL)
             workers.kill_silent()
             if time.monotonic() - checked >= _INTERVAL or workers.has_lost_some:
@@ -298,6 +300,16 @@ class Program:
         if workers.broken is not None:
             _log.critical("%s: %s", self._subject, workers.broken)
         return workers.broken is not None
+
+    def _has_ready_tasks(self, queue: TaskQueue[Any]) -> bool:
+        """Tell whether a queue that was shut down has tasks for its workers."""
+        jobs = load(self._asked.name)._jobs if self._is_of_tasks else [self._asked]
+        try:
+            return any(queue.qsize(tube) for tube in {job.tube for job in jobs})
+        except QueueDoesNotExistError:
+            return False
+        except BrokerUnavailable:
+            return True
 
     def _is_there(self, queue: TaskQueue[Any]) -> bool:
         """Tell whether the queue is there, and not shut down; touch the health file if the broker

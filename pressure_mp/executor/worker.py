@@ -220,7 +220,7 @@ def _serve(
             task.when_lost(lost)
             with task.processing():
                 outcome = calls.run(task.data)
-            queue.leave_unwatched(task)
+            task.leave_unwatched()
             taken.end(task, outcome)
             if taken.has_others and is_told():
                 taken.give_back()

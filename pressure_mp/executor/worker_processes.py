@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import signal
 import socket
 import threading
@@ -26,6 +27,8 @@ from . import worker
 #: How many workers in a row may be killed before they are ready; after more, no workers are
 #: started.
 _MOST_KILLED_EARLY = 10
+#: Seconds after which a stop looks for silent workers.
+_LOOK = 1.0
 
 _log = logging.getLogger("pressure_mp")
 
@@ -118,7 +121,7 @@ class WorkerProcesses:
         )
         process.start()
         theirs.close()
-        self._workers[process.sentinel] = WorkerProcess(process, ours, asked)
+        self._workers[_end_of(process)] = WorkerProcess(process, ours, asked)
         self.wake()
 
     @property
@@ -197,6 +200,8 @@ class WorkerProcesses:
             elif self._killed_early >= _MOST_KILLED_EARLY:
                 self._break(f"{how} before it was ready, as {self._killed_early - 1} before it")
         member.wire.close()
+        if sentinel != member.process.sentinel:
+            os.close(sentinel)
 
     def _break(self, why: str) -> None:
         if self.broken is None:
@@ -251,7 +256,8 @@ class WorkerProcesses:
             if (left is not None and left <= 0) or (is_urgent() and killed is None):
                 killed = self._kill_all()
                 left = end = None
-            self.wait(left)
+            self.wait(_LOOK if left is None else min(left, _LOOK))
+            self.kill_silent()
         return killed or 0
 
     def _kill_all(self) -> int:
@@ -268,3 +274,12 @@ class WorkerProcesses:
         """Close the pipes: no thread waits any more."""
         self._wakes.close()
         self._woken.close()
+
+
+def _end_of(process: BaseProcess) -> int:
+    """Return a file that can be read when the process has ended. The sentinel of multiprocessing is
+    a pipe, which children that the process forks keep open: it is for systems without a pidfd."""
+    try:
+        return os.pidfd_open(process.pid or 0)
+    except (AttributeError, OSError):
+        return process.sentinel

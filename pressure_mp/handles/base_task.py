@@ -199,6 +199,10 @@ class BaseTask(Generic[Data]):
         task."""
         self._queue._at.here.watch((self.id_bytes, self.call), lost)
 
+    def leave_unwatched(self) -> None:
+        """Undo :meth:`when_lost`."""
+        self._queue._at.here.leave_unwatched((self.id_bytes, self.call))
+
     def _hear_of_loss(self, why: Refusal) -> None:
         self._was_removed = why is Outcome.ABSENT
 

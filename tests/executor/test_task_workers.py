@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 import started
-from waiting import until
+from waiting import LIMIT, until
 
 from pressure_mp import TaskQueue
 from pressure_mp.executor import program
@@ -251,6 +251,29 @@ def test_a_module_whose_handler_of_sigterm_takes_too_long_does_not_keep_its_proc
     until(lambda: f"worker process {late} ended: a handler exceeded" in log_of(tmp_path))
 
 
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_a_process_that_ends_is_replaced_while_a_child_that_it_forked_lives(
+    method, serve, queue, runs
+):
+    serve("--start-method", method, module="hasty threads")
+    queue.put("fork", tube="plain")
+    late = until(lambda: runs("forked") and runs("fork"))
+    try:
+        id = queue.put("be", tube="plain", result_ttl=60)
+        assert queue.result(id, timeout=LIMIT) not in late
+    finally:
+        os.kill(runs("forked")[0], signal.SIGKILL)
+
+
+def test_a_process_whose_handler_lets_nothing_else_run_is_killed_during_a_stop(serve, queue, runs):
+    process = serve("--grace", 3600, module="hasty threads")
+    queue.put("stick")
+    until(lambda: runs("stick"))
+    process.terminate()
+    assert process.wait(60) == program.ENDED
+    assert queue.stats().counts["R"] == 1
+
+
 @pytest.mark.parametrize("module", ["hasty threads", "hasty asyncio"])
 def test_a_process_whose_handler_lets_nothing_else_run_is_killed(module, serve, queue, runs):
     serve(module=module)
@@ -262,10 +285,13 @@ def test_a_process_whose_handler_lets_nothing_else_run_is_killed(module, serve, 
     assert not psutil.pid_exists(first)
 
 
-def test_the_program_runs_the_ready_tasks_and_ends_when_the_queue_is_shut_down(serve, queue):
+@pytest.mark.parametrize("options", [(), ("--max-tasks", 1)])
+def test_the_program_runs_the_ready_tasks_and_ends_when_the_queue_is_shut_down(
+    serve, queue, options
+):
     ids = [queue.put(["be"], result_ttl=60) for _ in range(5)]
     queue.shutdown()
-    assert serve().wait(60) == program.ENDED
+    assert serve("-p", 1, *options).wait(60) == program.ENDED
     assert all(queue.result(id, timeout=0) for id in ids)
 
 

@@ -165,6 +165,30 @@ def test_a_run_of_asyncio_that_has_no_more_time_cancels_the_handler_and_gives_al
     assert queue.stats().counts["R"] == 2
 
 
+def test_a_run_of_asyncio_handles_the_task_of_a_batch_that_an_earlier_run_left_open(queue, url):
+    mine, handled = aio.TaskQueue(queue.name, url=url), []
+
+    @mine.batch(size=10, wait=1)
+    async def handle(tasks):
+        handled.extend(task.data for task in tasks)
+
+    async def run_until(is_over):
+        stop = asyncio.Event()
+        running = asyncio.create_task(mine.run(stop=stop, grace=0))
+        while not await asyncio.to_thread(is_over):
+            await asyncio.sleep(0.01)
+        stop.set()
+        await running
+
+    def run(is_over):
+        Background(lambda: asyncio.run(run_until(is_over))).result()
+
+    queue.put("task")
+    run(lambda: queue.stats().counts["R"] == 0)
+    run(lambda: handled)
+    assert handled == ["task"]
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [

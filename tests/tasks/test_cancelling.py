@@ -8,6 +8,7 @@ import threading
 from contextlib import suppress
 
 import engines
+import inside
 import pytest
 from engines import Can
 from programs.tasks import cancel, delete
@@ -18,6 +19,7 @@ from pressure_mp import QueueDoesNotExistError, TaskFailed, TaskNotFound, aio
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.tasks import OtherOwner, OtherState, RenewTaker
+from pressure_mp.sync.tasks import overdue
 
 SERVERS = pytest.mark.parametrize("url", engines.able(Can.SERVER), indirect=True, ids=str)
 
@@ -102,6 +104,27 @@ def test_a_handler_whose_task_is_cancelled_can_end_the_run(queue):
     queue.put("data")
     with pytest.raises(SystemExit):
         queue.run(leave, max_tasks=1)
+
+
+def test_a_worker_process_goes_on_when_it_finds_that_an_acknowledged_task_is_gone(
+    queue, monkeypatch
+):
+    """A look at the lease may have that reply while the acknowledgement is on its way."""
+    ends, plain = [], overdue.Work.end
+
+    class End:
+        def cancel(self, task):
+            ends.append(task)
+
+    def end(work):
+        plain(work)
+        inside.presence(queue).note_removed(work.task.id_bytes)
+
+    monkeypatch.setattr(overdue, "end_of_process", End())
+    monkeypatch.setattr(overdue.Work, "end", end)
+    queue.put("data")
+    Background(queue.run, print, max_tasks=1).result()
+    assert not ends
 
 
 def test_a_handler_in_a_thread_sees_that_its_task_is_cancelled(queue, caplog):

@@ -59,14 +59,20 @@ class Batches(Gathering):
             return await waiter
         finally:
             batch.leave(waiter)
+            if self._open is batch and not batch.waiting:  # its loop may end before its time is up
+                self._close(batch)
 
     def _begin(self, batch: _Batch) -> None:
         """Call the handler: the batch is full, or its time is up."""
+        self._close(batch)
+        if batch.waiting:
+            batch.running = asyncio.ensure_future(self._run(batch))
+
+    def _close(self, batch: _Batch) -> None:
+        """Have later tasks added to another batch."""
         assert batch.timer is not None
         batch.timer.cancel()
         self._open = None
-        if batch.waiting:
-            batch.running = asyncio.ensure_future(self._run(batch))
 
     async def _run(self, batch: _Batch) -> None:
         waiters, tasks = list(batch.waiting), list(batch.waiting.values())

@@ -135,7 +135,9 @@ class Work(Generic[AnyTask]):
         )
 
     def end(self) -> None:
-        """Note that the handler has ended."""
+        """Note that the handler has ended: its process goes on when the queue no longer has the
+        task, which may be acknowledged now."""
+        self.task.leave_unwatched()
         if self._told is not None:
             self._worker.end_late(self.task.id)
 

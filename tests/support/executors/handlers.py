@@ -52,7 +52,10 @@ def handle(task):
 def handle_in_time(task):
     """Hold for ever, or until the process is to end, or let no thread run."""
     note_here(task.data)
-    if task.data == "hold":
+    if task.data == "fork" and os.fork() == 0:
+        note_here("forked")
+        time.sleep(3600)
+    if task.data in ("hold", "fork"):
         time.sleep(3600)
     elif task.data == "linger":
         is_terminated.wait()
