@@ -42,6 +42,7 @@ AT_ONCE = {
     "become",
     "become_record",
     "have_returned",
+    "leave_unwatched",
     "processing",
     "when_lost",
     "results",

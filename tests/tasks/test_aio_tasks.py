@@ -11,6 +11,8 @@ from types import SimpleNamespace
 
 import inside
 import pytest
+import started
+from programs import closed_loops
 from waiting import HOURS, LIMIT
 
 import pressure_mp
@@ -465,6 +467,17 @@ def test_a_task_that_woke_a_cancelled_take_goes_to_another_take(run, tube):
             await (await other).ack()
 
     run(program)
+
+
+@pytest.mark.parametrize("act", ["put", "take"])
+def test_a_call_that_a_closed_loop_left_does_not_keep_the_next_call_waiting(url, name, act):
+    here, there = started.quickly.Pipe()
+    child = started.quickly.Process(target=closed_loops.leave_a_call, args=(there, url, name, act))
+    child.start()
+    there.close()
+    assert here.poll(LIMIT)
+    assert here.recv() == "next"
+    child.join()
 
 
 def test_a_taker_is_served_while_another_waits_for_another_tube(run):

@@ -29,7 +29,7 @@ from .channels import Channel
 from .lanes import Lane
 from .loop_pool import LoopPool
 from .loop_wire import LoopWire
-from .one_script import FirstScript
+from .one_script import FirstScript, bells_in
 from .outage import patience
 from .requests import implementations
 from .requests.forwarding import try_forward
@@ -37,6 +37,7 @@ from .scripts import FORWARDS, read_bare
 from .sent_calls import Attempt
 from .session import CAME_AGAIN, RedisSession
 from .statuses import DONE, FIRST, NOW, TRY, Reply
+from .task_waiting import TaskWaiter
 from .turns import Turns
 from .wire import Carrier
 
@@ -218,8 +219,10 @@ class LoopSession(RedisSession):
         waiter, self.waiter = self.waiter, None
         ticket = waiter.ticket if isinstance(waiter, Turns) else None
         taken, self.taken = self.taken, None
-        if (ticket is not None or taken is not None) and not self._pool.loop.is_parents:
-            give_back(partial(_give_back, self._begin, ticket, taken))
+        wish = waiter.left_behind() if isinstance(waiter, TaskWaiter) else None
+        held = ticket is not None or taken is not None or wish is not None
+        if held and not self._pool.loop.is_parents:
+            give_back(partial(_give_back, self._begin, ticket, taken, wish))
 
     # Channels
 
@@ -369,7 +372,10 @@ class LoopSession(RedisSession):
 
 
 def _give_back(
-    begin: Callable[[], BlockingSession], ticket: str | None, taken: tuple[Lane, bytes] | None
+    begin: Callable[[], BlockingSession],
+    ticket: str | None,
+    taken: tuple[Lane, bytes] | None,
+    wish: tuple[bytes, str] | None,
 ) -> None:
     """Give back what one operation held; ``begin`` makes a session for a thread."""
     session = begin()
@@ -378,6 +384,8 @@ def _give_back(
             session.call(TakeBack(taken), ONE_TRY)
         if ticket is not None:
             session.script("free_roles", (ticket, session.binding.options.lease), ONE_TRY)
+        if wish is not None and (bells := bells_in(session.script("wake_another", wish, ONE_TRY))):
+            session.script("ring", bells, ONE_TRY)
     except PressureError:  # the end of its lease gives it back
         pass
     finally:

@@ -115,15 +115,21 @@ class TaskWaiter:
         self.wait_reply = self._caller.wait_reply
         return came
 
-    async def end(self) -> None:
-        """Pass a wake-up of this session on to another one."""
+    def left_behind(self) -> tuple[bytes, str] | None:
+        """Return the arguments of the call that passes a wake-up on, once; None if none is to."""
         if not self.passes_on:
-            return
+            return None
         self.passes_on = False
         # The reply that has the entry may not have been read.
-        entry = self.entry or (self.ticket.encode() if self.puts else b"")
+        return self.entry or (self.ticket.encode() if self.puts else b""), self.tube
+
+    async def end(self) -> None:
+        """Pass a wake-up of this session on to another one."""
+        wish = self.left_behind()
+        if wish is None:
+            return
         try:
-            await ask(self._caller, "wake_another", (entry, self.tube), ONE_TRY)
+            await ask(self._caller, "wake_another", wish, ONE_TRY)
         except PressureError:
             pass  # the other waiters call again by themselves
 
