@@ -21,7 +21,6 @@ from brokers.postgres import Postgres
 from brokers.servers import Server
 from engines import Can, Engine
 from oracle.clients import LONG_LEASE, Client
-from waiting import HOURS
 
 from pressure_mp.background import lease_thread
 
@@ -224,9 +223,7 @@ def no_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
     A lease is renewed all the same, at a third of it; HOURS is one that is long enough.
     """
-    for engine in engines.TABLE:
-        for look in engine.broker.looks if engine.broker.is_there() else ():
-            monkeypatch.setattr(look, HOURS)
+    engines.stop_ticks(monkeypatch)
 
 
 @pytest.fixture

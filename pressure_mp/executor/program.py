@@ -284,17 +284,16 @@ class Program:
     def _serve(self, queue: TaskQueue[Any], workers: WorkerProcesses) -> bool:
         """Have workers as long as the queue is there, and until they have ended then, as they do
         when no task is ready; return whether they cannot start."""
-        checked, is_there = 0.0, True
-        while not self._signals and workers.broken is None:
-            if is_there or self._has_ready_tasks(queue):
+        checked, is_there, has_tasks = 0.0, True, True
+        while not self._signals and workers.broken is None and (has_tasks or workers.processes):
+            if has_tasks:
                 workers.fill(self._asked.processes)
-            elif not workers.processes:
-                break
             workers.wait(_INTERVAL)
             workers.kill_silent()
             if time.monotonic() - checked >= _INTERVAL or workers.has_lost_some:
                 checked = time.monotonic()
                 was_there, is_there = is_there, self._is_there(queue) and is_there
+                has_tasks = is_there or self._has_ready_tasks(queue)
                 if was_there and not is_there:
                     _log.info("%s has ended", self._subject)
         if workers.broken is not None:

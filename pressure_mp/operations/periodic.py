@@ -86,16 +86,16 @@ class ScheduleOperations(TaskOperations):
         """Return the schedules, the next one first. They are listed state by state, while they
         change their states: so until there are as many as the broker counts, and anew when one was
         removed meanwhile."""
+        there: dict[str, PeriodicTask] = {}
         stats = yield from self.stats()
         while True:
-            there: dict[str, PeriodicTask] = {}
             removed = _removed(stats)
-            while _removed(stats) == removed:
-                there |= yield from self._there()
-                stats = yield from self.stats()
-                number = min(sum(stats.counts.values()), _MOST)
-                if len(there) >= number and _removed(stats) == removed:
-                    return sorted(there.values(), key=lambda one: one.next)
+            there |= yield from self._there()
+            stats = yield from self.stats()
+            if _removed(stats) != removed:
+                there = {}
+            elif len(there) >= min(sum(stats.counts.values()), _MOST):
+                return sorted(there.values(), key=lambda one: one.next)
 
     def _there(self) -> Operation[dict[str, PeriodicTask]]:
         found = {}

@@ -25,6 +25,7 @@ from brokers.postgres import Postgres
 from brokers.rights import LimitedServer
 from brokers.servers import Server
 from brokers.sqlite import Sqlite
+from waiting import HOURS
 
 from pressure_mp.engines.contract.levels import EVERY_LEVEL, Level
 
@@ -116,6 +117,13 @@ def kinds(*needed: Can) -> list[str]:
 def of(url: str) -> Engine:
     """The engine that a URL leads to."""
     return next(one for one in TABLE if one.broker.scheme == urlsplit(url).scheme)
+
+
+def stop_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have waiting calls of this process look again by themselves only after hours."""
+    for engine in TABLE:
+        for look in engine.broker.looks if engine.broker.is_there() else ():
+            monkeypatch.setattr(look, HOURS)
 
 
 def serves(engine: Engine, test: pytest.Item | Any) -> bool:

@@ -66,8 +66,8 @@ class Ballast:
         """Give its space back to the disk; return whether it had any."""
         if self.size <= 0:
             return False
-        # Where a quota is used up, a file can be removed, but perhaps not cut. A ballast that a
-        # killed process removed would be taken for one that was never laid.
+        # Where a quota is used up, a file can be removed, but perhaps not cut. An empty file takes
+        # its place in one step: without a file, the ballast counts as never laid.
         try:
             _empty(self._new)
             os.rename(self._new, self._path)

@@ -13,9 +13,7 @@ from pressure_mp import TaskQueue, aio
 
 def leave_a_call(connection, url, name, act):
     """Send the data of the task that the next call in line got, or put."""
-    for engine in engines.TABLE:
-        for look in engine.broker.looks if engine.broker.is_there() else ():
-            pytest.MonkeyPatch().setattr(look, HOURS)
+    engines.stop_ticks(pytest.MonkeyPatch())
     queue = TaskQueue(name, url=url, maxsize=1, lease=HOURS)
     mine = aio.TaskQueue(name, url=url, lease=HOURS)
     if act == "put":
