@@ -57,8 +57,11 @@ class Full(PressureError, queue.Full):
 class ShutDown(PressureError, _StdlibShutDown):
     """The queue was shut down; from a get: and is empty. Also ``queue.ShutDown``.
 
-    Specification: QueueClosedError.
+    ``immediate``, of a put: whether it was shut down with ``immediate``. Specification:
+    QueueClosedError.
     """
+
+    immediate: bool = False
 
     took_nothing = True
 
@@ -73,7 +76,8 @@ class QueueAlreadyExistsError(PressureError):
 
 
 class QueueDoesNotExistError(PressureError):
-    """The queue was never created, or it was deleted."""
+    """The queue was never created, or it was deleted. A queue of another kind that was created
+    under its name is another queue."""
 
     took_nothing = True
 
@@ -285,6 +289,12 @@ class BrokerFull(BrokerError):
 
     Gets still work, and make space.
     """
+
+
+class CallCancelledError(BrokerError):
+    """The database ended the call: an operator cancelled it, or ``statement_timeout`` or
+    ``lock_timeout`` was over; or another connection kept the file of SQLite locked for 30 seconds.
+    Nothing was done, and another try may succeed."""
 
 
 class WrongKeyTypeError(BrokerError, TypeError):

@@ -61,8 +61,8 @@ _NO_HEADERS: Mapping[str, str] = {}
 class ItemInFlight:
     """An item in flight."""
 
-    #: The mark of the thread or task that acknowledges it, and when that began to.
-    asker: object = None
+    #: The call that acknowledges it, or that last tried to; and when that call began to.
+    asker: Asking | None = None
     asked = 0
     is_done = False
     #: The transaction that acknowledges it when it commits.
@@ -90,13 +90,17 @@ class Transaction(Protocol):
 
 
 class Asking:
-    """A call that acknowledges, and the item that it asks about; ``mark`` is as in ``Claim``."""
+    """A call that acknowledges, and the item that it asks about; ``mark`` is as in ``Claim``. A
+    signal handler's call in the midst of it is another one."""
 
-    __slots__ = ("held", "mark")
+    __slots__ = ("held", "is_over", "mark")
 
     def __init__(self, mark: object = None) -> None:
         self.mark = mark
         self.held: ItemInFlight | None = None
+        #: Whether other calls may ask about the item, if it is not done. The call sets it itself,
+        #: in a step before which nothing can be interrupted.
+        self.is_over = False
 
 
 class InFlight:
@@ -108,6 +112,7 @@ class InFlight:
         self._clock = itertools.count(1)
         self._owners: dict[object, OrderedDict[int, ItemInFlight]] = {}
         self._was_asked = False
+        self._asks = 0
 
     def __bool__(self) -> bool:
         with self._lock:
@@ -172,36 +177,39 @@ class InFlight:
             for seq in theirs.keys() & headers:
                 theirs[seq].headers = headers[seq]
 
-    def ask(self, mark: object = None) -> tuple[ItemInFlight | None, bool, bool]:
-        """Return the item to acknowledge, whether it was asked about before, and whether the caller
-        has got an item since then.
+    def ask(self, asking: Asking) -> tuple[bool, bool]:
+        """Choose the item that a call acknowledges, which ``asking`` has then; return whether it
+        was asked about before, and whether the caller has got an item since then that is not done.
 
         It is the first item that the caller got, else the first that this process got; but none
-        that another thread or task asks about, or that a transaction under way acknowledges.
+        that another call asks about, or that a transaction under way acknowledges.
 
         An item stays in flight here until it is marked as done. An interrupted caller has not
         marked it, and so asks about it again.
         """
-        mark = mark or _thread.mark
         self._was_asked = True
         with self._lock:
-            held = self._first(self._owners.get(mark), mark)
+            return self._choose(asking, asking.mark or _thread.mark)
+
+    def _choose(self, asking: Asking, mark: object) -> tuple[bool, bool]:
+        while True:
+            self._asks = number = self._asks + 1
+            held = self._first(self._owners.get(mark), asking)
             if held is None:
-                held = self._first_of_others(mark)
+                held = self._first_of_others(asking)
             if held is None:
-                return None, False, False
+                asking.held = None
+                return False, False
             before, now = held.asked, next(self._clock)
             has_newer = before > 0 and self._last_arrival(mark) > before
-            held.asked, held.asker = now, mark
-        return held, before > 0, has_newer
-
-    def leave(self, held: ItemInFlight) -> None:
-        """Let other threads ask about an item, as the caller does not know what the broker did."""
-        held.asker = None
+            if self._asks == number:  # no signal handler has asked meanwhile
+                held.asked, held.asker, asking.held = now, asking, held
+                return before > 0, has_newer
 
     def _last_arrival(self, mark: object) -> int:
         mine = self._owners.get(mark)
-        return next(reversed(mine.values())).arrival if mine else 0
+        last = _next_of(mine, _is_not_done, from_end=True) if mine else None
+        return last.arrival if last else 0
 
     def last(self) -> int | None:
         """Return the number of the item that the calling thread got last."""
@@ -223,42 +231,51 @@ class InFlight:
                     del self._owners[owner]
                 return
 
-    def _first_of_others(self, mark: object) -> ItemInFlight | None:
-        free = [self._first(theirs, mark) for theirs in list(self._owners.values())]
+    def _first_of_others(self, asking: Asking) -> ItemInFlight | None:
+        free = [self._first(theirs, asking) for theirs in list(self._owners.values())]
         return min((one for one in free if one), key=_arrival, default=None)
 
     @staticmethod
-    def _first(some: OrderedDict[int, ItemInFlight] | None, mark: object) -> ItemInFlight | None:
-        """Return the first item that is neither done nor asked about; forget the done items before
-        it."""
+    def _first(some: OrderedDict[int, ItemInFlight] | None, asking: Asking) -> ItemInFlight | None:
+        """Return the first item that is neither done nor asked about by another call; forget the
+        done items before it."""
         while some:
             try:
                 for held in some.values():
                     if held.is_done:
                         break
                     is_settled = held.transaction is None or held.transaction.is_over
-                    if is_settled and (held.asker is None or held.asker is mark):
+                    asker = held.asker
+                    if is_settled and (asker is None or asker.is_over or asker is asking):
                         return held
                 else:
                     return None
             except RuntimeError:  # a signal handler got an item meanwhile, or one is done
                 continue
             some.pop(held.seq, None)
+            held.asker = None  # no cycle, which would stay until garbage is collected
         return None
 
 
 def _next_of(
-    some: OrderedDict[int, ItemInFlight], is_it: Callable[[ItemInFlight], bool]
+    some: OrderedDict[int, ItemInFlight],
+    is_it: Callable[[ItemInFlight], bool],
+    from_end: bool = False,
 ) -> ItemInFlight | None:
     while True:
         try:
-            return next(filter(is_it, some.values()), None)
+            every = reversed(some.values()) if from_end else some.values()
+            return next(filter(is_it, every), None)
         except RuntimeError:  # a signal handler got an item meanwhile, or one is done
             continue
 
 
 def _is_in_flight(held: ItemInFlight) -> bool:
     return not held.is_done and not held.was_taken_away
+
+
+def _is_not_done(held: ItemInFlight) -> bool:
+    return not held.is_done
 
 
 def _arrival(held: ItemInFlight) -> int:

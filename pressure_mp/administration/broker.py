@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -12,7 +12,7 @@ from ..effects import AnyOperation
 from ..encoding.as_queued import AsQueued
 from ..engines import registry
 from ..engines.contract.address import Address
-from ..engines.contract.brokers import QueueSummary
+from ..engines.contract.brokers import DamagedPage, QueuePage, QueueSummary
 from ..engines.contract.queues import Stats
 from ..engines.contract.session import Binding, Options
 from ..exceptions import ArgumentError, QueueDoesNotExistError
@@ -23,6 +23,7 @@ from ..operations.task_queue import TASKS
 from ..operations.tasks import TaskOperations
 
 T = TypeVar("T")
+Page = TypeVar("Page", QueuePage, DamagedPage)
 
 #: The disciplines that queues can have.
 KINDS = ("fifo", "lifo", "priority", "fair", TASKS)
@@ -33,13 +34,15 @@ _OPTIONS = Options(reconnect=5.0)
 
 @dataclass(frozen=True)
 class Named:
-    """A queue of a known name."""
-
     broker: Broker
     name: str
     discipline: str
     binding: Binding
     operations: QueueOperations
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.name, self.discipline
 
     @property
     def items(self) -> DeliveryOperations:
@@ -98,18 +101,23 @@ class Broker:
         """Run an operation on the broker, or an operation that names the binding of each step."""
         return drive(operation, self.engine.broker(_OPTIONS).session())
 
-    def pages(self) -> Iterator[list[QueueSummary]]:
-        """Iterate over pages of the queues; each queue is in one page."""
-        told: set[tuple[str, str]] = set()
+    def each_page(self, make: Callable[[str], AnyOperation[Page]]) -> Iterator[Page]:
+        """Iterate over the pages that an operation returns, each behind the one before."""
         after = ""
         while True:
-            page = self.run(list_page(after))
-            new = [one for one in page.queues if (one.name, one.discipline) not in told]
-            told.update((one.name, one.discipline) for one in new)
-            yield list({(one.name, one.discipline): one for one in new}.values())
+            page = self.run(make(after))
+            yield page
             after = page.after
             if not after:
                 return
+
+    def pages(self) -> Iterator[list[QueueSummary]]:
+        """Iterate over pages of the queues; each queue is in one page."""
+        told: set[tuple[str, str]] = set()
+        for page in self.each_page(list_page):
+            new = {(one.name, one.discipline): one for one in page.queues}
+            yield [one for key, one in new.items() if key not in told]
+            told.update(new)
 
     def find(self, name: str) -> Named:
         """Return the queue of that name. Raises QueueDoesNotExistError."""

@@ -12,7 +12,6 @@ from .broker import Named
 
 
 def diagnose(queue: Named) -> Diagnosis | TaskDiagnosis:
-    """Diagnose a queue of any kind."""
     if queue.has_tasks:
         return queue.run(queue.tasks.why_blocked())
     return queue.run(queue.items.why_blocked())
@@ -47,7 +46,6 @@ def _of_tasks(found: TaskDiagnosis) -> list[dict[str, Any]]:
 
 
 def _at(task: TaskAtWork, now: float) -> dict[str, Any]:
-    """Return a task that a worker has."""
     had = {"id": task.id, "for": _passed(task.since, now)}
     return had | {"deliveries": task.deliveries, "tube": task.tube}
 

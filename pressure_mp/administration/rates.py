@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..engines.contract.ages import Ages
 from ..engines.contract.brokers import QueueSummary
@@ -36,22 +37,24 @@ class QueueRates:
     getting_since: float | None = None
 
     def update(self, queue: QueueSummary, now: float) -> None:
-        """Note the present counts of the queue."""
         passed = max(now - self.seen, 0.001)
         self.puts = max(queue.produced - self.queue.produced, 0) / passed
         self.gets = max(queue.consumed - self.queue.consumed, 0) / passed
-        if self.puts:
-            self.putting_since = None
-        if self.gets:
-            self.getting_since = None
-        self.note(queue, now)
-
-    def note(self, queue: QueueSummary, now: float) -> None:
-        """Note the counts that need no comparison with earlier ones."""
         self.queue, self.seen = queue, now
         self.depths.append(queue.length)
-        self.putting_since = (self.putting_since or now) if queue.putting else None
-        self.getting_since = (self.getting_since or now) if queue.getting else None
+        # A client that waits was not served since it came, or since another one was.
+        putting_since = None if self.puts else self.putting_since
+        getting_since = None if self.gets else self.getting_since
+        self.putting_since = (putting_since or now) if queue.putting else None
+        self.getting_since = (getting_since or now) if queue.getting else None
+
+    @property
+    def key(self) -> Key:
+        return self.queue.name, self.queue.discipline
+
+    def as_json(self) -> dict[str, Any]:
+        rates = {"puts_per_second": self.puts, "gets_per_second": self.gets}
+        return {**self.queue._asdict(), **rates}
 
     @property
     def is_full(self) -> bool:
@@ -92,6 +95,16 @@ def _bar(depth: int, top: int) -> str:
     return _BARS[min(1 + (len(_BARS) - 2) * depth // top, len(_BARS) - 1)]
 
 
+#: The orders in which queues are shown.
+ORDERS: dict[str, Callable[[QueueRates], Any]] = {
+    "waiting": lambda one: (-one.queue.putting - one.queue.getting, -one.queue.length, one.key),
+    "depth": lambda one: (-one.queue.length, one.key),
+    "rate": lambda one: (-one.puts - one.gets, one.key),
+    "rejected": lambda one: (-one.queue.rejected, one.key),
+    "name": lambda one: one.key,
+}
+
+
 class BrokerRates:
     """The rates of all queues of a broker."""
 
@@ -103,19 +116,13 @@ class BrokerRates:
         self.slow: set[str] = set()
 
     def update(self) -> None:
-        """Ask the broker for all queues."""
         there: dict[Key, QueueRates] = {}
         for page in self._broker.pages():
             now = time.monotonic()
             for queue in page:
-                key = queue.name, queue.discipline
-                rates = self.queues.get(key)
-                if rates is None:
-                    rates = QueueRates(queue, now)
-                    rates.note(queue, now)
-                else:
-                    rates.update(queue, now)
-                there[key] = rates
+                rates = QueueRates(queue, now)
+                rates = there[rates.key] = self.queues.get(rates.key, rates)
+                rates.update(queue, now)
         now = time.monotonic()
         for told in self._ages.observe([one.queue for one in there.values()], now):
             there[told.name, told.discipline].queue = told
@@ -128,7 +135,7 @@ class BrokerRates:
         consumers: dict[str, set[str]] = {}
         waiting: set[str] = set()
         for rates in list(full)[:_MOST_ASKED]:
-            queue = self._broker.named(rates.queue.name, rates.queue.discipline)
+            queue = self._broker.named(*rates.key)
             try:
                 seen = queue.run(queue.items.why_blocked())
             except PressureError:

@@ -41,6 +41,12 @@ def buried(queue: Named) -> list[DecodedTask]:
     return queue.run(queue.tasks.list(BURIED, "", _MANY_TASKS))
 
 
+def rejected(queue: Named) -> list[bytes]:
+    """Return the items of a queue that were set aside, the oldest first."""
+    there = queue.stats().rejected
+    return queue.run(queue.items.rejected(there)) if there else []
+
+
 def return_lost(queue: Named) -> None:
     """Give back now, to the front, the items of lost processes; else this happens when a get
     waits."""

@@ -33,13 +33,13 @@ _TRIES = 5
 
 @dataclass
 class Trouble:
-    """A fault: where it is, what it is, and what to do. ``fix`` does that, where it is safe."""
+    """A fault: what it is, what to do, and where it is. ``fix`` does that, where it is safe."""
 
-    subject: str
     problem: str
     advice: str
     loses: bool = False
     fix: Callable[[], object] | None = field(default=None, repr=False)
+    subject: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -55,8 +55,8 @@ def find_troubles(broker: Broker) -> Iterator[Trouble]:
     """Find all troubles: at the server first, then in each queue."""
     for finding in broker.run(examine_server()):
         subject, value, problem, advice, loses = finding
-        yield Trouble(f"{subject} is {value}", problem, advice, loses)
-    damaged = _damaged(broker)
+        yield Trouble(problem, advice, loses, subject=f"{subject} is {value}")
+    damaged = {name: one for page in broker.each_page(find_damaged) for name, one in page.queues}
     for name in sorted(damaged):
         discipline = TASKS if damaged[name] is Damage.INCOMPLETE else FIFO
         yield _of_damage(broker.named(name, discipline), damaged[name])
@@ -66,37 +66,28 @@ def find_troubles(broker: Broker) -> Iterator[Trouble]:
                 continue  # a look at it would fail, or remove keys that are not its own
             queue = broker.named(summary.name, summary.discipline)
             try:
-                yield from _of_queue(queue, summary)
+                for trouble in _of_queue(queue, summary):
+                    trouble.subject = trouble.subject or f"queue {queue.name!r}"
+                    yield trouble
             except QueueDoesNotExistError:
                 continue  # the queue was deleted meanwhile
             except PressureError as error:
                 yield Trouble(
-                    f"queue {queue.name!r}",
                     f"It cannot be read: {error}.",
                     f"`pressure-mp delete {queue.name}` removes it, with what it still has.",
                     loses=isinstance(error, IncompleteQueueError),
+                    subject=f"queue {queue.name!r}",
                 )
-
-
-def _damaged(broker: Broker) -> dict[str, Damage]:
-    found: dict[str, Damage] = {}
-    after = ""
-    while True:
-        page = broker.run(find_damaged(after))
-        found.update(page.queues)
-        after = page.after
-        if not after:
-            return found
 
 
 def _of_damage(queue: Named, damage: Damage) -> Trouble:
     problem, advice, fix = _DAMAGES[damage]
     return Trouble(
-        f"queue {queue.name!r}",
         problem,
         advice.format(name=queue.name),
         damage not in (Damage.OF_ANOTHER, Damage.NO_SIGN),
         fix and partial(fix, queue),
+        f"queue {queue.name!r}",
     )
 
 
@@ -112,7 +103,6 @@ def _of_counters(queue: Named) -> Iterator[Trouble]:
     put = f"{stats.produced_messages} items were put into it"
     there = f"{stats.consumed_messages} were got and {stats.length} are queued"
     yield Trouble(
-        f"queue {queue.name!r}",
         f"{put}, {there}: the server or another program removed "
         f"{'items, or a counter' if lost > 0 else 'a counter'}.",
         "doctor cannot know what is missing. Counters are for totals and rates only; to have right "
@@ -140,7 +130,6 @@ def _of_queue(queue: Named, summary: QueueSummary) -> Iterator[Trouble]:
         kept = "buried" if queue.has_tasks else "set aside"
         show = "tasks" if queue.has_tasks else "peek --rejected"
         yield Trouble(
-            f"queue {queue.name!r}",
             f"{are(summary.rejected, 'task' if queue.has_tasks else 'item')} {kept}.",
             f"See `pressure-mp {show} {queue.name}`; then `pressure-mp requeue` or `drop`.",
         )
@@ -152,7 +141,6 @@ def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:
         command = f"`pressure-mp unlock {queue.name} {side.role}`"
         if state == "lost":
             yield Trouble(
-                f"queue {queue.name!r}",
                 f"The key that lets a client {side.operation} is missing: the server or another "
                 "program removed keys of the queue, and items may be missing too.",
                 f"{command}.",
@@ -160,7 +148,6 @@ def _of_roles(queue: Named, found: Diagnosis) -> Iterator[Trouble]:
             )
         elif state == "foreign":
             yield Trouble(
-                f"queue {queue.name!r}",
                 f"The {side.role} role is with a client of another implementation, or with a dead "
                 "client.",
                 f"{command}, if you know that it is dead.",
@@ -193,9 +180,7 @@ def _of_owners(queue: Named) -> Iterator[Trouble]:
             if is_lost(seen, until, there.now):
                 ended = "the process has ended" if seen == "dead" else "its lease has ended"
                 fix = partial(_run, queue, mend, owner, until)
-                yield Trouble(
-                    f"queue {queue.name!r}", problem.format(owner, ended), advice, fix=fix
-                )
+                yield Trouble(problem.format(owner, ended), advice, fix=fix)
 
 
 def _of_takers(queue: Named) -> Iterator[Trouble]:
@@ -204,7 +189,7 @@ def _of_takers(queue: Named) -> Iterator[Trouble]:
     found = queue.run(queue.tasks.why_blocked())
     if found.late:
         problem, _, advice = found.too_slow.partition(": ")
-        yield Trouble(f"queue {queue.name!r}", f"{problem}.", f"{advice.capitalize()}")
+        yield Trouble(f"{problem}.", f"{advice.capitalize()}")
     for taker in found.takers:
         if taker.tasks and taker.lost:
             has_ended = taker.peer.alive is False
@@ -212,7 +197,6 @@ def _of_takers(queue: Named) -> Iterator[Trouble]:
             error = f"its worker {'has ended' if has_ended else 'let its lease end'}"
             seen = leases.get(taker.peer.id)
             yield Trouble(
-                f"queue {queue.name!r}",
                 f"{taker.peer} has {some(taker.tasks, 'task')}{lease}.",
                 "They are ready again when a worker waits; --fix gives them back now.",
                 fix=partial(_run, queue, operations.requeue, taker.peer.id, error, seen),
@@ -232,7 +216,6 @@ def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
         differ = False  # workers are at work
     if any(task.data is LOST_DATA for tasks in seen.values() for task in tasks):
         yield Trouble(
-            f"queue {queue.name!r}",
             "The data of tasks are missing: the server or another program removed them.",
             "A worker that takes one raises IncompleteQueueError, and the task is buried. "
             f"`pressure-mp drop {queue.name}` removes it then; put it again by the program that "
@@ -241,7 +224,6 @@ def _of_lost_tasks(queue: Named) -> Iterator[Trouble]:
         )
     elif differ:
         yield Trouble(
-            f"queue {queue.name!r}",
             "It does not have the tasks that are counted: the server or another program removed "
             "keys of the queue.",
             "--fix finds and counts the tasks whose data are there. The others cannot be known "
@@ -334,19 +316,20 @@ def _run(queue: Named, make: Callable[..., Operation[Any]], *args: Any) -> None:
 def _of_users(queue: Named) -> Iterator[Trouble]:
     users = queue.run(queue.operations.users())
     gone = [user for user in users if is_gone(user)]
+    subject = f"anonymous queue {queue.name!r}"
     if users and len(gone) == len(users):
         yield Trouble(
-            f"anonymous queue {queue.name!r}",
             "All processes that used it have ended.",
             "The next program of this host that makes a queue removes it; --fix does it now.",
             fix=partial(_run, queue, queue.operations.dismiss, gone),
+            subject=subject,
         )
     elif users and all(is_gone(user) is None for user in users):
         hosts = sorted({user.partition("/")[0].rpartition("-")[0] for user in users})
         yield Trouble(
-            f"anonymous queue {queue.name!r}",
             f"Only processes of {', '.join(hosts)} use it; whether they live is known only there.",
             f"If that machine is gone: `pressure-mp gc --host {hosts[0]}`.",
+            subject=subject,
         )
 
 
@@ -356,7 +339,6 @@ def _of_signatures(queue: Named) -> Iterator[Trouble]:
     if unsigned and len(unsigned) < len(contents) and any(one.key for one in contents):
         verb = "is" if len(unsigned) == 1 else "are"
         yield Trouble(
-            f"queue {queue.name!r}",
             f"Of its next {len(contents)} items, {len(unsigned)} {verb} not signed, and the others "
             "are.",
             "Give every producer the key (authkey= or PRESSURE_AUTHKEY); consumers with the key "

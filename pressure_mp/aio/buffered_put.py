@@ -398,13 +398,15 @@ async def settle(engine: Engine) -> None:
         await puts.settle()
 
 
-async def flush(engine: Engine) -> None:
-    """Wait until the broker has all of it, and raise what went wrong with any of it."""
+async def flush(engine: Engine, acknowledged: str | None = None) -> None:
+    """Wait until the broker has all of it, and raise the error of a failed put; with the queue
+    ``acknowledged``, only an error that keeps back its acknowledgements."""
     sender = sender_of(engine)
     for puts in list(sender.unsent):
         await puts.drain()
     for puts in list(sender.failed):
-        puts.raise_failure()
+        if acknowledged is None or puts.pending.keeps_back(acknowledged):
+            puts.raise_failure()
 
 
 def _leave() -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator
 from concurrent import futures
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..exceptions import Full
+from ..engines.cancelled_calls import read_exception
+from ..exceptions import Full, PressureError
 from ..executor import executor as sync
 from ..executor import mapping
 from ..executor.client import Client
 from ..executor.executor import client_of
+from ..executor.future import drop_callback
 from ..executor.ids import CallIds
 from ..executor.submitter import Submitter, submit_as, weak_submit_of
 from ..hidden import hide_in
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _END: Any = object()
+
+_log = logging.getLogger("pressure_mp")
 
 
 class Call(Coroutine[Any, Any, T]):
@@ -88,7 +93,7 @@ class Caller:
     ) -> AsyncIterator[T]:
         """Iterate over the results: ``async for result in executor.map(…)``.
 
-        The arguments are those of :meth:`pressure_mp.Executor.map`. If the loop ends early, by
+        Takes the arguments of :meth:`pressure_mp.Executor.map`. If the loop ends early, by
         ``aclose()`` or because its task is cancelled, calls that no worker has are withdrawn.
         """
         mapping.check(chunksize, buffersize)
@@ -155,7 +160,7 @@ class _Made:
         """Take back what no worker has."""
         self._is_over = True
         for future in self._futures.copy():
-            future.cancel()
+            _withdraw(future)
 
 
 #: Submits a call, in a thread that does not wait for space.
@@ -202,13 +207,33 @@ async def _wait_for_space(client: Client) -> None:
 
 
 async def _in_thread(submit: Submit) -> futures.Future[Any]:
-    """Submit a call in a thread; it is taken back if the task is cancelled meanwhile."""
-    submitting = asyncio.get_running_loop().run_in_executor(None, submit)
+    """Submit a call in a thread; it is taken back if the task is cancelled meanwhile. The thread
+    does that: at the end of a loop, no other one begins."""
+    loop = asyncio.get_running_loop()
+    submitted: futures.Future[futures.Future[Any]] = futures.Future()
+    loop.run_in_executor(None, _submit_for, submitted, submit)
     try:
-        return await asyncio.shield(submitting)
+        return await asyncio.wrap_future(submitted)
     except asyncio.CancelledError:
-        submitting.add_done_callback(_cancel_submitted)
+        if not submitted.cancel() and submitted.exception() is None:
+            _cancel(loop, submitted.result())
         raise
+
+
+def _submit_for(submitted: futures.Future[futures.Future[Any]], submit: Submit) -> None:
+    """Submit a call, unless its task was cancelled."""
+    if submitted.cancelled():
+        return
+    try:
+        future = submit()
+    except BaseException as error:
+        if submitted.set_running_or_notify_cancel():
+            submitted.set_exception(error)
+    else:
+        if submitted.set_running_or_notify_cancel():
+            submitted.set_result(future)
+        else:
+            _withdraw(future)
 
 
 class Executor(Caller):
@@ -244,9 +269,12 @@ class Executor(Caller):
 
     async def _opened(self) -> sync.Executor:
         """The executor for threads that submits the calls."""
-        if self._opening is None:
-            self._opening = asyncio.get_running_loop().run_in_executor(None, self._make)
-        return await asyncio.shield(self._opening)
+        opening = self._opening
+        if opening is None or (opening.done() and opening.exception() is not None):
+            opening = asyncio.get_running_loop().run_in_executor(None, self._make)
+            opening.add_done_callback(read_exception)  # no task may be left that waits
+            self._opening = opening
+        return await asyncio.shield(opening)
 
     @cached_property
     def _line(self) -> _Line:
@@ -292,15 +320,17 @@ class _WithOptions(Caller):
         return self._executor
 
 
-def _cancel_submitted(submitting: asyncio.Future[Any]) -> None:
-    """Withdraw a call that was submitted for a task that was cancelled meanwhile."""
-    if not submitting.cancelled() and submitting.exception() is None:
-        _cancel(submitting.get_loop(), submitting.result())
-
-
 def _cancel(loop: asyncio.AbstractEventLoop, future: futures.Future[Any]) -> None:
     """Withdraw the call, in a thread: that asks the broker."""
-    loop.run_in_executor(None, future.cancel)
+    loop.run_in_executor(None, _withdraw, future)
+
+
+def _withdraw(future: futures.Future[Any]) -> None:
+    """Withdraw the call of a task that waits no more, and hears of no error."""
+    try:
+        future.cancel()
+    except PressureError as error:
+        _log.warning("the call of a cancelled task could not be withdrawn: %s", error)
 
 
 async def _result(future: futures.Future[T]) -> T:
@@ -313,5 +343,8 @@ async def _result(future: futures.Future[T]) -> T:
             loop.call_soon_threadsafe(done.set)
 
     future.add_done_callback(tell)
-    await done.wait()
+    try:
+        await done.wait()
+    finally:
+        drop_callback(future, tell)  # many waits may end before the call does
     return future.result()

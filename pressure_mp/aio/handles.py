@@ -11,7 +11,7 @@ from ..background.lease import Lease
 from ..drivers import Guard, adrive, ending
 from ..effects import AnyOperation, Operation, T
 from ..engines import registry
-from ..engines.cancelled_calls import LAST_SECONDS, to_its_end
+from ..engines.cancelled_calls import LAST_SECONDS, read_exception, to_its_end
 from ..engines.contract.cancellation import is_unknown, was_waiting
 from ..engines.contract.queues import How
 from ..engines.contract.session import ONE_TRY, AsyncSession, AsyncSessionIn, Binding
@@ -112,6 +112,7 @@ class Handle(Awaiting, BaseHandle):
             opens = self._opens
             if opens is None or opens.done() or opens.get_loop() is not loop:
                 opens = self._opens = asyncio.ensure_future(self._open_now())
+                opens.add_done_callback(read_exception)  # no task may be left that waits
             try:
                 await asyncio.shield(opens)
             except PressureError as error:
@@ -150,7 +151,7 @@ class Handle(Awaiting, BaseHandle):
         """Run an operation that says that an item or a task is done: only when the broker has all
         items that this loop put before. Raises the error of a put that failed."""
         if buffered_put.busy:
-            await buffered_put.flush(registry.engine(self._at.address))
+            await buffered_put.flush(registry.engine(self._at.address), self._at.name)
         return await self._run_at_once(operation, guard)
 
     async def _run_unopened(self, operation: AnyOperation[T]) -> T:

@@ -84,11 +84,14 @@ class JoinableQueue(Queue[Item]):
             asks = self._at.operations.acknowledge_next(self._at.here, asking)
             if await self._acknowledge(asks):
                 warnings.warn(sync.late_task_done(self.name), stacklevel=2)
+            if asking.held is not None:
+                asking.held.is_done = True
         except BaseException as error:
-            self._at.note_end(asking, error)
+            try:
+                self._at.note_end(asking, error)
+            finally:
+                asking.is_over = True
             raise
-        if asking.held is not None:
-            asking.held.is_done = True
 
     async def forward(self, queue: Any, item: Any, **options: Unpack[ForwardOptions]) -> Any:
         """Acknowledge an item that was got, and put ``item`` on another queue, in one step; as
@@ -103,7 +106,7 @@ class JoinableQueue(Queue[Item]):
         try:
             return await queue.put(item, connection=at.forwarding(asking), **options)
         finally:
-            at.end_forward(asking)
+            asking.is_over = True
 
     async def _acknowledge_in(self, connection: object, asking: Asking) -> None:
         here = self._at.here
@@ -115,8 +118,7 @@ class JoinableQueue(Queue[Item]):
             if asking.held is not None:
                 asking.held.transaction = session.transaction
         finally:
-            if asking.held is not None:
-                here.in_flight.leave(asking.held)
+            asking.is_over = True
 
     async def join(self) -> None:
         await self.open()

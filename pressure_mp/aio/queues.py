@@ -40,10 +40,10 @@ U = TypeVar("U")
 class Queue(ItemHandle, Generic[Item]):
     """:class:`pressure_mp.Queue` for asyncio, with the interface of ``asyncio.Queue``.
 
-    The methods do what those of :class:`pressure_mp.Queue` do; all that ask the broker are
-    coroutines: where a method blocks there, the asyncio task waits here. A call that is cancelled
-    has done nothing: an item that a get had taken goes back to the queue, and the next waiting
-    client gets its turn. If a put is cancelled after it was sent to the broker, the put is
+    Each method does what the same method of :class:`pressure_mp.Queue` does. All methods that ask
+    the broker are coroutines: where a method blocks there, the asyncio task waits here. A call that
+    is cancelled has done nothing: an item that a get had taken goes back to the queue, and the next
+    waiting client gets its turn. If a put is cancelled after it was sent to the broker, the put is
     completed, and the task is cancelled at its next ``await``.
     """
 

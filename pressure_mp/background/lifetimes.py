@@ -188,11 +188,10 @@ def sweep(
 
     This may be the first call to a broker: ``options`` says for how long that is tried.
     """
+    if engine in _swept:
+        return
     try:
-        with _lock:
-            if engine in _swept:
-                return
-            _swept.add(engine)
+        _swept.add(engine)  # two threads may both do it: that changes nothing
         yield from _clear_after_the_killed(engine, make, options)
     except BaseException:
         _swept.discard(engine)

@@ -96,6 +96,7 @@ class Presence(LeasedItems):
         if reader not in self._readers:
             self._has_prefetched = True
             self._readers.add(reader)
+            self.lease.keep()
             lease_thread.keep_looking(self.lease)  # also where the queue ends with this process
 
     # Producing

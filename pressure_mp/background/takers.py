@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..effects import Operation
@@ -56,11 +56,13 @@ class Takers(LeasedItems):
         self._unsure: dict[HeldTask, None] = {}
         #: Since when each task is watched, on the monotonic clock, and the functions to call.
         self._watched: dict[HeldTask, tuple[float, list[Lost]]] = {}
+        #: See :meth:`release_later`.
+        self._to_release: dict[HeldTask, str | None] = {}
         self._announcements = Announcements()
 
     @property
     def has_something(self) -> bool:
-        return self.has_deliveries or bool(self._announcements)
+        return self.has_deliveries or bool(self._announcements) or self.releases_later
 
     @property
     def has_deliveries(self) -> bool:
@@ -143,6 +145,19 @@ class Takers(LeasedItems):
         with self._guard:
             self._lose([(task, claim.call) for task in list(self._held)])
 
+    @property
+    def releases_later(self) -> bool:
+        """Whether there are such tasks as :meth:`release_later` notes."""
+        return bool(self._to_release)
+
+    def release_later(self, tasks: Mapping[HeldTask, str | None]) -> None:
+        """Note that this process no longer has these tasks, and release each with its error when
+        the broker answers; None: no handler began it."""
+        with self._guard:
+            self._lose(tasks)
+            self._to_release |= tasks
+        self.lease.keep()
+
     def requeue_of(self, call: int) -> Operation[Any]:
         return self._operations.requeue(incarnation(), _LOST, call=call)
 
@@ -163,10 +178,12 @@ class Takers(LeasedItems):
     def lose_later(self, tasks: Iterable[HeldTask]) -> None:
         """Note that this process loses these tasks when a transaction commits, which it is not
         told. The transaction may fail: so the tasks are kept as long as this process can have them;
-        without a ttr, for a minute; and only the latest ``MOST_UNSURE``."""
+        without a ttr, for a minute; and only the latest ``MOST_UNSURE``. They are watched no
+        longer: whether one was removed or acknowledged is not known."""
         soon = time.monotonic() + _LONGEST_TRANSACTION
         with self._guard:
             for task, call in tasks:
+                self._watched.pop((task, call), None)
                 found, until = self._held.get(task, (0, 0.0))
                 if found == call and until == float("inf"):
                     self._held[task] = call, soon
@@ -198,6 +215,7 @@ class Takers(LeasedItems):
         except QueueDoesNotExistError:
             for task in list(self._watched):
                 self._tell_lost(task, Outcome.ABSENT)
+            self._to_release.clear()
             raise
         for place, why in there.lost.items():
             self._tell_lost(watched[place], why)
@@ -208,6 +226,13 @@ class Takers(LeasedItems):
             if other != me:
                 error = _GONE if state(other) == "dead" else _SILENT
                 run(self._operations.requeue(other, error, seen=until))
+        self._release()
+
+    def _release(self) -> None:
+        # A list of pairs would be no copy at one moment: garbage is collected in the midst of it.
+        for task, error in self._to_release.copy().items():
+            self.lease.run_now(self._operations.release(task, error))
+            self._to_release.pop(task, None)
 
     def _renew(self, watched: Sequence[HeldTask]) -> TakersThere:
         """Renew the lease; tell the broker of the workers if that is due, and ask of tasks."""

@@ -296,6 +296,9 @@ class BufferedPut(DirectPut):
             failure.rest = [self._decoded(item, queue) for item in failed]
             raise failure
 
+    def keeps_back(self, queue: str) -> bool:
+        return self.pending.keeps_back(queue)
+
     @staticmethod
     def _decoded(item: bytes, queue: ObjectAttachment) -> Any:
         try:

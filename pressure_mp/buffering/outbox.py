@@ -11,7 +11,7 @@ from collections import deque
 from enum import Enum
 from typing import Any
 
-from ..exceptions import Full, PressureError
+from ..exceptions import Full, PressureError, ShutDown
 from ..operations.batches import next_batch
 from ..states import Transition
 
@@ -222,6 +222,12 @@ class Pending:
         self._failure, self._failed = None, []
         self._go(Event.TOLD)
         return failure, failed
+
+    def keeps_back(self, queue: str) -> bool:
+        """Tell whether no item of ``queue`` may count as done before the error was raised. Its own
+        shutdown with ``immediate`` would have dropped the items, had the broker had them."""
+        failure = self._failure
+        return self.queue != queue or not (isinstance(failure, ShutDown) and failure.immediate)
 
     def discard(self) -> None:
         """Drop the items, and an error of which no call was told."""

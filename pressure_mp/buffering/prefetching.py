@@ -135,23 +135,12 @@ class Prefetching(ReadAhead):
         Returns False if there is no item, or the next one cannot be prefetched."""
         window = self.window
         queue.check_open()
-        if not (window.is_ready(monotonic()) or self._prefetch(queue)):
+        if not (window.is_ready(monotonic()) or super()._make_ready(queue, None, False)):
             return False
         window.hand_out(write([item for item, _, _ in window.ahead]))
         return True
 
     # Reading
-
-    def _prefetch(self, queue: ObjectAttachment) -> bool:
-        """Prefetch; returns whether there are items."""
-        self._prepare(queue)
-        for held in interrupts.attempts(self._lock, more=MOMENT):
-            if held:
-                try:
-                    return self._read_ahead(queue, self._next_number(), False)
-                finally:
-                    self._lock.release()
-        raise AssertionError("attempts end only with the lock")
 
     def _make_ready(self, queue: ObjectAttachment, end: float | None, waits: bool) -> bool:
         """Prefetch; or receive an item, which may take until ``end``, and raises what a get

@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -18,56 +19,30 @@ from . import bash, statuses
 
 __all__ = ["app", "bash"]  # bash only has to be imported
 
-#: Every subcommand, in the sections and the order of the help: its module, imported when it is
-#: needed, and its name there.
+#: Every subcommand, in the sections and the order of the help, by its module, which is imported
+#: when it is needed. There the function has the same name.
 SECTIONS = {
-    "Put and get": {
-        "put": "put_get:put",
-        "get": "put_get:get",
-    },
-    "Look": {
-        "ls": "inspection:ls",
-        "info": "inspection:info",
-        "peek": "inspection:peek",
-        "why": "inspection:why",
-        "workers": "tasks:workers",
-        "tasks": "tasks:tasks",
-        "top": "top:top",
-    },
+    "Put and get": {"put_get": "put get"},
+    "Look": {"inspection": "ls info peek why", "tasks": "workers tasks", "top": "top"},
     "Change and repair": {
-        "configure": "configure:configure",
-        "pause": "pausing:pause",
-        "resume": "pausing:resume",
-        "limit": "limiting:limit",
-        "schedule": "scheduling:schedule",
-        "unlock": "repair:unlock",
-        "requeue": "repair:requeue",
-        "drop": "repair:drop",
-        "purge": "repair:purge",
-        "drain": "repair:drain",
-        "shutdown": "repair:shutdown",
-        "delete": "repair:delete",
+        "configure": "configure pause resume limit",
+        "scheduling": "schedule",
+        "repair": "unlock requeue drop purge drain shutdown delete",
     },
-    "Copy": {
-        "copy": "transfer_commands:copy",
-        "move": "transfer_commands:move",
-        "export": "transfer_commands:export",
-        "import": "transfer_commands:import_",
-    },
+    "Copy": {"transfer_commands": "copy move export import"},
     "Care for a broker": {
-        "doctor": "doctor:doctor",
-        "gc": "doctor:gc",
-        "metrics": "metrics:metrics",
-        "dashboard": "dashboard:dashboard",
-        "serve": "serving:serve",
-        "postgres": "postgres:postgres",
+        "doctor": "doctor gc",
+        "serving": "metrics dashboard serve",
+        "postgres": "postgres",
     },
-    "Run": {
-        "worker": "worker:worker",
-        "demo": "demos.group:demo",
-    },
+    "Run": {"serving": "worker", "demos.tour": "demo"},
 }
-COMMANDS = {name: place for section in SECTIONS.values() for name, place in section.items()}
+COMMANDS = {
+    name: module
+    for section in SECTIONS.values()
+    for module, names in section.items()
+    for name in names.split()
+}
 
 
 #: The fewest and the most columns of the help.
@@ -103,7 +78,8 @@ class App(click.Group):
         space = formatter.width - 6 - max(map(len, COMMANDS))
         for title, section in SECTIONS.items():
             with formatter.section(title):
-                commands = {name: self.get_command(ctx, name) for name in section}
+                names = " ".join(section.values()).split()
+                commands = {name: self.get_command(ctx, name) for name in names}
                 formatter.write_dl(
                     [(name, one.get_short_help_str(space)) for name, one in commands.items() if one]
                 )
@@ -111,8 +87,9 @@ class App(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name].partition(":")
-        found: click.Command = getattr(import_module(f".{module}", __package__), name)
+        module = import_module(f".{COMMANDS[cmd_name]}", __package__)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        found: click.Command = getattr(module, name)
         for command in (found, *getattr(found, "commands", {}).values()):
             command.context_class = _Context
         return found
@@ -142,9 +119,7 @@ class App(click.Group):
         except BrokenPipeError:
             _drop_output()
             ctx.exit(statuses.READER_GONE)
-        except PressureError as error:
-            raise _Failure(error) from error
-        except OSError as error:
+        except (PressureError, OSError) as error:
             raise _failure(error) from error
 
     def main(self, *args: Any, **settings: Any) -> Any:
@@ -156,16 +131,13 @@ class App(click.Group):
             sys.exit(failure.exit_code)
 
 
-class _Failure(click.ClickException):
-    """An error of the package, and the status for it."""
-
-    def __init__(self, error: PressureError) -> None:
-        super().__init__(str(error))
-        self.exit_code = statuses.of(error)  # type: ignore[misc]  # it may be of an instance
-
-
-def _failure(error: OSError) -> click.ClickException:
-    """Make the message for a file, or the standard output, that cannot be used."""
+def _failure(error: PressureError | OSError) -> click.ClickException:
+    """Make the message and the status for an error of the package; or for a file, or the standard
+    output, that cannot be used."""
+    if isinstance(error, PressureError):
+        failure = click.ClickException(str(error))
+        failure.exit_code = statuses.of(error)  # type: ignore[misc]  # it may be of an instance
+        return failure
     if error.filename is not None:
         return click.ClickException(f"{error.filename}: {error.strerror or error}")
     _drop_output()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -13,51 +13,51 @@ from ..administration import broker
 from ..administration.broker import Named
 from ..engines.contract.address import Address
 from ..exceptions import AddressError
+from .completion import queue_name
 
-__all__ = ["Broker", "Named", "broker_options", "with_broker", "with_queue"]
+__all__ = ["Broker", "Named", "at_url", "with_broker", "with_queue"]
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+#: The options of every command that has a broker.
+_WHERE = (
+    click.Option(
+        ["--url"],
+        metavar="URL",
+        help="Where the broker is; else PRESSURE_URL; else REDIS_SERVER, REDIS_PORT and "
+        "REDIS_DB; else 127.0.0.1:6379, database 0.",
+    ),
+    click.Option(
+        ["--prefix"],
+        metavar="TEXT",
+        help="What the queues' key names begin with; else PRESSURE_PREFIX, else __pressure__.",
+    ),
+)
 
 
-def broker_options(command: Command) -> Command:
-    """Add the options that say where the broker is, which every command has."""
-    for option in (
-        click.option(
-            "--prefix",
-            default=None,
-            help="What the queues' key names begin with; else PRESSURE_PREFIX, else __pressure__.",
-            metavar="TEXT",
-        ),
-        click.option(
-            "--url",
-            default=None,
-            metavar="URL",
-            help="Where the broker is; else PRESSURE_URL; else REDIS_SERVER, REDIS_PORT and "
-            "REDIS_DB; else 127.0.0.1:6379, database 0.",
-        ),
-    ):
-        command = option(command)
+def at_url(function: Callable[..., None]) -> click.Command:
+    """Make a command, with the options that say where the broker is behind its own."""
+    command = click.command(function.__name__.rstrip("_"))(function)
+    command.params.extend(_WHERE)
     return command
 
 
-def with_broker(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the same options, and give the command the ``broker`` there."""
+def with_broker(function: Callable[..., None]) -> click.Command:
+    """Make a command that is given the ``broker`` there."""
 
-    @functools.wraps(command)
+    @functools.wraps(function)
     def at_broker(url: str | None, prefix: str | None, **given: Any) -> None:
-        command(broker=Broker(url, prefix), **given)
+        function(broker=Broker(url, prefix), **given)
 
-    return broker_options(at_broker)
+    return at_url(at_broker)
 
 
-def with_queue(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the same options, and give the command the ``queue`` that its argument ``name`` names."""
+def with_queue(function: Callable[..., None]) -> click.Command:
+    """Make a command that is given the ``queue`` there that its first argument names."""
 
-    @functools.wraps(command)
+    @functools.wraps(function)
     def on_queue(broker: Broker, name: str, **given: Any) -> None:
-        command(queue=broker.find(name), **given)
+        function(queue=broker.find(name), **given)
 
-    return with_broker(on_queue)
+    return with_broker(queue_name()(on_queue))
 
 
 class Broker(broker.Broker):

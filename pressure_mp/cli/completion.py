@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import shlex
 import threading
 import warnings
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from ..administration.broker import Broker
 from ..engines import registry
 from ..exceptions import PressureError
-from .broker import Broker
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from .output import Decorator
 
 #: The most seconds that a completion waits for the broker.
 _LIMIT = 1.0
 
 
-def queue_name(param: str = "name", **settings: Any) -> Callable[[Command], Command]:
+def queue_name(param: str = "name", **settings: Any) -> Decorator:
     """Add the argument that names a queue, which a shell can complete."""
     return click.argument(param, shell_complete=_names, callback=_not_empty, **settings)
 
@@ -42,10 +41,11 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     warnings.simplefilter("ignore")
     logging.getLogger("pressure_mp").addHandler(logging.NullHandler())
     try:
-        if registry.resolve(url, prefix=prefix).capabilities.starts:
-            return []  # it would start a server
+        capabilities = registry.resolve(url, prefix=prefix).capabilities
+        if capabilities.starts or capabilities.private:
+            return []  # it would start a server, or has no queues of others
         broker = Broker(url, prefix)
-    except (PressureError, click.UsageError):
+    except PressureError:
         return []
     found: set[str] = set()
     asking = threading.Thread(target=_collect, args=(broker, incomplete, found), daemon=True)
@@ -55,14 +55,8 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 def _collect(broker: Broker, begin: str, found: set[str]) -> None:
-    try:
+    with contextlib.suppress(PressureError):
         for page in broker.pages():
-            found.update(one.name for one in page if _can_be_inserted(one.name, begin))
-    except PressureError:
-        return
-
-
-def _can_be_inserted(name: str, begin: str) -> bool:
-    """Tell whether a name begins with ``begin``, and has no character that a shell would need
-    quoted."""
-    return name.startswith(begin) and shlex.quote(name) == name
+            names = [one.name for one in page if one.name.startswith(begin)]
+            # None that a shell would need quoted.
+            found.update(name for name in names if shlex.quote(name) == name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import warnings
@@ -13,15 +14,14 @@ from ..engines.contract.queues import ANONYMOUS
 from ..exceptions import EvictionWarning, QueueDoesNotExistError
 from ..identity.client import is_gone
 from . import statuses
-from .broker import Broker, Named, broker_options, with_broker
+from .broker import Broker, Named, at_url, with_broker
 from .output import as_json, write_count, write_json
 from .repair import confirm, yes
 
 
-@click.command()
+@at_url
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without risk.")
 @as_json
-@broker_options
 def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> None:
     """Look for problems at the server and in every queue: lost data, and queues that are blocked.
 
@@ -38,10 +38,9 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
     for trouble in find_troubles(broker):
         found += 1
         loses = loses or trouble.loses
-        is_fixed = False
+        is_fixed = fix and trouble.fix is not None
         if fix and trouble.fix is not None:
             trouble.fix()
-            is_fixed = True
             fixed += 1
         if in_json:
             write_json({**trouble.as_json(), "fixed": is_fixed})
@@ -55,7 +54,7 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
         sys.exit(statuses.FOUND)
 
 
-@click.command()
+@with_broker
 @click.option(
     "--host",
     "host_name",
@@ -65,22 +64,20 @@ def doctor(fix: bool, in_json: bool, url: str | None, prefix: str | None) -> Non
 )
 @yes
 @as_json
-@with_broker
 def gc(host_name: str | None, yes: bool, in_json: bool, broker: Broker) -> None:
     """Remove anonymous queues (made without a name) whose processes have all ended."""
     found: list[tuple[Named, list[str]]] = []
-    for page in broker.pages():
-        for summary in page:
-            if not summary.name.startswith(ANONYMOUS):
-                continue
-            queue = broker.named(summary.name, summary.discipline)
-            try:
-                users = queue.run(queue.operations.users())
-            except QueueDoesNotExistError:
-                continue
-            gone = [user for user in users if is_gone(user) or _is_of(user, host_name)]
-            if gone and len(gone) == len(users):
-                found.append((queue, gone))
+    for summary in itertools.chain.from_iterable(broker.pages()):
+        if not summary.name.startswith(ANONYMOUS):
+            continue
+        queue = broker.named(summary.name, summary.discipline)
+        try:
+            users = queue.run(queue.operations.users())
+        except QueueDoesNotExistError:
+            continue
+        gone = [user for user in users if is_gone(user) or _is_of(user, host_name)]
+        if gone and len(gone) == len(users):
+            found.append((queue, gone))
     if found:
         confirm(f"Remove {len(found)} anonymous queues?", yes)
     for queue, gone in found:

@@ -5,39 +5,39 @@ from __future__ import annotations
 import fnmatch
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from ..administration.broker import KINDS
 from ..administration.clients import diagnose
+from ..administration.rates import ORDERS, QueueRates
 from ..encoding.display import content_of
 from ..engines.contract.brokers import QueueSummary
 from ..operations.phrases import standing
 from .broker import Broker, Named, with_broker, with_queue
-from .completion import queue_name
-from .output import Column, as_json, at_most, duration, number, write_json, write_pairs, write_rows
+from .output import (
+    Column,
+    as_json,
+    at_most,
+    duration,
+    number,
+    seconds,
+    write_json,
+    write_pairs,
+    write_rows,
+)
 
-
-class _Row(NamedTuple):
-    """A queue, and how many items a second came and went since the update before."""
-
-    queue: QueueSummary
-    puts: float | None = None
-    gets: float | None = None
-
-
-def _rate(value: float | None) -> str:
-    return "" if value is None else f"{value:.1f}"
-
-
+NAME = Column("name", lambda row: row.queue.name, is_long=True)
+DEPTH = Column("depth", lambda row: number(row.queue.length), is_number=True)
+BOUND = Column("bound", lambda row: number(row.queue.maxsize) if row.queue.maxsize else "-", True)
 _COLUMNS = (
-    Column("name", lambda row: row.queue.name, is_long=True),
+    NAME,
     Column("kind", lambda row: row.queue.discipline, leaves=1),
-    Column("depth", lambda row: number(row.queue.length), is_number=True),
-    Column("bound", lambda row: number(row.queue.maxsize) if row.queue.maxsize else "-", True),
+    DEPTH,
+    BOUND,
     Column("in flight", lambda row: number(row.queue.in_flight), True, 2),
     Column("rejected", lambda row: number(row.queue.rejected), True, 2),
     Column("putting", lambda row: number(row.queue.putting), True, 3),
@@ -46,34 +46,26 @@ _COLUMNS = (
     Column("state", lambda row: standing(row.queue) or "open", leaves=1),
 )
 _RATES = (
-    Column("in/s", lambda row: _rate(row.puts), is_number=True),
-    Column("out/s", lambda row: _rate(row.gets), is_number=True),
+    Column("in/s", lambda row: f"{row.puts:.1f}", is_number=True),
+    Column("out/s", lambda row: f"{row.gets:.1f}", is_number=True),
 )
-_ORDERS = {
-    "name": lambda row: row.queue.name,
-    "depth": lambda row: -row.queue.length,
-    "rejected": lambda row: -row.queue.rejected,
-    "waiting": lambda row: -(row.queue.putting + row.queue.getting),
-}
 
 
-@click.command()
+@with_broker
 @click.argument("pattern", default="*")
 @click.option("--kind", type=click.Choice(KINDS), help="Only queues of this kind.")
 @click.option(
     "--sort",
-    type=click.Choice(sorted(_ORDERS)),
+    type=click.Choice(["depth", "name", "rejected", "waiting"]),
     help="Show the queues in this order, when all are found. Without it, each is shown as soon as "
     "it is found.",
 )
-@click.option(
+@seconds(
     "--rates",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Count twice, this many seconds apart, and show the items put and got per second.",
+    "Count twice, this many seconds apart, and show the items put and got per second.",
+    is_open=True,
 )
 @as_json
-@with_broker
 def ls(
     pattern: str,
     kind: str | None,
@@ -99,15 +91,15 @@ def ls(
                 if fnmatch.fnmatchcase(one.name, pattern) and kind in (None, one.discipline)
             ]
 
-    rows = _with_rates(pages, rates) if rates else (list(map(_Row, page)) for page in pages())
+    rows = _with_rates(pages, rates) if rates else map(_without_rates, pages())
     if sort:
-        rows = iter([sorted((row for page in rows for row in page), key=_ORDERS[sort])])
+        rows = iter([sorted((row for page in rows for row in page), key=ORDERS[sort])])
     columns = (*_COLUMNS[:4], *_RATES, *_COLUMNS[4:]) if rates else _COLUMNS
     head = True
     for page in rows:
         if in_json:
             for row in page:
-                write_json(_as_json(row))
+                write_json(row.as_json() if rates else row.queue._asdict())
         elif page:
             write_rows(page, columns, head)
             head = False
@@ -117,54 +109,39 @@ def ls(
         )
 
 
-def _with_rates(pages: Any, seconds: float) -> Iterator[list[_Row]]:
-    before: dict[tuple[str, str], tuple[float, QueueSummary]] = {}
-    for page in pages():
-        now = time.monotonic()
-        before.update({(one.name, one.discipline): (now, one) for one in page})
+def _without_rates(page: list[QueueSummary]) -> list[QueueRates]:
+    now = time.monotonic()
+    return [QueueRates(one, now) for one in page]
+
+
+def _with_rates(
+    pages: Callable[[], Iterator[list[QueueSummary]]], seconds: float
+) -> Iterator[list[QueueRates]]:
+    before = {row.key: row for page in pages() for row in _without_rates(page)}
     time.sleep(seconds)
     for page in pages():
-        now = time.monotonic()
-        found = []
-        for one in page:
-            then, earlier = before.get((one.name, one.discipline), (now, one))
-            passed = max(now - then, 0.001)
-            puts = (one.produced - earlier.produced) / passed
-            found.append(_Row(one, puts, (one.consumed - earlier.consumed) / passed))
-        yield found
+        rows = [before.get(row.key, row) for row in _without_rates(page)]
+        for row, queue in zip(rows, page, strict=True):
+            row.update(queue, time.monotonic())
+        yield rows
 
 
-def _as_json(row: _Row) -> dict[str, Any]:
-    found = row.queue._asdict()
-    if row.puts is not None:
-        found |= {"puts_per_second": row.puts, "gets_per_second": row.gets}
-    return found
-
-
-@click.command()
-@queue_name()
-@as_json
 @with_queue
+@as_json
 def info(queue: Named, in_json: bool) -> None:
     """Show all counts of the queue NAME."""
-    found = _info_of_tasks(queue) if queue.has_tasks else _info_of_items(queue)
+    found: dict[str, Any] = {"name": queue.name, "discipline": queue.discipline}
+    found |= _counts_of_tasks(queue) if queue.has_tasks else queue.stats()._asdict()
+    found["users"] = len(queue.run(queue.operations.users()))
     if in_json:
         write_json(found)
         return
     write_pairs((key.replace("_", " "), _shown(value)) for key, value in found.items())
 
 
-def _info_of_items(queue: Named) -> dict[str, Any]:
-    found: dict[str, Any] = {"name": queue.name, "discipline": queue.discipline}
-    found |= queue.stats()._asdict()
-    return found | {"users": len(queue.run(queue.operations.users()))}
-
-
-def _info_of_tasks(queue: Named) -> dict[str, Any]:
+def _counts_of_tasks(queue: Named) -> dict[str, Any]:
     stats = queue.run(queue.tasks.stats())
     return {
-        "name": queue.name,
-        "discipline": queue.discipline,
         "closed": stats.closed,
         "paused": stats.paused,
         "paused_tubes": stats.paused_tubes,
@@ -176,7 +153,6 @@ def _info_of_tasks(queue: Named) -> dict[str, Any]:
         "oldest_ready_age": stats.oldest_ready_age,
         "transitions": stats.transitions,
         "tubes": {name: tube.words for name, tube in stats.tubes.items()},
-        "users": len(queue.run(queue.operations.users())),
     }
 
 
@@ -194,12 +170,10 @@ def _shown(value: Any) -> str:
     return "none" if value is None else str(value)
 
 
-@click.command()
-@queue_name()
+@with_queue
 @at_most("Show at most this many items.", 10)
 @click.option("--rejected", is_flag=True, help="Show the items that were set aside instead.")
 @as_json
-@with_queue
 def peek(queue: Named, limit: int, rejected: bool, in_json: bool) -> None:
     """Show the next items of the queue NAME; they stay in the queue.
 
@@ -216,10 +190,8 @@ def peek(queue: Named, limit: int, rejected: bool, in_json: bool) -> None:
             click.echo(content.text)
 
 
-@click.command()
-@queue_name()
-@as_json
 @with_queue
+@as_json
 def why(queue: Named, in_json: bool) -> None:
     """Say in one sentence what the queue NAME waits for, and what to do.
 

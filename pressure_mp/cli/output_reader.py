@@ -18,8 +18,7 @@ from . import statuses
 class Reader:
     """The program that reads the standard output, if that is a pipe."""
 
-    def __init__(self, output: int) -> None:
-        self._output = output
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_over = False
         self._is_gone = False
@@ -34,13 +33,13 @@ class Reader:
     def check(self) -> None:
         """End the command if the reader has ended."""
         self._is_writing = False
-        self._end_command()
+        self.end_command()
 
-    def wait_for_end(self) -> None:
+    def wait_for_end(self, output: int) -> None:
         """Wait until the reader has ended; then send the main thread a signal, which also ends a
         wait for the broker."""
         poll = select.poll()
-        poll.register(self._output, 0)  # errors are reported even if they are not asked for
+        poll.register(output, 0)  # errors are reported even if they are not asked for
         poll.poll()
         with self._lock:
             if not self._is_over:
@@ -52,31 +51,25 @@ class Reader:
         with self._lock:
             self._is_over = True
 
-    def _end_command(self, *_: Any) -> None:
+    def end_command(self, *_: Any) -> None:
         # The signal also comes when a broker has closed its connection.
         if self._is_gone and not self._is_writing:
             raise SystemExit(statuses.READER_GONE)
 
-    @contextmanager
-    def ends_command(self) -> Iterator[None]:
-        """End the command in this block, in the main thread, when no program reads the pipe any
-        more. A write alone would find that out only with the next item."""
-        before = signal.signal(signal.SIGPIPE, self._end_command)
-        threading.Thread(target=self.wait_for_end, daemon=True).start()
-        try:
-            yield
-        finally:
-            self.stop()
-            signal.signal(signal.SIGPIPE, before)
-
 
 @contextmanager
 def reader_of_output() -> Iterator[Reader]:
-    """End the command in this block when the reader of the standard output ends."""
+    """End the command in this block, in the main thread, when no program reads the standard output
+    any more, if that is a pipe. A write alone would find that out only with the next item."""
     output = sys.stdout.fileno()
-    reader = Reader(output)
-    if stat.S_ISFIFO(os.fstat(output).st_mode):
-        with reader.ends_command():
-            yield reader
-    else:
+    reader = Reader()
+    if not stat.S_ISFIFO(os.fstat(output).st_mode):
         yield reader
+        return
+    before = signal.signal(signal.SIGPIPE, reader.end_command)
+    threading.Thread(target=reader.wait_for_end, args=(output,), daemon=True).start()
+    try:
+        yield reader
+    finally:
+        reader.stop()
+        signal.signal(signal.SIGPIPE, before)

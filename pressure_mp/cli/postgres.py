@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
 from ..engines import registry
 from ..engines.postgres import schema as texts
 from ..engines.postgres.address import DEFAULT_SCHEMA, SCHEMA_LETTERS, PostgresAddress, is_schema
+from .output import Command, Decorator
 from .repair import confirm, yes
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _check(ctx: click.Context, parameter: click.Parameter, schema: str | None) -> str | None:
@@ -21,7 +17,7 @@ def _check(ctx: click.Context, parameter: click.Parameter, schema: str | None) -
     return schema
 
 
-def _schema(default: str | None, text: str) -> Callable[[Command], Command]:
+def _schema(default: str | None, text: str) -> Decorator:
     return click.option("--schema", default=default, metavar="NAME", help=text, callback=_check)
 
 

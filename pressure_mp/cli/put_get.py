@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import click
@@ -21,18 +21,18 @@ from ..sync.forwarding import Forwarder, NextIsLarge
 from . import statuses
 from .broker import Broker, Named, with_broker
 from .completion import queue_name
+from .output import at_most, seconds, turns
 from .output_reader import Reader, reader_of_output
 
 #: Bytes that one read or write has at most; items that one put has.
-_READ = 1 << 18
-_WRITE = 1 << 18
+_READ = _WRITE = 1 << 18
 _BATCH = 1000
-#: Seconds between two tries to find a queue, and before a message says that there is none.
-_INTERVAL, _QUIET = 0.1, 1.0
+#: Seconds between two tries to find a queue.
+_INTERVAL = 0.1
 _KINDS = {FIFO: Queue, "lifo": LifoQueue}
 
 
-@click.command()
+@with_broker
 @queue_name()
 @click.option("-0", "null", is_flag=True, help="Items end with a zero byte, not with a newline.")
 @click.option(
@@ -60,7 +60,6 @@ _KINDS = {FIFO: Queue, "lifo": LifoQueue}
     help="Put a line, into a queue of tasks, only if no task with this key is ready, waiting or "
     "taken.",
 )
-@with_broker
 def put(
     name: str,
     null: bool,
@@ -84,7 +83,11 @@ def put(
         raise click.ClickException(f"{name!r} is no queue of tasks: leave out --unique")
     queue = _open_to_put(broker, name, maxsize)
     queue.open()
-    batches = _chunks(raw_chunks) if raw_chunks else _lines(b"\0" if null else b"\n")
+    if raw_chunks:
+        batches = _read(partial(_chunks, size=raw_chunks), max(_READ, raw_chunks))
+    else:
+        end = b"\0" if null else b"\n"
+        batches = _read(lambda data: data.split(end))
     if in_json:
         batches = _only_json(batches)
     number = 0
@@ -125,30 +128,20 @@ def _open_to_put(broker: Broker, name: str, maxsize: int | None) -> Queue[bytes]
     return kind(maxsize or 0, name, buffering=0, **options)
 
 
-def _lines(end: bytes) -> Iterator[list[bytes]]:
-    """Read the lines of the input as soon as they are there."""
+def _read(cut: Callable[[bytes], list[bytes]], most: int = _READ) -> Iterator[list[bytes]]:
+    """Read the items of the input, as soon as they are there, in batches. Of the parts that ``cut``
+    makes the last is the beginning of an item."""
     rest = b""
-    while read := os.read(sys.stdin.fileno(), _READ):
-        *whole, rest = (rest + read).split(end)
-        yield from _in_batches(whole)
+    while read := os.read(sys.stdin.fileno(), most):
+        *whole, rest = cut(rest + read)
+        for first in range(0, len(whole), _BATCH):
+            yield whole[first : first + _BATCH]
     if rest:
         yield [rest]
 
 
-def _chunks(size: int) -> Iterator[list[bytes]]:
-    rest = b""
-    while read := os.read(sys.stdin.fileno(), max(_READ, size)):
-        rest += read
-        last = len(rest) - len(rest) % size
-        yield from _in_batches([rest[at : at + size] for at in range(0, last, size)])
-        rest = rest[last:]
-    if rest:
-        yield [rest]
-
-
-def _in_batches(items: list[bytes]) -> Iterator[list[bytes]]:
-    for first in range(0, len(items), _BATCH):
-        yield items[first : first + _BATCH]
+def _chunks(data: bytes, size: int) -> list[bytes]:
+    return [data[at : at + size] for at in range(0, len(data) + 1, size)]
 
 
 class _NotJson(Exception):
@@ -171,21 +164,18 @@ def _only_json(batches: Iterator[list[bytes]]) -> Iterator[list[bytes]]:
         before += len(batch)
 
 
-@click.command()
+@with_broker
 @queue_name()
-@click.option("-n", "limit", type=click.IntRange(min=1), help="End after this many items.")
-@click.option(
+@at_most("End after this many items.")
+@seconds(
     "--timeout",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="End with status 3 when no item came for this time, with 4 when there was no queue. 0 "
+    "End with status 3 when no item came for this time, with 4 when there was no queue. 0 "
     "takes the items that are queued now. Without it, wait without limit.",
 )
 @click.option(
     "-0", "null", is_flag=True, help="End each item with a zero byte, not with a newline."
 )
 @click.option("--raw", is_flag=True, help="Write the items' bytes with nothing between them.")
-@with_broker
 def get(
     name: str, limit: int | None, timeout: float | None, null: bool, raw: bool, broker: Broker
 ) -> None:
@@ -204,38 +194,26 @@ def get(
     with reader_of_output() as reader:
         queue = _wait_for(broker, name, timeout)
         with Forwarder(queue.name, queue.items.discipline, broker.options) as source:
-            _write_items(source, _Writer(source, end, reader), limit, timeout)
-
-
-def _write_items(
-    source: Forwarder, writer: _Writer, limit: int | None, timeout: float | None
-) -> None:
-    try:
-        while limit is None or writer.number < limit:
-            left = None if limit is None else limit - writer.number
-            source.forward(writer.write, left, timeout)
-            writer.check()
-    except ShutDown:
-        pass
-    except NextIsLarge as error:
-        raise click.ClickException(str(error)) from None
+            writer = _Writer(source, end, reader)
+            try:
+                while limit is None or writer.number < limit:
+                    left = None if limit is None else limit - writer.number
+                    source.forward(writer.write, left, timeout)
+                    writer.check()
+            except ShutDown:
+                pass
+            except NextIsLarge as error:
+                raise click.ClickException(str(error)) from None
 
 
 def _wait_for(broker: Broker, name: str, timeout: float | None) -> Named:
     """Wait for the queue of that name. Raises QueueDoesNotExistError."""
-    began = time.monotonic()
-    is_told = False
-    while True:
+    for _ in turns(_INTERVAL, timeout, lambda: f"There is no queue {name!r} yet: waiting for it."):
         try:
             return broker.find(name)
-        except QueueDoesNotExistError:
-            passed = time.monotonic() - began
-            if timeout is not None and passed >= timeout:
-                raise
-        if passed >= _QUIET and not is_told:
-            click.echo(f"There is no queue {name!r} yet: waiting for it.", err=True)
-            is_told = True
-        time.sleep(_INTERVAL)
+        except QueueDoesNotExistError as error:
+            missing = error
+    raise missing
 
 
 class _Writer:
@@ -252,12 +230,12 @@ class _Writer:
     def write(self, items: list[bytes]) -> int:
         """Write items; return how many are written to the end."""
         self._reader.begin_writing()
-        lines = items if self._source.are_plain(items) else self._read(items)
+        lines = items if self._source.are_plain(items) else self._decoded(items)
         written = self._write_all(lines)
         self.number += written
         return written
 
-    def _read(self, items: list[bytes]) -> list[bytes]:
+    def _decoded(self, items: list[bytes]) -> list[bytes]:
         """Return the lines of the first items, up to an item that cannot be written."""
         lines: list[bytes] = []
         try:
@@ -293,7 +271,6 @@ class _Writer:
         return len(lines) if at == len(text) else _number_of(lines, len(self._end), at)
 
     def check(self) -> None:
-        """Raise the error of the last items."""
         problem, self._problem = self._problem, None
         if isinstance(problem, BrokenPipeError):
             sys.exit(statuses.READER_GONE)

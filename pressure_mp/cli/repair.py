@@ -4,34 +4,30 @@ delete."""
 from __future__ import annotations
 
 import sys
-import time
 
 import click
 
-from ..administration.repair import buried, drop_each, empty, remove, requeue_each, shut_down
+from ..administration import repair
 from ..encoding import reports
 from ..encoding.display import content_of
 from ..encoding.task_values import encode_id
 from ..exceptions import QueueDoesNotExistError, TaskNotFound
 from ..operations.phrases import are, some
-from ..operations.task_queue import DecodedTask
 from ..states import READY, TAKEN, WAITING
 from . import statuses
 from .broker import Broker, Named, with_broker, with_queue
 from .completion import queue_name
-from .output import as_json, write_count, write_json
+from .output import as_json, seconds, turns, write_count, write_json
 
 yes = click.option("--yes", is_flag=True, help="Do not ask whether you are sure.")
-time_limit = click.option(
+time_limit = seconds(
     "--timeout",
-    type=click.FloatRange(min=0),
-    default=5.0,
-    metavar="SECONDS",
-    help="How long to wait while a client of another implementation of the protocol uses the "
+    "How long to wait while a client of another implementation of the protocol uses the "
     "queue; then end with status 3.",
+    default=5.0,
 )
-#: Seconds between two checks whether all is done, and before a message about the rest.
-_INTERVAL, _QUIET = 0.2, 1.0
+#: Seconds between two checks whether all is done.
+_INTERVAL = 0.2
 
 
 def confirm(question: str, is_sure: bool) -> None:
@@ -53,11 +49,9 @@ def confirm(question: str, is_sure: bool) -> None:
         raise click.ClickException("nothing was removed")
 
 
-@click.command()
-@queue_name()
+@with_queue
 @click.argument("role", type=click.Choice(["producer", "consumer"]))
 @as_json
-@with_queue
 def unlock(queue: Named, role: str, in_json: bool) -> None:
     """Take the ROLE producer or consumer of the queue NAME from a dead client.
 
@@ -81,13 +75,11 @@ match = click.option(
 )
 
 
-@click.command()
-@queue_name()
+@with_queue
 @ids
 @everything
 @match
 @as_json
-@with_queue
 def requeue(
     queue: Named, ids: tuple[str, ...], everything: bool, match: str | None, in_json: bool
 ) -> None:
@@ -100,18 +92,16 @@ def requeue(
     if queue.has_tasks and everything:
         number = queue.run(queue.tasks.kick_many(None, 0, None))
     else:
-        number = requeue_each(queue, _chosen(queue, ids, everything, match))
+        number = repair.requeue_each(queue, _chosen(queue, ids, everything, match))
     write_count(number, "put back", in_json)
 
 
-@click.command()
-@queue_name()
+@with_queue
 @ids
 @everything
 @match
 @yes
 @as_json
-@with_queue
 def drop(
     queue: Named,
     ids: tuple[str, ...],
@@ -127,47 +117,35 @@ def drop(
     found = _chosen(queue, ids, everything, match)
     if found:
         confirm(f"Remove {some(len(found), 'task' if queue.has_tasks else 'item')} for good?", yes)
-    number = drop_each(queue, found)
+    number = repair.drop_each(queue, found)
     write_count(number, "removed", in_json)
 
 
 def _chosen(queue: Named, ids: tuple[str, ...], everything: bool, match: str | None) -> list[bytes]:
+    """Return the ids of buried tasks, or the items that were set aside, that are selected."""
+    if [bool(ids), everything, match is not None].count(True) != 1:
+        raise click.UsageError("select with IDs, or --match TEXT, or --all")
     if queue.has_tasks:
-        return _buried(queue, ids, everything, match)
-    return _rejected(queue, ids, everything, match)
-
-
-def _rejected(
-    queue: Named, numbers: tuple[str, ...], everything: bool, match: str | None
-) -> list[bytes]:
-    _check_selection(numbers, everything, match)
-    there = queue.stats().rejected
-    items = queue.run(queue.items.rejected(there)) if there else []
-    if numbers:
+        if ids:
+            return [find_id(queue, one) for one in ids]
+        return [
+            task.id
+            for task in repair.buried(queue)
+            if match is None
+            or match in reports.read(task.record.report).error
+            or match in content_of(task.data).text
+        ]
+    items = repair.rejected(queue)
+    if ids:
         try:
-            return [items[int(number) - 1] for number in numbers if int(number) > 0]
+            return [items[int(number) - 1] for number in ids if int(number) > 0]
         except (ValueError, IndexError):
             places = f", at the places 1 to {len(items)}" if items else ""
             raise click.UsageError(
-                f"there is no item at one of the places {' '.join(numbers)}: "
+                f"there is no item at one of the places {' '.join(ids)}: "
                 f"{are(len(items), 'item')} set aside{places}"
             ) from None
     return [one for one in items if match is None or match in content_of(one).text]
-
-
-def _buried(queue: Named, ids: tuple[str, ...], everything: bool, match: str | None) -> list[bytes]:
-    _check_selection(ids, everything, match)
-    if ids:
-        return [find_id(queue, one) for one in ids]
-
-    def is_wanted(task: DecodedTask) -> bool:
-        return (
-            match is None
-            or match in reports.read(task.record.report).error
-            or match in content_of(task.data).text
-        )
-
-    return [task.id for task in buried(queue) if is_wanted(task)]
 
 
 def find_id(queue: Named, text: str) -> bytes:
@@ -183,31 +161,22 @@ def find_id(queue: Named, text: str) -> bytes:
     return encode_id(text)
 
 
-def _check_selection(ids: tuple[str, ...], everything: bool, match: str | None) -> None:
-    if [bool(ids), everything, match is not None].count(True) != 1:
-        raise click.UsageError("select with IDs, or --match TEXT, or --all")
-
-
-@click.command()
-@queue_name()
+@with_queue
 @time_limit
 @yes
 @as_json
-@with_queue
 def purge(queue: Named, timeout: float, yes: bool, in_json: bool) -> None:
     """Remove all items that are queued in the queue NAME; or all tasks, in every state.
 
     The queue stays. Items in flight stay too. Items that are removed count as done.
     """
     confirm(f"Remove {_there(queue, in_flight=False)} from {queue.name!r}?", yes)
-    write_count(empty(queue, timeout), "dropped", in_json)
+    write_count(repair.empty(queue, timeout), "dropped", in_json)
 
 
-@click.command()
-@queue_name()
+@with_queue
 @click.option("--immediate", is_flag=True, help="Also remove the items that are queued.")
 @time_limit
-@with_queue
 def shutdown(queue: Named, immediate: bool, timeout: float) -> None:
     """Shut the queue NAME down, for all clients and for good.
 
@@ -215,14 +184,13 @@ def shutdown(queue: Named, immediate: bool, timeout: float) -> None:
     """
     if queue.has_tasks and immediate:
         raise click.UsageError("--immediate is not for a queue of tasks: purge it")
-    shut_down(queue, timeout, immediate)
+    repair.shut_down(queue, timeout, immediate)
 
 
-@click.command()
+@with_broker
 @queue_name("names", nargs=-1, required=True, metavar="NAME...")
 @time_limit
 @yes
-@with_broker
 def delete(names: tuple[str, ...], timeout: float, yes: bool, broker: Broker) -> None:
     """Remove the queues NAME, with all their items or tasks, for all clients and for good.
 
@@ -238,7 +206,7 @@ def delete(names: tuple[str, ...], timeout: float, yes: bool, broker: Broker) ->
         found = ", ".join(f"{queue.name!r} ({_there(queue, in_flight=True)})" for queue in queues)
         confirm(f"Delete {found} for all clients and for good?", yes)
     for queue in queues:
-        remove(queue, timeout)
+        repair.remove(queue, timeout)
     for problem in missing:
         click.echo(f"Error: {problem}", err=True)
     if missing:
@@ -253,43 +221,32 @@ def _there(queue: Named, in_flight: bool) -> str:
     return some(stats.length + (stats.in_flight if in_flight else 0), "item")
 
 
-@click.command()
-@queue_name()
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="How long to wait. Without it, wait without limit.",
-)
-@as_json
 @with_queue
+@seconds("--timeout", "How long to wait. Without it, wait without limit.")
+@as_json
 def drain(queue: Named, timeout: float | None, in_json: bool) -> None:
     """Shut the queue NAME down, for good, and wait until its work is done.
 
     That is: no item is queued or in flight; in a queue of tasks, no task is ready, waiting or
     taken. Exit status 3: something was left when the time was up.
     """
-    began, is_told = time.monotonic(), False
     click.echo(f"Shutting {queue.name!r} down for good: nothing more can be put.", err=True)
-    shut_down(queue, timeout)
-    while left := _left(queue):
-        passed = time.monotonic() - began
-        if timeout is not None and passed >= timeout:
+    repair.shut_down(queue, timeout)
+    left = 0
+
+    def are_left() -> str:
+        return f"{are(left, 'task' if queue.has_tasks else 'item')} left"
+
+    for _ in turns(_INTERVAL, timeout, lambda: f"{are_left()}: waiting for the consumers."):
+        left = _left(queue)
+        if not left:
             break
-        if passed >= _QUIET and not is_told:
-            click.echo(f"{_are_left(queue, left)}: waiting for the consumers.", err=True)
-            is_told = True
-        time.sleep(_INTERVAL)
     if in_json:
         write_json({"done": not left, "left": left})
     elif left:
-        click.echo(f"{_are_left(queue, left)}.", err=True)
+        click.echo(f"{are_left()}.", err=True)
     if left:
         sys.exit(statuses.TIME_IS_UP)
-
-
-def _are_left(queue: Named, number: int) -> str:
-    return f"{are(number, 'task' if queue.has_tasks else 'item')} left"
 
 
 def _left(queue: Named) -> int:

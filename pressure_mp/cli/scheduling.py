@@ -7,15 +7,15 @@ from typing import get_args
 import click
 
 from ..encoding.schedules import Missed
+from ..exceptions import TaskNotFound
 from ..operations.periodic import PeriodicTask
 from ..sync.tasks.task_queue import TaskQueue
-from . import statuses
 from .broker import Broker, with_broker
 from .completion import queue_name
 from .output import Column, as_json, duration, write_json, write_rows
 
 
-@click.command()
+@with_broker
 @queue_name()
 @click.argument("when", required=False)
 @click.argument("data", required=False)
@@ -30,7 +30,6 @@ from .output import Column, as_json, duration, write_json, write_rows
 @click.option("--tube", metavar="TUBE", help="The tube of the tasks.")
 @click.option("--remove", metavar="SCHEDULE", help="Remove this schedule.")
 @as_json
-@with_broker
 def schedule(
     broker: Broker,
     name: str,
@@ -59,7 +58,7 @@ def schedule(
         raise click.UsageError("a queue of items has no schedules: only queues of tasks have")
     with TaskQueue[bytes].attach(name, **{**broker.options, "serializer": "raw"}) as queue:
         if remove is not None and not queue.unschedule(remove):
-            raise _NoSchedule(f"queue {name!r} has no schedule {remove!r}")
+            raise TaskNotFound(f"queue {name!r} has no schedule {remove!r}")
         if when is not None and data is not None:
             queue.every(
                 _read(when),
@@ -69,12 +68,18 @@ def schedule(
                 missed=missed,
                 tube=tube,
             )
-        now = queue.stats().now
-        _show(queue.schedules(), now, in_json)
-
-
-class _NoSchedule(click.ClickException):
-    exit_code = statuses.MISSING
+        now, schedules = queue.stats().now, queue.schedules()
+    if in_json:
+        for one in schedules:
+            write_json(one._asdict())
+        return
+    columns = (
+        Column("name", lambda one: one.name, is_long=True),
+        Column("when", lambda one: f"{one.when:g} s" if isinstance(one.when, float) else one.when),
+        Column("timezone", lambda one: one.timezone, leaves=2),
+        Column("next", lambda one: _next(one, now), leaves=1),
+    )
+    write_rows(schedules, columns)
 
 
 def _read(when: str) -> float | str:
@@ -85,19 +90,8 @@ def _read(when: str) -> float | str:
         return when
 
 
-def _show(schedules: list[PeriodicTask], now: float, in_json: bool) -> None:
-    if in_json:
-        for one in schedules:
-            write_json(one._asdict())
-        return
-    columns = (
-        Column("name", lambda one: one.name, is_long=True),
-        Column("when", lambda one: f"{one.when:g} s" if isinstance(one.when, float) else one.when),
-        Column("timezone", lambda one: one.timezone, leaves=2),
-        Column("next", lambda one: _until(one.next - now), leaves=1),
-    )
-    write_rows(schedules, columns)
-
-
-def _until(seconds: float) -> str:
+def _next(one: PeriodicTask, now: float) -> str:
+    if one.is_buried:
+        return "buried"
+    seconds = one.next - now
     return f"in {duration(seconds)}" if seconds > 0 else f"{duration(-seconds)} ago"

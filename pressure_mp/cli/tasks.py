@@ -14,7 +14,6 @@ from ..operations.task_queue import DecodedTask
 from ..operations.task_results import shown_progress
 from ..states import NAMES, named
 from .broker import Named, with_queue
-from .completion import queue_name
 from .output import (
     Column,
     as_json,
@@ -28,8 +27,7 @@ from .output import (
 from .repair import find_id
 
 
-@click.command()
-@queue_name()
+@with_queue
 @click.argument("id", required=False)
 @click.option(
     "--state", help="Only tasks in this state, as a letter or a word, such as B or buried."
@@ -37,7 +35,6 @@ from .repair import find_id
 @click.option("--tube", help="Only tasks in this tube (part of the queue).")
 @at_most("Show at most this many tasks.", 100)
 @as_json
-@with_queue
 def tasks(
     queue: Named, id: str | None, state: str | None, tube: str | None, limit: int, in_json: bool
 ) -> None:
@@ -72,7 +69,6 @@ def tasks(
 
 
 def _show(task: DecodedTask, in_json: bool) -> None:
-    """Show one task in full."""
     traceback = reports.read(task.record.report).traceback
     shown = _as_json(task)
     if in_json:
@@ -126,10 +122,8 @@ def _as_json(task: DecodedTask) -> dict[str, Any]:
     }
 
 
-@click.command()
-@queue_name()
-@as_json
 @with_queue
+@as_json
 def workers(queue: Named, in_json: bool) -> None:
     """Show the workers of the queue of tasks NAME; of another queue, the processes that use it.
 

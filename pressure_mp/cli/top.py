@@ -20,25 +20,20 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..administration.rates import BrokerRates, QueueRates
+from ..administration.rates import ORDERS, BrokerRates, QueueRates
 from ..operations.phrases import some
 from .broker import Broker, with_broker
-from .output import Column, as_json, at_most, number, table_of, write_json, write_rows
+from .inspection import BOUND, DEPTH, NAME
+from .output import Column, as_json, at_most, number, seconds, table_of, write_json, write_rows
 
 _ORDERS = ("waiting", "depth", "rate", "name")
 #: Columns from which on the rates, and the depths, are shown.
 _WITH_RATES, _WITH_DEPTHS = 60, 76
 
 
-@click.command()
+@with_broker
 @click.argument("pattern", default="*")
-@click.option(
-    "--interval",
-    type=click.FloatRange(min=0.1),
-    default=1.0,
-    metavar="SECONDS",
-    help="The time between two updates.",
-)
+@seconds("--interval", "The time between two updates.", least=0.1, default=1.0)
 @at_most("End after this many updates.")
 @click.option(
     "--sort",
@@ -47,7 +42,6 @@ _WITH_RATES, _WITH_DEPTHS = 60, 76
     help="The order of the queues.",
 )
 @as_json
-@with_broker
 def top(
     pattern: str, interval: float, limit: int | None, sort: str, in_json: bool, broker: Broker
 ) -> None:
@@ -125,9 +119,7 @@ class _Screen:
             return None if since is None else now - since
 
         return {
-            **row.queue._asdict(),
-            "puts_per_second": row.puts,
-            "gets_per_second": row.gets,
+            **row.as_json(),
             "putting_for": waits(row.putting_since),
             "getting_for": waits(row.getting_since),
             "consumers_are_slow": row.queue.name in self._rates.slow,
@@ -136,7 +128,6 @@ class _Screen:
     def run(
         self, live: Live, console: Console, keys: _Keys, interval: float, limit: int | None
     ) -> None:
-        """Show the queues in a terminal, until top is ended."""
         updates, next_update = 0, time.monotonic()
         while True:
             if time.monotonic() >= next_update and not self._is_paused:
@@ -183,13 +174,7 @@ class _Screen:
             for one in self._rates.queues.values()
             if fnmatch.fnmatchcase(one.queue.name, self._pattern)
         ]
-        orders = {
-            "waiting": lambda one: (-one.queue.putting - one.queue.getting, -one.queue.length),
-            "depth": lambda one: (-one.queue.length, 0),
-            "rate": lambda one: (-one.puts - one.gets, 0),
-            "name": lambda one: (0, 0),
-        }
-        return sorted(sorted(rows, key=lambda one: one.queue.name), key=orders[self._sort])
+        return sorted(rows, key=ORDERS[self._sort])
 
     def _picture(self, console: Console) -> Table:
         now = time.monotonic()
@@ -216,20 +201,17 @@ class _Screen:
         return f"{text}; the consumers of {', '.join(slow)} are slow" if slow else text
 
 
-#: Shown where there are queues of tasks.
-_WORKERS = (Column("workers", lambda row: number(row.queue.workers), True, 1),)
-
-
 def _columns(rates: BrokerRates, now: float) -> list[Column]:
     has_tasks = any(one.queue.tasks for one in rates.queues.values())
+    workers = Column("workers", lambda row: number(row.queue.workers), True, 1)
     return [
-        Column("name", lambda row: row.queue.name, is_long=True),
-        Column("depth", lambda row: number(row.queue.length), is_number=True),
-        Column("bound", lambda row: number(row.queue.maxsize) if row.queue.maxsize else "-", True),
+        NAME,
+        DEPTH,
+        BOUND,
         Column("depths", lambda row: row.line, leaves=1),
         Column("in/s", lambda row: number(row.puts), True, 1),
         Column("out/s", lambda row: number(row.gets), True, 1),
-        *(_WORKERS if has_tasks else ()),
+        *([workers] if has_tasks else []),
         Column("waiting", lambda row: row.blocked(now)),
         Column("", lambda row: row.state(rates.slow), leaves=1),
     ]

@@ -40,7 +40,6 @@ class Carried:
     sort_key: bytes = b""
 
     def as_json(self) -> dict[str, Any]:
-        """Return the item for a line of a file."""
         found: dict[str, Any] = {"item": to_text(self.item)}
         if self.content is not None:
             found["content"] = [to_text(segment) for segment in self.content]
@@ -50,7 +49,6 @@ class Carried:
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> Carried:
-        """Read an item from a line of a file."""
         content = value.get("content")
         return cls(
             to_bytes(value["item"]),

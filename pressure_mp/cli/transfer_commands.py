@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,13 +11,14 @@ from typing import Any
 
 import click
 
+from ..administration import repair
 from ..exceptions import PressureError, ShutDown
 from ..operations.control import FIFO
 from ..operations.task_queue import TASKS
 from . import export_file, transfer, transfer_tasks
 from .broker import Broker, Named, with_broker, with_queue
 from .completion import queue_name
-from .import_notes import Progress
+from .export_file import Progress
 from .output import as_json, at_most, write_count
 from .transfer import Carried, Translator, context_of
 
@@ -28,8 +28,8 @@ to_prefix = click.option(
 )
 
 
-def _with_loader(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a broker, and give the command the queue SOURCE and a loader of TARGET."""
+def _with_loader(command: Callable[..., None]) -> click.Command:
+    """Make a command that is given the queue SOURCE and a loader of TARGET."""
 
     @functools.wraps(command)
     def with_both(
@@ -49,7 +49,7 @@ def _with_loader(command: Callable[..., None]) -> Callable[..., None]:
         loader = ways.Loader(other, Translator(context_of(queue), context_of(other)))
         command(queue=queue, loader=loader, **given)
 
-    return with_broker(with_both)
+    return with_broker(queue_name("source")(queue_name("target")(with_both)))
 
 
 def _ways(discipline: str) -> Any:
@@ -57,13 +57,10 @@ def _ways(discipline: str) -> Any:
     return transfer_tasks if discipline == TASKS else transfer
 
 
-@click.command()
-@queue_name("source")
-@queue_name("target")
+@_with_loader
 @to_prefix
 @to_url
 @as_json
-@_with_loader
 def copy(queue: Named, loader: Any, in_json: bool) -> None:
     """Put a copy of all items or tasks of the queue SOURCE into the queue TARGET.
 
@@ -79,14 +76,11 @@ def copy(queue: Named, loader: Any, in_json: bool) -> None:
     write_count(loader.number, "copied", in_json)
 
 
-@click.command()
-@queue_name("source")
-@queue_name("target")
+@_with_loader
 @at_most("Move at most this many items.")
 @to_prefix
 @to_url
 @as_json
-@_with_loader
 def move(queue: Named, loader: Any, limit: int | None, in_json: bool) -> None:
     """Move all items or tasks of the queue SOURCE into the queue TARGET.
 
@@ -100,12 +94,10 @@ def move(queue: Named, loader: Any, limit: int | None, in_json: bool) -> None:
     write_count(loader.number, "moved", in_json)
 
 
-@click.command(name="export")
-@queue_name()
+@with_queue
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--rejected", is_flag=True, help="Write the items that were set aside instead.")
 @as_json
-@with_queue
 def export(queue: Named, file: Path, rejected: bool, in_json: bool) -> None:
     """Write all items or tasks of the queue NAME to FILE; '-' is the standard output.
 
@@ -118,23 +110,19 @@ def export(queue: Named, file: Path, rejected: bool, in_json: bool) -> None:
     head = {"prefix": in_prefix, "name": in_queue, "discipline": queue.discipline}
     head |= ways.settings_of(queue)
     if rejected:
-        items = map(Carried, queue.run(queue.items.rejected(queue.stats().rejected)))
+        items = map(Carried, repair.rejected(queue))
         head["discipline"] = FIFO  # the places of rejected items are not kept
     else:
         items = ways.carry_all(queue)
     if str(file) == "-":
         number = export_file.write(sys.stdout.buffer, head, items)
     else:
-        partial = file.with_name(f"{file.name}.part")
-        with partial.open("wb") as out:
+        with export_file.replacing(file) as out:
             number = export_file.write(out, head, items)
-            out.flush()
-            os.fsync(out.fileno())
-        partial.replace(file)
     write_count(number, "exported", in_json, err=True)
 
 
-@click.command(name="import")
+@with_broker
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @queue_name(required=False)
 @click.option("--resume", is_flag=True, help="Continue where an interrupted import ended.")
@@ -145,7 +133,6 @@ def export(queue: Named, file: Path, rejected: bool, in_json: bool) -> None:
     metavar="N",
 )
 @as_json
-@with_broker
 def import_(
     file: Path, name: str | None, resume: bool, skip: int | None, in_json: bool, broker: Broker
 ) -> None:

@@ -66,13 +66,11 @@ class CarriedTask(NamedTuple):
         return cls(decode_id(id), data, str(record.state), *where, delay, ttl, unique)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the task for a line of a file."""
         found = self._asdict()
         return {"item": to_text(found.pop("data")), **found}
 
     @classmethod
     def read(cls, value: Mapping[str, Any]) -> CarriedTask:
-        """Read a task from a line of a file."""
         fields = dict(value)
         return cls(data=to_bytes(fields.pop("item")), **fields)
 
@@ -87,8 +85,7 @@ def carry_all(queue: Named) -> Iterator[CarriedTask]:
 
 
 def settings_of(queue: Named) -> dict[str, Any]:
-    """Return the settings to create a queue like it."""
-    return {"settings": asdict(_attach(queue))}
+    return {"settings": asdict(queue.run(queue.tasks.recorded()))}
 
 
 def open_target(broker: Broker, name: str, discipline: str, settings: Mapping[str, Any]) -> Named:
@@ -97,12 +94,8 @@ def open_target(broker: Broker, name: str, discipline: str, settings: Mapping[st
         queue = broker.named(name, TASKS)
         queue.run(queue.tasks.open(How.CREATE, TaskSettings(**settings["settings"])))
     target = broker.find(name)
-    target.tasks.settings = _attach(target)
+    target.tasks.settings = target.run(target.tasks.recorded())
     return target
-
-
-def _attach(queue: Named) -> TaskSettings:
-    return queue.run(queue.tasks.recorded())
 
 
 class Loader:

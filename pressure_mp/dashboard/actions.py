@@ -8,10 +8,9 @@ from ..administration import repair
 from ..administration.broker import Named
 from ..encoding.task_values import check_tube
 from ..exceptions import ArgumentError, TaskNotFound
-from .contents import mark_of
 from .markup import link_to
 from .pages import queue as queue_page
-from .pages.layout import Context
+from .pages.layout import Context, mark_of
 
 #: Seconds to wait for a client of another implementation that is at work.
 _PATIENCE = 5.0
@@ -40,16 +39,11 @@ def _requeue(queue: Named, id: str) -> int:
     return repair.requeue_each(queue, _chosen(queue, id))
 
 
-def _drop(queue: Named, id: str) -> int:
-    return repair.drop_each(queue, _chosen(queue, id))
-
-
 def _chosen(queue: Named, id: str) -> list[bytes]:
     """Return the items that were set aside, or the buried tasks; or the chosen one."""
     if queue.has_tasks:
         return [read_id(id)] if id else [task.id for task in repair.buried(queue)]
-    there = queue.stats().rejected
-    items = queue.run(queue.items.rejected(there)) if there else []
+    items = repair.rejected(queue)
     if not id:
         return items
     chosen = [item for item in items if mark_of(item) == id][:1]
@@ -68,7 +62,7 @@ def read_id(text: str) -> bytes:
 
 _ACTIONS: dict[str, Callable[[Named, str], int | None]] = {
     "requeue": _requeue,
-    "drop": _drop,
+    "drop": lambda queue, id: repair.drop_each(queue, _chosen(queue, id)),
     "pause": lambda queue, id: queue.run(queue.tasks.pause(check_tube(id or None), True)),
     "resume": lambda queue, id: queue.run(queue.tasks.pause(check_tube(id or None), False)),
     "empty": lambda queue, id: repair.empty(queue, _PATIENCE),

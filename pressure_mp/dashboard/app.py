@@ -26,7 +26,7 @@ from ..exceptions import (
 from . import actions
 from .markup import element
 from .monitor import Monitor
-from .pages import health, layout, listing, login, queue, task, tasks, workers
+from .pages import health, layout, listing, queue, tasks, workers
 from .pages.layout import Context
 from .security import AccessCheck, Sessions
 from .settings import Settings
@@ -58,8 +58,6 @@ def make_app(
 
 
 class _App:
-    """The pages, and what they share."""
-
     def __init__(self, monitor: Monitor, url: str, settings: Settings) -> None:
         self._monitor = monitor
         self._url = url
@@ -70,7 +68,7 @@ class _App:
             "/": listing.make,
             "/queue": queue.make,
             "/tasks": tasks.make,
-            "/task": task.make,
+            "/task": tasks.make_one,
             "/workers": workers.make_workers,
             "/pipeline": workers.make_pipeline,
             "/health": lambda context: health.make(context, self._doctor),
@@ -97,9 +95,7 @@ class _App:
     def _page(self, make: Callable[[Context], str]) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:  # in a thread, as it calls the broker
             response = HTMLResponse()
-            session = self._sessions.of(request)
-            if session is None:
-                session = self._sessions.begin(request, response)
+            session = self._sessions.of(request) or self._sessions.begin(request, response)
             context = self._context(layout.query_of(request.url.query), session)
             try:
                 response.body = response.render(make(context))
@@ -117,7 +113,6 @@ class _App:
         return Context(self._monitor, self._url, self._settings, query, form_token)
 
     async def _act(self, request: Request) -> Response:
-        """Do the change that a form asks for."""
         if not self._settings.allow_actions:
             return PlainTextResponse("Start the dashboard with --allow-actions.\n", 403)
         form = await _read_form(request)
@@ -134,12 +129,12 @@ class _App:
             return HTMLResponse(_error(context, error), _status(error))
 
     def _show_login(self, request: Request) -> Response:
-        return HTMLResponse(login.make())
+        return HTMLResponse(_login_page())
 
     async def _login(self, request: Request) -> Response:
         form = await _read_form(request)
         if not self._sessions.is_token(form.get("token", "")):
-            return HTMLResponse(login.make(is_wrong=True), 401)
+            return HTMLResponse(_login_page(is_wrong=True), 401)
         response = RedirectResponse("./", 303)
         self._sessions.begin(request, response)
         return response
@@ -183,6 +178,28 @@ def _error(context: Context, error: PressureError) -> str:
     return layout.page(
         context,
         "Error",
-        element("h1", element("a", "Queues", href="./", id="up"), " / error"),
+        layout.heading("error"),
         layout.live("error", element("p", str(error), class_="alarm", role="alert")),
     )
+
+
+def _login_page(is_wrong: bool = False) -> str:
+    field = element(
+        "input",
+        type="password",
+        name="token",
+        autocomplete="current-password",
+        required=True,
+        autofocus=True,
+    )
+    form = element(
+        "form",
+        element("h1", "pressure_mp"),
+        element("p", "That is not the token.", class_="alarm", role="alert") if is_wrong else None,
+        element("label", "The dashboard's token ", field),
+        element("button", "Log in"),
+        method="post",
+        action="login",
+        class_="login",
+    )
+    return layout.document("Log in", element("main", form))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .history import EVERY, Point
-from .markup import Markup, element
+from .markup import Child, Markup, element
 
 _WIDTH, _HEIGHT = 600, 120
 #: Seconds without a sample after which a line is broken.
@@ -21,21 +21,19 @@ class Curve(NamedTuple):
     points: Sequence[tuple[float, float]]
 
 
+def _picture(class_: str, box: str, shown: Child, **attributes: str) -> Markup:
+    scale = {"viewBox": box, "preserveAspectRatio": "none"}
+    return element("svg", shown, class_=class_, **scale, **attributes)
+
+
 def bar(part: float, whole: float) -> Markup:
     """Draw the part of something that is used."""
     share = 100 * min(max(part / whole, 0.0), 1.0) if whole else 0.0
     filled = element(
         "rect", width=f"{share:.1f}", height=8, class_="full" if share >= 100 else None
     )
-    return element(
-        "svg",
-        element("rect", width=100, height=8, class_="whole"),
-        filled,
-        class_="bar",
-        viewBox="0 0 100 8",
-        preserveAspectRatio="none",
-        aria_hidden="true",
-    )
+    whole_bar = element("rect", width=100, height=8, class_="whole")
+    return _picture("bar", "0 0 100 8", [whole_bar, filled], aria_hidden="true")
 
 
 def spark(values: Sequence[float], top: float) -> Markup:
@@ -48,14 +46,7 @@ def spark(values: Sequence[float], top: float) -> Markup:
         # A level line needs no points between its ends: most queues are at rest.
         if not 0 < place < len(values) - 1 or len({*values[place - 1 : place + 2]}) > 1
     )
-    return element(
-        "svg",
-        element("polyline", points=points),
-        class_="spark",
-        viewBox="0 0 100 20",
-        preserveAspectRatio="none",
-        aria_hidden="true",
-    )
+    return _picture("spark", "0 0 100 20", element("polyline", points=points), aria_hidden="true")
 
 
 def chart(lines: Sequence[Curve], text: str, bound: float = 0) -> Markup:
@@ -78,15 +69,8 @@ def chart(lines: Sequence[Curve], text: str, bound: float = 0) -> Markup:
         for part in _unbroken(line.points):
             drawn = " ".join(place(*point) for point in part)
             shown.append(element("polyline", points=drawn, class_=line.style))
-    picture = element(
-        "svg",
-        shown,
-        class_="chart",
-        viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
-        preserveAspectRatio="none",
-        role="img",
-        aria_label=text,
-    )
+    box = f"0 0 {_WIDTH} {_HEIGHT}"
+    picture = _picture("chart", box, shown, role="img", aria_label=text)
     highest = f"{top:,.0f}" if top >= 10 else f"{top:.2g}"
     scale = element("div", element("span", highest), element("span", "0"), class_="scale")
     since = element(

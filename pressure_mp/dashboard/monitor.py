@@ -32,8 +32,6 @@ class View:
     queues: dict[Key, QueueRates] = field(default_factory=dict)
     #: The names of the queues with consumers that delay other queues.
     slow: frozenset[str] = frozenset()
-    #: When that update began, on the monotonic clock; 0 for never.
-    at: float = 0.0
     #: The error of a later update.
     error: str = ""
 
@@ -57,7 +55,6 @@ class Monitor:
         self._survey: tuple[float, Survey] | None = None
 
     def start(self) -> None:
-        """Start the thread, unless it runs."""
         with self._changed:
             if self._thread is None:
                 self._is_stopped = False
@@ -105,7 +102,7 @@ class Monitor:
             is_noted = started >= next_note
             if is_noted:
                 next_note = started + history.EVERY / 1000
-            view = self._update(started, is_noted)
+            view = self._update(is_noted)
             took = time.monotonic() - started
             with self._changed:
                 self._view = view
@@ -113,11 +110,11 @@ class Monitor:
                 self._changed.notify_all()
                 self._rest(started + max(self._interval, took / _SHARE), next_note)
 
-    def _update(self, started: float, is_noted: bool) -> View:
+    def _update(self, is_noted: bool) -> View:
         """Return the queues as they are; after an error the last view, with the error."""
         try:
             self._rates.update()
-            view = View(dict(self._rates.queues), frozenset(self._rates.slow), started)
+            view = View(dict(self._rates.queues), frozenset(self._rates.slow))
             if is_noted:
                 self.history.note(one.queue for one in view.queues.values())
         except PressureError as error:

@@ -133,13 +133,14 @@ async def to_its_end(work: Coroutine[Any, Any, T], seconds: float | None = None)
                 end = monotonic() + seconds
     if cancelled is None:
         return task.result()
-    task.add_done_callback(_read_exception)  # the caller is told of the cancellation instead
+    task.add_done_callback(read_exception)  # the caller is told of the cancellation instead
     raise cancelled
 
 
-def _read_exception(task: asyncio.Task[Any]) -> None:
-    if not task.cancelled():
-        task.exception()
+def read_exception(done: asyncio.Future[Any]) -> None:
+    """Mark the exception of a future as read, so that its loop does not report it."""
+    if not done.cancelled():
+        done.exception()
 
 
 class UndoneTake:

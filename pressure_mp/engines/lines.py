@@ -18,13 +18,38 @@ from .contract.queues import Join
 from .contract.replies import InUse, Later, NoTask, Unfinished
 from .contract.requests import Request
 from .contract.tasks import PutTasks, TakeTasks
-from .shortcut import Shortcut
 
 #: Bytes of arguments from which on a call is not made together with others, nor over a shared
 #: connection: the other calls would wait for it, and it could not be cancelled half way.
 LARGE = 1 << 16
 #: The most calls that are made together: meanwhile the server does nothing else.
 _TOGETHER = 32
+
+
+class Shortcut:
+    """A call that is tried before a full call. After a try that did not help, it is not tried again
+    until some full calls in a row were served at once: so a caller that often has to wait makes one
+    call less."""
+
+    #: How many full calls. A declined try costs about as much time as it saves in so many calls.
+    PROBATION = 5
+
+    def __init__(self) -> None:
+        self.is_open = True
+        self._missing = 0
+
+    def close(self) -> None:
+        """Note that the last call, smaller or full, was not served at once."""
+        self.is_open = False
+        self._missing = self.PROBATION
+
+    def note(self, served: bool) -> None:
+        """Note whether a full call was served at once."""
+        if not served:
+            self.close()
+            return
+        self._missing -= 1
+        self.is_open = self._missing <= 0
 
 
 class Lines:
@@ -84,7 +109,7 @@ class Place:
         loop = asyncio.get_running_loop()
         called: asyncio.Future[bool] = loop.create_future()
         self._called = called
-        timer = None if timeout is None else loop.call_later(timeout, _set, called, False)
+        timer = None if timeout is None else loop.call_later(timeout, set_once, called, False)
         try:
             return await called
         finally:
@@ -95,7 +120,7 @@ class Place:
     def call(self) -> None:
         """End the wait of the operation."""
         if self._called is not None:
-            _set(self._called, True)
+            set_once(self._called, True)
 
     def was_refused(self) -> None:
         """Note that the call was not served. The place stays; the first in line has the turn when
@@ -187,9 +212,9 @@ class _Line:
                 return
 
 
-def _set(called: asyncio.Future[bool], is_called: bool) -> None:
-    if not called.done():
-        called.set_result(is_called)
+def set_once(future: asyncio.Future[bool], value: bool) -> None:
+    if not future.done():
+        future.set_result(value)
 
 
 #: Requests with ``waits``. Without it they give up their place.

@@ -47,7 +47,7 @@ _KINDS = {
     "memory": _Kind("memory.address", "memory.engine:MemoryEngine"),
     "postgresql": _Kind("postgres.address", "postgres.engine:PostgresEngine"),
     "sqlite": _Kind("sqlite.address", "sqlite.engine:SqliteEngine"),
-    "foundationdb": _Kind("foundationdb.address", "foundationdb.engine:FoundationEngine"),
+    "foundationdb": _Kind("foundationdb.address", "foundationdb.store:FoundationEngine"),
     "embedded": _Kind("embedded.address", "embedded.engine:start", _REDIS.variables),
 }
 
@@ -119,6 +119,7 @@ def parse(
 
 
 def _parse(url: Url, prefix: str, variables: Mapping[str, str]) -> Address:
+    """Parse in a frame of its own, which is left out of the error's: it has the password."""
     kind = _KINDS.get(url.scheme)
     if kind is None:
         raise AddressError(f"no engine for {url.shown!r}: use one of {', '.join(_KINDS)}")

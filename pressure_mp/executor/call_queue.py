@@ -90,6 +90,11 @@ class CallQueue(TaskQueue[bytes]):
         how = 0.0, None, tube, "release", None
         return self._take(all_usable, most, *how, retries_alone=True, worker=worker)
 
+    def release_unbegun(self, call: Task[bytes]) -> None:
+        """Give back a call that has not begun: the take counts as no delivery. Raises what a
+        release does."""
+        self._release_unbegun(call)
+
     def put_calls(self, ids: Sequence[str], payloads: Sequence[bytes], options: PutOptions) -> None:
         """Put calls. Raises what a put does."""
         self._at.check_open()

@@ -26,6 +26,7 @@ from ..exceptions import (
     QueueDoesNotExistError,
 )
 from ..operations.task_results import TaskEvent
+from ..sync.tasks.outages import PASSING, PAUSE, Outages
 from . import calls
 from .call_queue import Options, QueueClient
 from .errors import CallAborted, CallDropped, ExecutorBroken, ExecutorShutDown, WorkerLost
@@ -369,17 +370,29 @@ class Client:
 
     def _listen(self) -> None:
         until_left = waits_end_when(lambda: self.is_left)
+        outages = Outages(f"executor {self._queue.name!r}")
+        is_lost = False  # whether notices are, and the inbox does not watch all calls again yet
         while not self._is_ended:
+            tried = time.monotonic()
             try:
+                if is_lost:
+                    self._watch_again()
+                    is_lost = False
                 with until_left:
                     heard = self._queue.listen()
+                outages.answered()
             except InboxLost:
-                self._listen_anew()
+                is_lost = True
                 continue
             except BrokerUnavailable as error:
                 _log.warning(
                     "executor %r gets no notices of its calls: %s", self._queue.name, error
                 )
+                time.sleep(max(tried + PAUSE - time.monotonic(), 0.0))
+                continue
+            except PASSING as error:  # the workers go on, and the notices are kept
+                outages.failed(error, tried)
+                time.sleep(PAUSE)
                 continue
             while heard and not self.is_left:
                 self._resolve(heard.popleft())
@@ -389,15 +402,12 @@ class Client:
             else:
                 os.sched_yield()  # a waiter for a result goes on first
 
-    def _listen_anew(self) -> None:
+    def _watch_again(self) -> None:
         """Have the inbox notified of all calls again: it was gone, as this process did not ask for
         longer than its lease."""
         with self._lock:
             there = [id for id in self._futures if id not in self._unsent]
-        try:
-            self._queue.inbox.watch(there)
-        except PressureError as error:
-            _log.warning("executor %r gets no notices of its calls: %s", self._queue.name, error)
+        self._queue.inbox.watch(there)
 
     def _resolve(self, heard: TaskEvent) -> None:
         """Resolve a future from a notice of its call."""

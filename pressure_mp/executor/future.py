@@ -3,8 +3,9 @@ cancelled."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent import futures
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -68,3 +69,11 @@ class Future(futures.Future[T]):
             if super().cancel() and self._state == "CANCELLED":
                 self.set_running_or_notify_cancel()
         return self.cancelled()
+
+
+def drop_callback(future: futures.Future[Any], callback: Callable[[Any], object]) -> None:
+    """Remove a callback from a future, unless the future is done: then its callbacks run now."""
+    waiting: Any = future
+    with waiting._condition:
+        if not waiting.done():
+            waiting._done_callbacks.remove(callback)

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from ..encoding.task_values import check_tube
-from ..exceptions import ArgumentError, BrokerUnavailable, PressureError, QueueDoesNotExistError
+from ..exceptions import ArgumentError, PressureError, QueueDoesNotExistError
 from ..sync.brokers import check_shared
-from ..sync.tasks.outages import Outages
+from ..sync.tasks.outages import PASSING, Outages
 from ..sync.tasks.task_queue import TaskQueue
 from ..telemetry.json_logs import JsonFormatter
 from .call_queue import CallQueue
@@ -276,7 +276,7 @@ class Program:
                 if not waits:
                     _log.info("%s; waiting for it", error)
                 waits = True
-            except BrokerUnavailable as error:
+            except PASSING as error:
                 self._outages.failed(error, tried)
             time.sleep(_FIND_INTERVAL)
         return None
@@ -307,7 +307,7 @@ class Program:
             return any(queue.qsize(tube) for tube in {job.tube for job in jobs})
         except QueueDoesNotExistError:
             return False
-        except BrokerUnavailable:
+        except PASSING:
             return True
 
     def _is_there(self, queue: TaskQueue[Any]) -> bool:
@@ -318,7 +318,7 @@ class Program:
             is_there = not queue.is_shutdown
         except QueueDoesNotExistError:
             return False
-        except BrokerUnavailable as error:
+        except PASSING as error:
             self._outages.failed(error, tried)
             return True
         self._outages.answered()

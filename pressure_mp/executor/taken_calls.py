@@ -8,7 +8,8 @@ import time
 from collections import deque
 from typing import Any
 
-from ..exceptions import BrokerUnavailable, Empty, QueueDoesNotExistError, TaskError
+from ..exceptions import Empty, PressureError, QueueDoesNotExistError, TaskError
+from ..sync.tasks.outages import PASSING, PAUSE
 from ..sync.tasks.pool_calls import not_acknowledged
 from ..sync.tasks.task import Task
 from .call_queue import CallQueue
@@ -131,7 +132,7 @@ class TakenCalls:
             task.bury(error=f"no call of an executor, but {type(task.data).__name__}")
         except (TaskError, QueueDoesNotExistError):
             pass  # it was removed
-        except BrokerUnavailable as error:  # done when this process has ended
+        except PASSING as error:  # done when this process has ended
             _log.warning("calls of %r are not given back: %s", self._queue.name, error)
 
     @property
@@ -144,7 +145,7 @@ class TakenCalls:
             unbegun, self._unbegun = self._unbegun, deque()
         try:
             self._release(unbegun)
-        except BrokerUnavailable as error:  # done when this process has ended
+        except PASSING as error:  # done when this process has ended
             _log.warning("calls of %r are not given back: %s", self._queue.name, error)
 
     def finish(self) -> None:
@@ -155,14 +156,14 @@ class TakenCalls:
     # Either thread
 
     def _tell(self) -> None:
-        """Acknowledge calls, with their outcomes. If the broker does not answer, keep them."""
+        """Acknowledge calls, with their outcomes. If that fails, keep them."""
         with self._lock:
             done, self._done = self._done, []
         try:
             self._queue.ack_many(done)
         except TaskError as error:
             _say_late(error, len(error.rest))
-        except BrokerUnavailable:
+        except BaseException:
             with self._lock:
                 self._done += not_acknowledged(done)
             raise
@@ -171,7 +172,7 @@ class TakenCalls:
         """Give calls to other workers. If the broker is silent, the rest stays in ``calls``."""
         while calls:
             try:
-                calls[0].release()
+                self._queue.release_unbegun(calls[0])
             except TaskError:
                 pass  # it was removed, or is given to another already
             except QueueDoesNotExistError:
@@ -193,13 +194,14 @@ class TakenCalls:
         while True:
             self._has_several.wait()
             time.sleep(_PATIENCE)
-            with self._helping:
-                try:
+            try:
+                with self._helping:
                     self._relieve()
-                except BrokerUnavailable as error:
-                    _log.warning("calls of %r are not given back: %s", self._queue.name, error)
-                except QueueDoesNotExistError:
-                    pass  # the thread that takes hears of that too
+            except QueueDoesNotExistError:
+                time.sleep(PAUSE)  # the thread that takes hears of that too
+            except PressureError as error:
+                _log.warning("calls of %r are not given back: %s", self._queue.name, error)
+                time.sleep(PAUSE)
 
     def _relieve(self) -> None:
         """Release and acknowledge calls without waiting for the end of a long one."""

@@ -15,16 +15,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..exceptions import (
-    ArgumentError,
-    BrokerUnavailable,
-    PressureError,
-    QueueDoesNotExistError,
-)
+from ..exceptions import ArgumentError, PressureError, QueueDoesNotExistError
 from ..sync.handles import attachment_of
 from ..sync.tasks import overdue
 from ..sync.tasks.jobs import resize
-from ..sync.tasks.outages import PAUSE, Outages
+from ..sync.tasks.outages import PASSING, PAUSE, Outages
 from ..sync.tasks.task import Task
 from ..sync.tasks.task_queue import TaskQueue
 from .worker import LATE, REMOVED
@@ -100,7 +95,7 @@ class Handlers(NamedTuple):
             tried = time.monotonic()
             try:
                 load(self.where)
-            except BrokerUnavailable as error:
+            except PASSING as error:
                 outages.failed(error, tried)
                 time.sleep(PAUSE)
             else:
@@ -129,11 +124,13 @@ class Handlers(NamedTuple):
 
 
 class _EndOfProcess:
-    """See :class:`~..sync.tasks.overdue.EndOfProcess`. The starter gives back the other tasks."""
+    """See :class:`~..sync.tasks.overdue.EndOfProcess`. The starter gives back the tasks of other
+    handlers."""
 
     def __init__(self, where: str, stop_taking: Callable[[], object]) -> None:
         self._where, self._stop_taking = where, stop_taking
         self._exit_code: int | None = None
+        self.leave: Callable[[], object] = int
 
     def fail(self, task: Task[Any], error: TimeoutError) -> None:
         self._stop_taking()
@@ -153,16 +150,18 @@ class _EndOfProcess:
             self._end(REMOVED)
 
     def _end(self, exit_code: int) -> None:
-        """Have the main thread end this process; end it here if that takes too long."""
+        """Have the main thread end this process; end it from another one if that takes too long."""
         self._exit_code = exit_code
-        time.sleep(_LAST_SECONDS)
-        os._exit(exit_code)
+        last = threading.Timer(_LAST_SECONDS, os._exit, [exit_code])
+        last.daemon = True
+        last.start()
 
     def carry_out(self) -> None:
         """End this process if it is to end, after the module's own handler of SIGTERM. For the main
         thread, where Python runs such handlers."""
         if self._exit_code is not None:
             try:
+                self.leave()
                 signal.raise_signal(signal.SIGTERM)
             finally:
                 os._exit(self._exit_code)

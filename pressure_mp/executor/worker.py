@@ -24,7 +24,6 @@ from ..background.takers import Lost
 from ..drivers import waits_end_when
 from ..effects import WaitEnded
 from ..exceptions import (
-    BrokerUnavailable,
     DecodingError,
     QueueDoesNotExistError,
     ShutDown,
@@ -32,7 +31,7 @@ from ..exceptions import (
 from ..identity.processes import incarnation, state
 from ..polling import new_poll
 from ..sync.handles import attachment_of
-from ..sync.tasks.outages import PAUSE, Outages
+from ..sync.tasks.outages import PASSING, PAUSE, Outages
 from . import calls
 from .call_queue import CallQueue
 from .taken_calls import TakenCalls
@@ -207,7 +206,7 @@ def _serve(
             outages.answered()
         except (WaitEnded, ShutDown, QueueDoesNotExistError):
             return
-        except BrokerUnavailable as error:  # outcomes are reported when it is back
+        except PASSING as error:  # outcomes are reported when it is back
             outages.failed(error, tried)
             time.sleep(PAUSE)
         except (DecodingError, AuthenticationError):

@@ -280,11 +280,11 @@ class Attachment:
         self.flush_all()
         return (self.binding or self.attach()).session()
 
-    def flush_all(self) -> None:
-        """Wait until the broker has all items that this process put. Raises the error of a put that
-        failed."""
+    def flush_all(self, acknowledged: str | None = None) -> None:
+        """Wait until the broker has all items that this process put. Raise the error of a failed
+        put; with the queue ``acknowledged``, only an error that keeps back its acknowledgements."""
         if unsent.senders or unsent.failed:
-            unsent.raise_failures(registry.engine(self.address))
+            unsent.raise_failures(registry.engine(self.address), acknowledged)
 
     def run_at_once(self, operation: AnyOperation[T], guard: Guard | None = None) -> T:
         """Run an operation, also while items that were put before wait to be sent."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .. import events, states
+from .. import events, interrupts, states
 from ..background.takers import Lost
 from ..encoding import reports
-from ..encoding.task_values import decode_id
+from ..encoding.task_values import check_times, decode_id
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import TaskRecord
 from ..engines.contract.task_results import WITH_INBOX
@@ -26,6 +27,8 @@ if TYPE_CHECKING:  # as with the items of a queue
     Data = typing_extensions.TypeVar("Data", default=Any)
 else:
     Data = TypeVar("Data")
+
+_log = logging.getLogger("pressure_mp")
 
 
 class BaseTask(Generic[Data]):
@@ -189,10 +192,19 @@ class BaseTask(Generic[Data]):
         The process begins to ask the broker when this is first read: within about a second it
         is True. Never waits.
         """
-        if not self._is_watched and self.state == states.TAKEN:
+        self.watch_loss()
+        return self._was_removed
+
+    def watch_loss(self) -> None:
+        """Have this process ask the broker, from now on, whether it still has the task."""
+        if not self._is_watched and not self.is_settled:
             self._is_watched = True
             self.when_lost(self._hear_of_loss)
-        return self._was_removed
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether this process knows that it does not have the task."""
+        return bool(self._queue._at.here.call_of(self.id_bytes) != self.call)
 
     def when_lost(self, lost: Lost) -> None:
         """Have ``lost`` called, in any thread, when this process finds that it has lost the
@@ -224,9 +236,24 @@ class BaseTask(Generic[Data]):
             return "release", {}
         if self.on_error == "bury":
             return "bury", {"error": error}
+        return "release", {"delay": self._wait(), "error": error}
+
+    def _wait(self) -> float | None:
+        """Return the seconds for which it waits after it failed, None for no wait. These are the
+        default ones if its own ``backoff`` raises, or returns what is no delay."""
         backoff = DEFAULT if self.backoff is None else self.backoff
-        wait = backoff(self.deliveries) if callable(backoff) else backoff
-        return "release", {"delay": wait or None, "error": error}
+        try:
+            wait = backoff(self.deliveries) if callable(backoff) else backoff
+            check_times(wait, None)
+        except Exception as error:
+            if interrupts.is_from_outside(error):
+                raise
+            where = self.id, self._queue.name
+            _log.error(
+                "the backoff of task %r of %r fails: it waits as by default", *where, exc_info=error
+            )
+            return DEFAULT(self.deliveries)
+        return wait or None
 
     def __repr__(self) -> str:
         return f"<Task {self.id!r} {self.state} {self._data!r:.60}>"

@@ -280,11 +280,11 @@ class UntilDone(ObjectAttachment):
 
     def acknowledge(self, asking: Asking) -> bool:
         """Acknowledge the caller's next item, as the operation ``acknowledge_next`` does."""
-        self.flush_all()
+        self.flush_all(self.name)
         here, binding = self.here, self.binding
         if not is_local(binding) or events.listeners:
             return self.run_on(self.session(), self.operations.acknowledge_next(here, asking))
-        asking.held, *asked = here.in_flight.ask(asking.mark)
+        asked = here.in_flight.ask(asking)
         held, reply = asking.held, None
         if held is not None and not held.was_taken_away:
             reply = binding.acknowledge_here(incarnation(), held.seq)
@@ -303,19 +303,10 @@ class UntilDone(ObjectAttachment):
         TaskDoneError, LateTaskDoneWarning."""
         return Forwarding(self, self.operations.forwarding(self.here, asking))
 
-    def end_forward(self, asking: Asking) -> None:
-        """Note that the call ended which forwards an item: if that was not done, the item is still
-        the caller's next one."""
-        if asking.held is not None:
-            self.here.in_flight.leave(asking.held)
-
     def note_end(self, asking: Asking, error: BaseException) -> None:
         """Note that the call that acknowledges an item ended with this error."""
-        if asking.held is not None:
-            if isinstance(error, _DONE):
-                asking.held.is_done = True
-            else:
-                self.here.in_flight.leave(asking.held)
+        if asking.held is not None and isinstance(error, _DONE):
+            asking.held.is_done = True
 
     def taking(
         self, claim: Claim, limit: int, block: bool, timeout: float | None

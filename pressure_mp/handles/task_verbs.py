@@ -125,10 +125,14 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
         place."""
         return self._acknowledge(self._at.acking(done))
 
-    def _settle(self, verb: str, task: TaskOrId, *options: Any) -> AnyTask:
+    def _release_unbegun(self, task: TaskOrId) -> AnyTask:
+        """Give back a task that no handler began: the take counts as no delivery."""
+        return self._settle("release", task, unbegun=True)
+
+    def _settle(self, verb: str, task: TaskOrId, *options: Any, **more: Any) -> AnyTask:
         """Settle a task that was taken."""
         settle = getattr(self._at.operations, verb)
-        settling = settle(self._at.subject(task), self._at.here, *options)
+        settling = settle(self._at.subject(task), self._at.here, *options, **more)
         settled: AnyTask = self._then(self._run(settling), self._task_of)
         return settled
 

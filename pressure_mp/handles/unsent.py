@@ -31,6 +31,9 @@ class Failed(Protocol):
     def raise_failure(self, handle: Any) -> None:
         """Raise what went wrong, with the items."""
 
+    def keeps_back(self, queue: str) -> bool:
+        """Tell whether no item of ``queue`` may count as done before it was raised."""
+
 
 #: Seconds for which another process is made to wait for what this one put.
 _PATIENCE = 5.0
@@ -59,11 +62,12 @@ def _senders_to(engine: Engine | None) -> list[Sending]:
     return [sender for sender in tuple(senders) if engine is None or sender.engine is engine]
 
 
-def raise_failures(engine: Engine) -> None:
-    """Wait as :func:`settle` does, and raise what went wrong."""
+def raise_failures(engine: Engine, acknowledged: str | None = None) -> None:
+    """Wait as :func:`settle` does, and raise the error of a failed put; with the queue
+    ``acknowledged``, only an error that keeps back its acknowledgements."""
     settle(engine)
     for buffer, handle in failed.copy().items():
-        if buffer.engine is engine:
+        if buffer.engine is engine and (acknowledged is None or buffer.keeps_back(acknowledged)):
             buffer.raise_failure(handle)
 
 

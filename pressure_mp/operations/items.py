@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..deadlines import deadline, seconds_left
@@ -37,7 +38,7 @@ from ..engines.contract.items import (
     TakeReply,
     put_one,
 )
-from ..engines.contract.queues import GetLength, GetLengthReply
+from ..engines.contract.queues import GetLength, GetLengthReply, IsClosed, IsClosedReply
 from ..engines.contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
 from ..engines.contract.session import ONE_TRY
 from ..exceptions import (
@@ -218,8 +219,14 @@ class ItemOperations(ControlOperations):
                     f"queue {self.name!r} has an item of the priority {decode(reply.other)!r}, "
                     f"with which Python cannot compare {decode(order)!r}"
                 )
-            case Outcome.CLOSED | Outcome.MISSING:
-                return self._refusal(reply)
+            case Outcome.CLOSED:
+                error = self._shut_down()
+                with suppress(PressureError):  # otherwise it is not known
+                    drops: IsClosedReply = yield Until(IsClosed(immediate=True), ONE_TRY)
+                    error.immediate = self._found(drops)
+                return error
+            case Outcome.MISSING:
+                return self._missing()
             case Added() | Outcome.LOST:
                 raise AssertionError(f"{reply} was dealt with")
             case _:

@@ -257,7 +257,7 @@ class ObjectOperations(DeliveryOperations):
         """
         if events.listeners:
             return self.acknowledging(here, asking)
-        asking.held, *asked = here.in_flight.ask(asking.mark)
+        asked = here.in_flight.ask(asking)
         if asking.held is None or asking.held.was_taken_away:
             return self.acknowledging(here, asking, asked)
         request = _new(Acknowledge, (incarnation(), asking.held.seq))
@@ -279,7 +279,7 @@ class ObjectOperations(DeliveryOperations):
         since = events.now()
         while True:
             if not asked:
-                asking.held, *asked = here.in_flight.ask(asking.mark)
+                asked = here.in_flight.ask(asking)
             (before, has_newer), asked, held = asked, (), asking.held
             if reply is None:
                 reply = yield from self._acknowledge_held(held)
@@ -303,7 +303,7 @@ class ObjectOperations(DeliveryOperations):
         ``asking`` has, is in flight. Raises TaskDoneError when this process has no item in
         flight."""
         while True:
-            asking.held, _, _ = here.in_flight.ask(asking.mark)
+            here.in_flight.ask(asking)
             held = asking.held
             if held is None:
                 raise TaskDoneError(
@@ -322,7 +322,7 @@ class ObjectOperations(DeliveryOperations):
         """Acknowledge the caller's oldest item, else this process's, by a put on another queue.
         ``asking`` then has the item. Raises TaskDoneError when this process has no item in flight,
         and LateTaskDoneWarning when it was taken away."""
-        asking.held, _, _ = here.in_flight.ask(asking.mark)
+        here.in_flight.ask(asking)
         held, since = asking.held, events.now()
         if held is None:
             raise TaskDoneError(

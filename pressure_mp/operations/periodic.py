@@ -7,19 +7,28 @@ in one step, so that each time has its task once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..effects import On, Operation, Wait
 from ..encoding import schedules
 from ..encoding.as_queued import AsQueued
-from ..encoding.schedules import Schedule
+from ..encoding.schedules import LATE, Schedule
 from ..encoding.task_values import decode_id, encode_id
 from ..engines.contract.queues import How
 from ..engines.contract.replies import NoSpace
 from ..engines.contract.session import Binding
 from ..engines.contract.task_records import Edit, TaskSettings
 from ..engines.contract.tasks import PutTasks, ReleaseTask
-from ..exceptions import NotOwner, NotTaken, TaskExists, TaskNotFound
+from ..exceptions import (
+    ArgumentError,
+    NotOwner,
+    NotSupportedError,
+    NotTaken,
+    PressureError,
+    TaskExists,
+    TaskNotFound,
+)
 from ..identity.processes import incarnation
 from ..states import BURIED, READY, TAKEN, VOID, WAITING
 from .forwarding import forward
@@ -39,6 +48,10 @@ _STATES = "".join((READY, TAKEN, WAITING, BURIED))
 #: How many schedules are listed.
 _MOST = 1_000
 
+#: Milliseconds for which a schedule that one machine cannot read waits for a run on another one.
+#: That run puts the task before the time is missed.
+_ELSEWHERE = round(LATE / 2 * 1000)
+
 
 class PeriodicTask(NamedTuple):
     """A schedule of periodic tasks, as :meth:`pressure_mp.TaskQueue.schedules` returns it."""
@@ -50,6 +63,9 @@ class PeriodicTask(NamedTuple):
     timezone: str
     #: The time of the next task, in seconds since the epoch.
     next: float
+    #: Whether it puts no task any more, as its task cannot be put;
+    #: :meth:`pressure_mp.TaskQueue.every` makes it anew.
+    is_buried: bool = False
 
 
 class ScheduleOperations(TaskOperations):
@@ -62,8 +78,8 @@ class ScheduleOperations(TaskOperations):
         self.settings, self.is_open = _SETTINGS, True
 
     def every(self, name: str, wanted: Schedule) -> Operation[None]:
-        """Have a schedule of that name: it goes on if it is there, and begins now if it is not, or
-        is another one."""
+        """Have a schedule of that name: it goes on if it is there, and begins now if it is not, is
+        buried, or is another one."""
         yield from self.open(How.OPEN, _SETTINGS)
         now = (yield from self._texts()).now / 1000  # by the broker's clock
         begun, id = wanted.begin(now), encode_id(name)
@@ -78,30 +94,35 @@ class ScheduleOperations(TaskOperations):
                 found = yield from self.peek(id)
             except TaskNotFound:
                 continue
-            if self._schedule(found).is_like(wanted):
+            is_buried = found.record.state == BURIED
+            if not is_buried and self._schedule(found).is_like(wanted):
                 return
-            yield from self.remove_from(id, _STATES)
+            yield from self.remove_from(id, BURIED if is_buried else _STATES)
 
     def schedules(self) -> Operation[list[PeriodicTask]]:
         """Return the schedules, the next one first. They are listed state by state, while they
-        change their states: so until there are as many as the broker counts, and anew when one was
-        removed meanwhile."""
+        change their states: so until there are as many as the broker counts, or none has changed
+        its state, as where one is damaged; and anew when one was removed meanwhile."""
         there: dict[str, PeriodicTask] = {}
         stats = yield from self.stats()
         while True:
-            removed = _removed(stats)
+            before = stats
             there |= yield from self._there()
             stats = yield from self.stats()
-            if _removed(stats) != removed:
+            if _removed(stats) != _removed(before):
                 there = {}
-            elif len(there) >= min(sum(stats.counts.values()), _MOST):
+            elif (
+                len(there) >= min(sum(stats.counts.values()), _MOST)
+                or stats.transitions == before.transitions
+            ):
                 return sorted(there.values(), key=lambda one: one.next)
 
     def _there(self) -> Operation[dict[str, PeriodicTask]]:
         found = {}
         for task in (yield from self.list(_STATES, "", _MOST)):
             name, one = str(decode_id(task.id)), self._schedule(task)
-            found[name] = PeriodicTask(name, one.when, one.timezone, one.at)
+            is_buried = task.record.state == BURIED
+            found[name] = PeriodicTask(name, one.when, one.timezone, one.at, is_buried)
         return found
 
     def unschedule(self, name: str) -> Operation[bool]:
@@ -109,26 +130,41 @@ class ScheduleOperations(TaskOperations):
         return (yield from self.remove_from(encode_id(name), _STATES))
 
     def put_due(
-        self, target: TaskOperations, at: tuple[Binding, Binding], taken: DecodedTask
-    ) -> Operation[None]:
-        """Put the task of a schedule that this process has taken, if it has not missed its time,
-        and give the schedule back. Waits for space. ``at`` are the bindings of the schedules and of
-        the target."""
+        self,
+        target: TaskOperations,
+        at: tuple[Binding, Binding],
+        taken: DecodedTask,
+        passed: Callable[[], float],
+    ) -> Operation[PressureError | None]:
+        """Put the task of a schedule that this process has taken, if it had not missed its time
+        then, and give the schedule back. Waits for space. ``at`` are the bindings of the schedules
+        and of the target; ``passed`` tells the seconds since the schedule was taken. Returns the
+        error if this machine cannot read the schedule, because it lacks a library or a time zone:
+        then the schedule is given back without a task, for runs on other machines."""
         source, there = at
         now = taken.record.since / 1000  # by the broker's clock
         schedule = self._schedule(taken)
-        later = schedule.go_on(now)
-        held, edit = (taken.id, incarnation(), taken.record.call), Edit(later.encode())
-        giving_back = ReleaseTask(*held, delay=_wait(now, later), edit=edit)
+        held = taken.id, incarnation(), taken.record.call
+        try:
+            later = schedule.go_on(now)
+        except (ArgumentError, NotSupportedError) as error:
+            yield ReleaseTask(*held, delay=_ELSEWHERE)
+            return error
+        edit = Edit(later.encode())
+
+        def giving_back() -> ReleaseTask:
+            # Some pass until there is space, or until the broker refuses no more.
+            return ReleaseTask(*held, delay=_wait(now + passed(), later), edit=edit)
+
         if not schedule.is_to_put(now):
-            yield giving_back
-            return
+            yield giving_back()
+            return None
         ids = target.settings.id
         id = f"{decode_id(taken.id)} {round(schedule.at * 1000)}"
         new = encode_id(id) if ids in ("required", "callable") else b""
         put = PutTasks([(new, schedule.data)], ids, **schedule.options)
         settling = Settling(
-            request=lambda: ready_made(giving_back),
+            request=lambda: ready_made(giving_back()),
             refusal=lambda why: self._not_forwarded(why, taken.id),
             done=lambda settled: None,
         )
@@ -136,9 +172,10 @@ class ScheduleOperations(TaskOperations):
             reply = yield On(there, _forward_in_time(source, settling, put))
             target._ids(reply)
         except TaskExists:  # of the id that only the task of this time has: it was put before
-            yield giving_back
+            yield giving_back()
         except (TaskNotFound, NotTaken, NotOwner):
             pass  # another process has the schedule
+        return None
 
     def _schedule(self, task: DecodedTask) -> Schedule:
         return schedules.decode(task.data, str(decode_id(task.id)), self._owner)

@@ -11,12 +11,15 @@ from ..engines.contract.items import MOST_ITEMS
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import HeldTask
 from ..engines.contract.tasks import (
+    ReleaseTask,
     RenewTaker,
     RenewTakerReply,
     RequeueTasks,
     RequeueTasksReply,
+    SettledReply,
     Takers,
 )
+from ..identity.processes import incarnation
 from .queues import QueueOperations
 from .task_queue import TASKS
 
@@ -39,6 +42,16 @@ class TaskLeaseOperations(QueueOperations):
         ``watched`` tasks."""
         reply: RenewTakerReply = yield RenewTaker(owner, holds, workers, watched)
         return self._found(reply)
+
+    def release(self, task: HeldTask, error: str | None) -> Operation[None]:
+        """Give back a task of this process, with ``error``, if it still has it. With None, no
+        handler began it: the take counts as no delivery."""
+        text = of_error(error or "")
+        reply: SettledReply = yield ReleaseTask(
+            task[0], incarnation(), task[1], report=text, unbegun=error is None
+        )
+        if reply is Outcome.MISSING:
+            self._found(reply)
 
     def requeue(
         self, owner: str, error: str, seen: int | None = None, call: int | None = None

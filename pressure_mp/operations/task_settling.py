@@ -156,18 +156,20 @@ class TaskSettling(TaskResultStorage):
         self,
         task: Subject,
         here: HeldTasks,
-        update: Any,
-        delay: int,
-        ttl: int | None,
-        priority: float | None,
-        tube: str | None,
-        error: str | BaseException | None,
+        update: Any = UNCHANGED,
+        delay: int = 0,
+        ttl: int | None = None,
+        priority: float | None = None,
+        tube: str | None = None,
+        error: str | BaseException | None = None,
+        unbegun: bool = False,
     ) -> Operation[DecodedTask]:
+        """Give a task back. If it is ``unbegun``, the take counts as no delivery."""
         text = of_error(error or "")
 
         def make(edit: Edit | None, whole: bool, told: Result) -> ReleaseTask:
             fence = task.id, incarnation(), task.call
-            return ReleaseTask(*fence, delay, ttl, priority, tube, text, edit, whole, told)
+            return ReleaseTask(*fence, delay, ttl, priority, tube, text, edit, whole, told, unbegun)
 
         return self._by_taker("release", task, here, update, make, self._tell_error(task, error))
 

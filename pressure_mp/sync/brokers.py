@@ -22,7 +22,7 @@ def list_queues(
 ) -> Iterator[QueueSummary]:
     """All queues of every kind at a broker, also anonymous ones, in no particular order.
 
-    The arguments are those of :class:`pressure_mp.Queue`. The iterator asks the broker for about a
+    Takes the arguments of :class:`pressure_mp.Queue`. The iterator asks the broker for about a
     thousand queues at a time, when they are needed; queues may be created and deleted meanwhile.
     Redis and Valkey are searched in steps (``SCAN``), so that other clients do not have to wait.
     Raises BrokerUnavailable, BrokerError, AddressError.
@@ -47,7 +47,7 @@ def examine_broker(
 ) -> list[Finding]:
     """Look for settings and events at a broker that lose data, or may: one Finding for each.
 
-    The arguments are those of :class:`pressure_mp.Queue`. Blocks for a few round trips to each
+    Takes the arguments of :class:`pressure_mp.Queue`. Blocks for a few round trips to each
     server. Raises what :func:`list_queues` raises.
     """
     address = find_address(url, host, port, db, None)

@@ -184,7 +184,7 @@ class FairQueue(Queue[Item]):
         weight: Callable[[Any], int] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """Create a queue, as :meth:`Queue.create`; the other arguments are those of the class."""
+        """Create a queue, as :meth:`Queue.create`, with the other arguments of the class."""
         own = {"key": key, "weight": weight}
         return cls._insist(How.CREATE, maxsize=maxsize, name=name, **own, **hide_in(options))
 
@@ -198,7 +198,7 @@ class FairQueue(Queue[Item]):
         weight: Callable[[Any], int] | None = None,
         **options: Unpack[QueueOptions],
     ) -> Self:
-        """Attach to a queue, as :meth:`Queue.attach`; other arguments are those of the class."""
+        """Attach to a queue, as :meth:`Queue.attach`, with the other arguments of the class."""
         own = {"key": key, "weight": weight}
         return cls._insist(How.ATTACH, maxsize=maxsize, name=name, **own, **hide_in(options))
 

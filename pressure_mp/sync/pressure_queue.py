@@ -41,7 +41,7 @@ class PressureQueue(ItemHandle):
     __signature__ = SignatureOf(ConnectionOptions)
 
     def __init__(self, name: str, **options: Unpack[ConnectionOptions]) -> None:
-        """Make a handle; the options are those of :class:`pressure_mp.Queue` with these names.
+        """Make a handle, with the options of :class:`pressure_mp.Queue` with these names.
 
         Does not connect to the broker. Raises AddressError, ArgumentError, ArgumentTypeError.
         """

@@ -43,7 +43,7 @@ class Queue(ObjectQueue[Item]):
 
     @classmethod
     def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
-        """Create the queue called ``name``; the other arguments are those of the class.
+        """Create the queue called ``name``, with the other arguments of the class.
 
         Raises QueueAlreadyExistsError (specification: Create), and what the class raises.
         """
@@ -51,7 +51,7 @@ class Queue(ObjectQueue[Item]):
 
     @classmethod
     def attach(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
-        """Attach to the existing queue called ``name``; the other arguments are those of the class.
+        """Attach to the existing queue called ``name``, with the other arguments of the class.
 
         Returns a handle. Raises QueueDoesNotExistError, and what the class raises.
         """
@@ -216,11 +216,14 @@ class JoinableQueue(Queue[Item]):
         try:
             if queue.acknowledge(asking):
                 warnings.warn(late_task_done(queue.name), stacklevel=2)
+            if asking.held is not None:
+                asking.held.is_done = True
         except BaseException as error:
-            queue.note_end(asking, error)
+            try:
+                queue.note_end(asking, error)
+            finally:
+                asking.is_over = True
             raise
-        if asking.held is not None:
-            asking.held.is_done = True
 
     def forward(self, queue: Any, item: Any, **options: Unpack[ForwardOptions]) -> Any:
         """Acknowledge an item that was got, and put ``item`` on another queue, in one step at the
@@ -233,7 +236,7 @@ class JoinableQueue(Queue[Item]):
             the same server, database or file, of which both handles have the same URL; in a
             cluster it is in the same hash slot. It may be this queue.
         :param item: the item, or the data of the task, to put.
-        :param options: those of the other queue's ``put``, such as ``timeout`` or ``delay``;
+        :param options: options of the other queue's ``put``, such as ``timeout`` or ``delay``;
             without ``wait`` and ``connection``.
 
         Blocks as that put does while the other queue is full. Meanwhile the item stays in flight.
@@ -250,7 +253,7 @@ class JoinableQueue(Queue[Item]):
         try:
             return queue.put(item, connection=at.forwarding(asking), **options)
         finally:
-            at.end_forward(asking)
+            asking.is_over = True
 
     def _acknowledge_in(self, connection: object, asking: Asking) -> None:
         queue = self._at
@@ -262,8 +265,7 @@ class JoinableQueue(Queue[Item]):
             if asking.held is not None:
                 asking.held.transaction = session.transaction
         finally:
-            if asking.held is not None:
-                queue.here.in_flight.leave(asking.held)
+            asking.is_over = True
 
     def join(self) -> None:
         """Block, without limit, until every item that was put is acknowledged or set aside.
@@ -323,6 +325,6 @@ class SimpleQueue(ObjectQueue[Item]):
 def late_task_done(name: str) -> LateTaskDoneWarning:
     """What a ``task_done()`` on the queue of that name warns with."""
     return LateTaskDoneWarning(
-        f"task_done() on queue {name!r} came too late: this process did not answer for longer than "
-        "its lease, and the item was given to another consumer"
+        f"task_done() on queue {name!r} came too late: the item was given to another consumer, as "
+        "this process did not answer for longer than its lease; or the broker lost its data"
     )

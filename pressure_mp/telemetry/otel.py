@@ -9,7 +9,7 @@ from the semantic conventions for messaging
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -89,7 +89,7 @@ class _Tracing:
     @contextmanager
     def sending(self, to: Destination, number: int) -> Iterator[Mapping[str, str]]:
         """Make the span of a put. It is not the current one: no code of the program runs in it."""
-        span = self._start(SpanKind.PRODUCER, "put", "send", to, number)
+        span = self._start(SpanKind.PRODUCER, "put", "send", to, number=number)
         try:
             yield self._headers(span)
         except BaseException as error:
@@ -101,7 +101,7 @@ class _Tracing:
 
     def created(self, to: Destination) -> Mapping[str, str]:
         """Make the span of an item that is sent later, by a thread that sends many together."""
-        span = self._start(SpanKind.PRODUCER, "put", "create", to, 1)
+        span = self._start(SpanKind.PRODUCER, "put", "create", to)
         span.end()
         return self._headers(span)
 
@@ -109,19 +109,17 @@ class _Tracing:
         """Make the span of messages; it began when they were asked for."""
         _received.set((source, messages))
         name = "take" if source.discipline == "tasks" else "get"
-        self._about(SpanKind.CLIENT, name, "receive", source, messages, since).end()
+        self._start(SpanKind.CLIENT, name, "receive", source, messages, since=since).end()
 
     def settled(
         self, source: Destination, verb: str, messages: Sequence[Message], since: int
     ) -> None:
         """Make the span of an acknowledgement, release or burial."""
-        self._about(SpanKind.CLIENT, verb, "settle", source, messages, since).end()
+        self._start(SpanKind.CLIENT, verb, "settle", source, messages, since=since).end()
 
-    @contextmanager
-    def processing(self, source: Destination, message: Message) -> Iterator[None]:
+    def processing(self, source: Destination, message: Message) -> AbstractContextManager[None]:
         """Make the span of a handler, which is the current one while it runs."""
-        with self.process(source, [message]):
-            yield
+        return self.process(source, [message])
 
     @contextmanager
     def process(self, source: Destination, messages: Sequence[Message]) -> Iterator[None]:
@@ -131,7 +129,7 @@ class _Tracing:
         outer = self._propagator.extract(one.headers) if one else context.get_current()
         token = context.attach(outer)
         try:
-            span = self._about(SpanKind.CONSUMER, "process", "process", source, messages)
+            span = self._start(SpanKind.CONSUMER, "process", "process", source, messages)
             with trace.use_span(span, end_on_exit=True):
                 try:
                     yield
@@ -141,31 +139,19 @@ class _Tracing:
         finally:
             context.detach(token)
 
-    def _about(
-        self,
-        kind: SpanKind,
-        name: str,
-        type_: str,
-        queue: Destination,
-        messages: Sequence[Message],
-        since: int | None = None,
-    ) -> Span:
-        """Start a span of messages, with links to the spans that put them."""
-        id = messages[0].id if len(messages) == 1 else None
-        links = self._links(messages)
-        return self._start(kind, name, type_, queue, len(messages), links, since, id)
-
     def _start(
         self,
         kind: SpanKind,
         name: str,
         type_: str,
         queue: Destination,
-        number: int,
-        links: Sequence[Link] = (),
+        messages: Sequence[Message] = (),
+        number: int = 1,
         since: int | None = None,
-        id: int | str | None = None,
     ) -> Span:
+        """Start a span of messages, with links to the spans that put them; or of a ``number`` of
+        items that are put."""
+        number = len(messages) or number
         attributes: dict[str, Any] = {
             "messaging.system": "pressure_mp",
             "messaging.operation.name": name,
@@ -181,10 +167,10 @@ class _Tracing:
             attributes["messaging.destination.temporary"] = True
         if number > 1:
             attributes["messaging.batch.message_count"] = number
-        if id is not None:
-            attributes["messaging.message.id"] = str(id)
-        where = "(anonymous)" if queue.is_anonymous else queue.name
-        return self._tracer.start_span(f"{name} {where}", None, kind, attributes, links, since)
+        if len(messages) == 1 and messages[0].id is not None:
+            attributes["messaging.message.id"] = str(messages[0].id)
+        name = f"{name} {'(anonymous)' if queue.is_anonymous else queue.name}"
+        return self._tracer.start_span(name, None, kind, attributes, self._links(messages), since)
 
     def _headers(self, span: Span) -> dict[str, str]:
         """Return the headers that tell consumers of a put of its span."""

@@ -7,6 +7,7 @@ import fnmatch
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -126,40 +127,38 @@ _COUNTED = (
 
 
 def _summed(totals: dict[str, _Total]) -> Iterator[Metric]:
-    label = ["discipline"]
+    every = totals.values()
+
+    def gauge(name: str, help: str, values: Iterable[float | None]) -> Metric:
+        family = GaugeMetricFamily(name, help, labels=["discipline"])
+        return _family(family, zip(([one] for one in totals), values, strict=True))
+
     for name, help, attribute in _COUNTED:
-        family = GaugeMetricFamily(name, help, labels=label)
-        for discipline, total in totals.items():
-            family.add_metric([discipline], getattr(total, attribute))
-        yield family
+        yield gauge(name, help, [getattr(one, attribute) for one in every])
     for place, sum_ in enumerate(_SUMS):
-        family = GaugeMetricFamily(sum_.name, sum_.help, labels=label)
-        for discipline, total in totals.items():
-            family.add_metric([discipline], total.sums[place])
-        yield family
-    ages = GaugeMetricFamily(*_AGE, labels=label)
-    for discipline, total in totals.items():
-        if total.age is not None:
-            ages.add_metric([discipline], total.age)
-    yield ages
-    states = GaugeMetricFamily(*_TASKS, labels=["state"])
+        yield gauge(sum_.name, sum_.help, [one.sums[place] for one in every])
+    yield gauge(*_AGE, [one.age for one in every])
+    states: list[tuple[list[str], float]] = []
     if "tasks" in totals:
-        for state in NAMES:
-            states.add_metric([named(state).word], totals["tasks"].tasks.get(str(state), 0))
-    yield states
+        tasks = totals["tasks"].tasks
+        states = [([named(one).word], tasks.get(str(one), 0)) for one in NAMES]
+    yield _family(GaugeMetricFamily(*_TASKS, labels=["state"]), states)
 
 
 def _each(queues: list[QueueSummary]) -> Iterator[Metric]:
-    label = ["queue", "discipline"]
-    for sum_ in _SUMS:
-        name = sum_.name.replace("pressure_", "pressure_queue_")
-        kind = CounterMetricFamily if sum_.grows else GaugeMetricFamily
-        family = kind(name, sum_.help, labels=label)
-        for queue in queues:
-            family.add_metric([queue.name, queue.discipline], sum_.of(queue))
-        yield family
-    ages = GaugeMetricFamily("pressure_queue_oldest_age_seconds", _AGE[1], labels=label)
-    for queue in queues:
-        if queue.age is not None:
-            ages.add_metric([queue.name, queue.discipline], queue.age)
-    yield ages
+    for name, help, of, grows in (*_SUMS, _Sum(*_AGE, attrgetter("age"))):
+        kind = CounterMetricFamily if grows else GaugeMetricFamily
+        name = name.replace("pressure_", "pressure_queue_", 1)
+        family = kind(name, help, labels=["queue", "discipline"])
+        yield _family(family, (([one.name, one.discipline], of(one)) for one in queues))
+
+
+def _family(
+    family: GaugeMetricFamily | CounterMetricFamily,
+    counted: Iterable[tuple[list[str], float | None]],
+) -> Metric:
+    """Add the values that are known, each with its labels."""
+    for labels, value in counted:
+        if value is not None:
+            family.add_metric(labels, value)
+    return family

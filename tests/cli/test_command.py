@@ -49,6 +49,12 @@ def test_neither_the_entry_point_nor_a_demos_child_process_imports_the_libraries
     assert finished(python(code), name).stdout == "[]\n"
 
 
+@pytest.mark.parametrize("module", ["completion", "put_get", "serving"])
+def test_what_writes_no_table_does_not_load_the_library_for_tables(name, module):
+    code = f"import sys, pressure_mp.cli.{module}; print('rich.console' in sys.modules)"
+    assert finished(python(code), name).stdout == "False\n"
+
+
 def test_the_help_of_demo_shows_the_options_of_the_first_one_and_names_all(name):
     run = finished(python(MAIN, "demo", "--help"), name)
     assert run.returncode == 0

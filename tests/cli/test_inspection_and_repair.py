@@ -123,6 +123,8 @@ def test_schedules_of_a_queue_of_tasks_are_added_shown_and_removed(call, make):
     }
     found = [json.loads(line) for line in call("schedule", "tasks", "--json").splitlines()]
     assert found == [one._asdict() for one in queue.schedules()]
+    make(TaskQueue, "tasks:periodic", serializer="raw").switch(name, "buried")
+    assert f"{name}\t3600 s\tUTC\tburied" in call("schedule", "tasks").splitlines()
     assert call("schedule", "tasks", "--remove", name).split("\t")[0] == "mail"
     assert "has no schedule" in call("schedule", "tasks", "--remove", name, status=4)
     call("schedule", "tasks", "0.01", "soon", "--name", "mail")

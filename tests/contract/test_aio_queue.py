@@ -431,6 +431,21 @@ def test_a_broker_that_is_away_is_told_of_by_each_call(name, reconnect):
     loops.run(main)
 
 
+def test_a_queue_whose_opening_fails_when_no_task_waits_any_more_says_nothing(name):
+    told = []
+
+    async def main():
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
+        q = aio.Queue(name=name, url="redis://127.0.0.1:1/0", reconnect=0.2)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(q.open(), 0.05)
+        await asyncio.wait({q._opens})
+
+    asyncio.run(main())
+    gc.collect()
+    assert not told
+
+
 def test_a_queue_for_threads_and_one_of_asyncio_stand_in_one_line(url, name):
     async def main():
         q = aio.Queue(name=name, url=url)

@@ -14,7 +14,7 @@ from oracle import loops
 from programs import aio_queues as programs
 from waiting import LIMIT
 
-from pressure_mp import Full, PressureError, Queue, QueueDoesNotExistError, aio
+from pressure_mp import Full, PressureError, Queue, QueueDoesNotExistError, ShutDown, aio
 from pressure_mp.operations.items import ItemOperations
 
 
@@ -100,6 +100,31 @@ def test_task_done_tells_that_the_result_could_not_be_sent(make, url, kind):
             await jobs.task_done()
         assert raised.value.rest == ["job"]
         assert await jobs.unfinished_tasks() == 1
+
+    loops.run(main)
+
+
+@pytest.mark.parametrize("immediate", [True, False])
+def test_only_a_shutdown_that_drops_what_is_queued_lets_task_done_leave_out_a_refused_put(
+    make, immediate
+):
+    async def main():
+        jobs = make("jobs", aio.JoinableQueue)
+        await jobs.put("job")
+        job = await jobs.get()
+        await jobs.put("of")
+        await jobs.flush()
+        await make("jobs").shutdown(immediate=immediate)
+        await jobs.put(job)
+        if not immediate:
+            with pytest.raises(ShutDown) as raised:
+                await jobs.task_done()
+        await jobs.task_done()
+        assert await jobs.unfinished_tasks() == (not immediate)
+        if immediate:
+            with pytest.raises(ShutDown) as raised:
+                await jobs.flush()
+        assert (raised.value.immediate, raised.value.rest) == (immediate, ["job"])
 
     loops.run(main)
 

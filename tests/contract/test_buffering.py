@@ -358,6 +358,15 @@ def test_prefetched_items_that_were_not_handed_out_go_back_in_order(make, kind):
     assert [other.get() for _ in range(18)] == list(range(2, 20))
 
 
+def test_the_first_prefetch_is_no_late_renewal_of_a_lease(make, caplog):
+    q = make(lease=10)
+    plain(make).put_many([1, 2])
+    assert q.get() == 1  # at once: before a wait, too, the lease is kept
+    lease, looked = inside.presence(q).lease, set()
+    until(lambda: looked.add(lease.looked) or len(looked) > 2)
+    assert not [told for told in caplog.messages if f"in queue {q.name!r} had run out" in told]
+
+
 def test_two_readers_give_back_in_order(make):
     one, two, other = make(buffering=5), make(buffering=5), plain(make)
     other.put_many(range(30))
@@ -540,6 +549,28 @@ def test_an_immediate_shutdown_drops_the_items_in_buffers(make):
     q.task_done()
     other.join()
     assert (q.qsize(), q.stats().in_flight) == (0, 0)
+
+
+@pytest.mark.parametrize("immediate", [True, False])
+def test_only_a_shutdown_that_drops_what_is_queued_lets_task_done_leave_out_a_refused_put(
+    make, immediate
+):
+    q, other = make(JoinableQueue), plain(make)
+    q.put("job")
+    assert q.get() == "job"
+    other.shutdown(immediate=immediate)
+    q.put("job of the job")
+    if not immediate:
+        with pytest.raises(ShutDown) as raised:
+            q.task_done()
+        assert q.unfinished_tasks == 1
+    q.task_done()
+    assert other.unfinished_tasks == 0
+    if immediate:
+        with pytest.raises(ShutDown) as raised:
+            q.flush()
+    assert raised.value.immediate == immediate
+    assert raised.value.rest == ["job of the job"]
 
 
 def test_the_end_of_all_producers_comes_after_what_was_put(make):

@@ -8,7 +8,8 @@ import weakref
 
 import pytest
 
-from pressure_mp import Empty, Full, Queue, aio
+from pressure_mp import Empty, Full, JoinableQueue, Queue, aio
+from pressure_mp.in_flight import Asking, ItemInFlight
 
 
 @pytest.mark.parametrize("timeout", [0, 0.01])
@@ -27,6 +28,27 @@ def test_an_error_keeps_no_handle_alive(url, name, timeout):
         handle = weakref.ref(q)
         del q
         assert handle() is None
+    finally:
+        gc.enable()
+
+
+def test_calls_that_succeed_leave_nothing_to_the_garbage_collector(url, name):
+    q = JoinableQueue(name=name, url=url, buffering=0, prefetch=0)
+
+    def use():
+        q.put(1)
+        q.get()
+        q.task_done()
+
+    def garbage():
+        gc.collect()
+        for _ in range(10):
+            use()
+        return gc.collect()
+
+    gc.disable()
+    try:
+        assert min(garbage() for _ in range(5)) == 0  # now and then another thread leaves some
     finally:
         gc.enable()
 
@@ -59,3 +81,23 @@ def test_a_dropped_handle_of_asyncio_is_no_garbage(url, buffering, use):
         assert asyncio.run(main())() is None
     finally:
         gc.enable()
+
+
+def number_in_flight():
+    return sum(isinstance(one, (Asking, ItemInFlight)) for one in gc.get_objects())
+
+
+def test_what_was_acknowledged_is_no_garbage(url, name, world):
+    """The call and its item are in no cycle: only the last ones are kept."""
+    with world(JoinableQueue)(0, name, url=url) as q:
+        gc.disable()
+        try:
+            before = number_in_flight()
+            for number in range(20):
+                q.put(number)
+                q.get()
+                q.task_done()
+            assert number_in_flight() - before <= 2
+        finally:
+            gc.enable()
+        q.delete()

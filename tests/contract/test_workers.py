@@ -9,6 +9,7 @@ import time
 
 import pytest
 from engines import Can
+from tasks import backoffs
 from waiting import LIMIT, Background, until
 
 from pressure_mp import (
@@ -469,9 +470,16 @@ def test_a_handler_that_exits_ends_the_run_and_its_task_is_given_back(make, capl
     assert counts(queue) == {"R": 1}
 
 
-def test_a_backoff_that_fails_ends_the_run_and_its_task_is_given_back(make, caplog):
+@pytest.mark.parametrize("backoff", backoffs.WRONG)
+def test_a_task_whose_backoff_fails_waits_as_by_default_and_the_run_goes_on(
+    make, backoff, caplog, monkeypatch
+):
+    backoffs.have_long_default(monkeypatch)
     queue = make()
-    queue.put("a")
-    with pytest.raises(KeyError):
-        queue.run(lambda task: 1 / 0, backoff=lambda deliveries: {}[deliveries])
-    assert counts(queue) == {"R": 1}
+    id, last = queue.put_many(["a", "b"])
+    queue.run(lambda task: 1 / 0, backoff=backoff, max_tasks=2)
+    for one in (id, last):
+        task = queue.peek(one)
+        assert backoffs.is_default(task)
+        assert task.error == "ZeroDivisionError: division by zero"
+        assert backoffs.told(caplog, task, queue)

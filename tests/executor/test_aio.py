@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import multiprocessing
+import threading
+import time
 from concurrent import futures
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 import pytest
+from brokers.servers import Server
 from executors import functions
 from executors.threads import Workers
-from waiting import until
+from waiting import LIMIT, until
 
-from pressure_mp import ExecutorShutDown, Full, TaskNotFound, aio
+from pressure_mp import BrokerUnavailable, ExecutorShutDown, Full, TaskNotFound, aio
+from pressure_mp.executor.call_queue import QueueClient
 
 
 @pytest.fixture
@@ -60,6 +65,86 @@ def test_a_task_that_is_cancelled_takes_its_call_back(url, name, tmp_path):
         queue.delete()
 
     asyncio.run(main())
+
+
+def test_calls_that_are_submitted_when_the_loop_ends_are_taken_back(
+    executor, url, monkeypatch, caplog
+):
+    put, at_broker, left = QueueClient.put, threading.Event(), []
+
+    def put_slowly(self, *call):
+        at_broker.set()
+        time.sleep(0.3)
+        put(self, *call)
+
+    async def main():
+        other = await aio.Executor.attach(executor.name, url=url)
+        left.append(await other._opened())
+        waiting = asyncio.create_task(other.submit(abs, -1))
+        await asyncio.to_thread(at_broker.wait)
+        assert not waiting.done()
+
+    monkeypatch.setattr(QueueClient, "put", put_slowly)
+    asyncio.run(main())
+    until(lambda: executor._queue.stats().transitions["R-X"] == 1)
+    assert executor._queue.qsize() == 0
+    left[0].shutdown()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+def test_an_executor_that_could_not_be_opened_is_opened_by_the_next_call(name):
+    server = Server("valkey")
+    server.start()
+    server.kill()
+
+    async def main():
+        executor = aio.Executor(0, name, url=server.url, reconnect=0)
+        with pytest.raises(BrokerUnavailable):
+            await executor.open()
+        await asyncio.to_thread(server.start)
+        async with executor:
+            assert await executor.open() is executor
+
+    asyncio.run(main())
+    server.stop()
+
+
+def test_an_executor_whose_opening_fails_when_no_task_waits_any_more_says_nothing(name, caplog):
+    async def main():
+        executor = aio.Executor(0, name, url="redis://127.0.0.1:1/0", reconnect=0.2)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(executor.open(), 0.05)
+        await asyncio.wait({executor._opening})
+
+    asyncio.run(main())
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+def test_a_call_that_cannot_be_withdrawn_is_logged(name, caplog):
+    server = Server("valkey").start()
+
+    async def main():
+        executor = aio.Executor(0, name, url=server.url, reconnect=0.2)
+        waiting = asyncio.create_task(executor.submit(abs, -1))
+        client = (await executor._opened())._manager.client
+        await asyncio.to_thread(until, lambda: client.pending and not client._on_the_way)
+        server.kill()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        said = "the call of a cancelled task could not be withdrawn"
+        await asyncio.to_thread(until, lambda: said in caplog.text)
+        await asyncio.to_thread(server.start)
+        await executor.shutdown(wait=False)
+        for thread in client._threads:
+            await asyncio.to_thread(thread.join, LIMIT)
+            assert not thread.is_alive()
+
+    asyncio.run(main())
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+    server.stop()
 
 
 @asynccontextmanager
@@ -177,6 +262,20 @@ def test_a_call_has_an_id_by_which_another_waits_for_it(executor, workers, url):
             assert await asyncio.gather(*waiting) == [(3, 1), (4, 0)]
             with pytest.raises(RuntimeError):
                 await calls[0]
+
+    asyncio.run(main())
+
+
+def test_a_future_keeps_nothing_of_waits_that_were_cancelled(executor, url):
+    id = executor.submit(abs, -1).id
+
+    async def main():
+        other = await aio.Executor.attach(executor.name, url=url)
+        for _ in range(5):
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(other.result(id), 0.05)
+        assert not (await other._opened()).future(id)._done_callbacks
+        await other.shutdown(wait=False)
 
     asyncio.run(main())
 

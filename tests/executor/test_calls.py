@@ -11,6 +11,7 @@ import multiprocessing
 import pickle
 import sys
 import threading
+import time
 import weakref
 from concurrent import futures
 
@@ -19,11 +20,14 @@ from executors import functions
 from waiting import until
 
 from pressure_mp import (
+    BrokerFull,
+    BrokerUnavailable,
     CallAborted,
     CallDecodingError,
     Executor,
     ExecutorBroken,
     ExecutorShutDown,
+    InboxLost,
     QueueDoesNotExistError,
     QueueMismatchError,
     TaskNotFound,
@@ -160,6 +164,46 @@ def test_a_call_that_is_given_back_while_it_is_aborted_costs_no_worker(executor,
     assert killed == [""]
     with pytest.raises(CallAborted):
         lost.result(30)
+
+
+def test_calls_are_watched_again_when_the_broker_refuses_that_at_first(
+    executor, workers, monkeypatch
+):
+    """Their notices are lost, and the next try finds what became of them."""
+    first = executor.submit(abs, 0)
+    workers.begin(1)
+    queue = executor._manager.client._queue
+    listen, watch, losses, refusals = queue.listen, queue.inbox.watch, iter([0]), iter([0])
+
+    def lose():
+        heard = listen()
+        if next(losses, None) is not None:
+            raise InboxLost
+        return heard
+
+    def refuse(ids):
+        if next(refusals, None) is not None:
+            raise BrokerFull
+        watch(ids)
+
+    monkeypatch.setattr(queue, "listen", lose)
+    monkeypatch.setattr(queue.inbox, "watch", refuse)
+    assert first.result(30) == 0
+    assert [executor.submit(abs, number).result(30) for number in (-1, -2, -3)] == [1, 2, 3]
+    assert next(refusals, None) is None
+
+
+def test_an_executor_asks_a_broker_that_is_away_now_and_then(executor, monkeypatch):
+    tries = itertools.count()
+
+    def refuse():
+        next(tries)
+        raise BrokerUnavailable
+
+    monkeypatch.setattr(executor._manager.client._queue, "listen", refuse)
+    executor.submit(abs, 0)
+    time.sleep(1.2)
+    assert next(tries) <= 3
 
 
 def test_shutdown_can_cancel_calls_that_no_worker_took(executor, workers, tmp_path):

@@ -3,14 +3,17 @@ test."""
 
 from __future__ import annotations
 
+import logging
 from types import SimpleNamespace
 
 import pytest
+from brokers import rights
 from executors import functions
 from executors.threads import Workers
 from waiting import until
 
 from pressure_mp import Executor, TaskQueue
+from pressure_mp.executor.call_queue import CallQueue
 
 #: So many short calls that a worker takes several at a time before they are done.
 MANY = 60
@@ -31,6 +34,13 @@ def try_to_cancel():
 
 def tell_to_end():
     here.workers.tell_to_end()
+
+
+def refuse_the_worker_for_a_while():
+    """Meanwhile its user may do nothing, and the worker finds that out."""
+    here.server.execute_command("ACL", "SETUSER", "app", "-@all")
+    until(lambda: "are not given back" in here.log.text)
+    rights.make_user(here.server)
 
 
 @pytest.fixture
@@ -115,3 +125,29 @@ def test_a_worker_that_is_told_to_end_gives_back_what_it_has_not_begun(executor,
     assert executor._queue.qsize() == len(behind)
     begin()
     assert [future.result(30) for future in behind] == list(range(MANY))
+
+
+@pytest.fixture
+def refused(valkey, name, caplog):
+    """An executor whose workers are the user of docs/security.md."""
+    caplog.set_level(logging.WARNING)
+    executor = Executor(0, name, url=valkey.url)
+    with valkey.client() as here.server:
+        here.log = caplog
+        rights.make_user(here.server)
+        yield executor, Workers(CallQueue.attach(name, url=rights.url(valkey)))
+        executor.shutdown(wait=False, cancel_futures=True)
+        executor._queue.delete()
+        here.server.execute_command("ACL", "DELUSER", "app")
+
+
+def test_what_came_of_calls_is_told_after_the_broker_refused_that_for_a_while(refused):
+    executor, workers = refused
+    before = [executor.submit(abs, -one) for one in range(MANY)]
+    refusing = executor.submit(refuse_the_worker_for_a_while)
+    behind = [executor.submit(abs, -one) for one in range(MANY)]
+    workers.begin()
+    assert refusing.result(30) is None
+    for there in (before, behind):
+        assert [future.result(30) for future in there] == list(range(MANY))
+    workers.end()

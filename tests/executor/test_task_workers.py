@@ -227,6 +227,20 @@ def test_a_process_that_ends_a_late_handler_begins_no_other_task(serve, queue, r
     assert len(runs("be")) == len(ids)
 
 
+@pytest.mark.parametrize("module", ["hasty threads", "hasty asyncio"])
+def test_tasks_that_a_process_has_not_begun_when_it_ends_for_another_count_as_not_delivered(
+    module, serve, queue, runs, monkeypatch
+):
+    monkeypatch.setenv("PREFETCH", "5")
+    queue.configure(max_deliveries=1)
+    late = queue.put("hold", tube="plain", priority=-1)
+    ids = [queue.put("be", tube="plain", result_ttl=60) for _ in range(5)]
+    serve("--processes", 1, module=module)
+    workers = {queue.result(id, timeout=60) for id in ids}
+    assert not workers & {*runs("hold")}
+    assert queue.peek(late).state == "B"
+
+
 def test_a_late_handler_of_a_process_that_was_told_to_end_is_ended_in_the_same_way(
     serve, queue, runs, monkeypatch, tmp_path
 ):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import multiprocessing
 import os
 import random
 import signal
@@ -15,14 +14,12 @@ import time
 import pytest
 from executors import functions
 from faults.proxy import Faults, Proxy
+from started import quickly
 from waiting import Background
 
 from pressure_mp import Executor, WorkerLost
 
-pytestmark = [
-    pytest.mark.timeout(900),
-    pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning"),
-]
+pytestmark = pytest.mark.timeout(900)
 
 WORKERS, MOST = 4, 3
 #: Bytes between two faults of a connection: a reply with many notices comes through.
@@ -34,12 +31,11 @@ QUIET = 120
 def test_every_call_is_done_whatever_breaks(durable, tmp_path, seed, long, figures):
     calls, kills, restarts = (10_000, 200, 10) if long else (400, 12, 1)
     chance = random.Random(seed)
-    context = multiprocessing.get_context("forkserver" if long else "fork")
     paths = [str(tmp_path / f"{one}") for one in range(calls)]
     began = time.monotonic()
     with (
         Proxy(durable, Faults(seed, requests=MEAN, replies=MEAN)) as proxy,
-        Executor(WORKERS, url=proxy.url, mp_context=context, max_deliveries=MOST) as executor,
+        Executor(WORKERS, url=proxy.url, mp_context=quickly, max_deliveries=MOST) as executor,
     ):
         futures = [
             executor.submit(functions.note_and_work, path, at) for at, path in enumerate(paths)

@@ -25,7 +25,15 @@ else:
     q = getattr(pressure_mp, kind)(0, name, url=url, buffering=ahead, prefetch=ahead)
     q.open()  # loads modules: Python cannot load one whose loading was interrupted
 done = getattr(q, "task_done", None) if kind == "JoinableQueue" else None
-got, interrupts, owes, limit = [], 0, False, 0.003
+got, acknowledged, interrupts, limit = [], 0, 0, 0.003
+def acknowledge():
+    global acknowledged
+    while done and acknowledged < len(got):
+        try:
+            done()
+        except pressure_mp.TaskDoneError:  # the call before was interrupted when it was done
+            pass
+        acknowledged += 1
 while True:
     try:
         while True:  # within the try, so that no step between two turns is without it
@@ -33,22 +41,16 @@ while True:
                 signal.signal(signal.SIGALRM, signal.SIG_IGN)
                 break
             signal.setitimer(signal.ITIMER_REAL, random.expovariate(1 / limit) + 1e-6)
-            if owes:
-                try:
-                    done()
-                except pressure_mp.TaskDoneError:
-                    pass
-                owes = False
-            item = q.get()
-            got += (item,); owes = done is not None
+            acknowledge()
+            # Called from C: no interrupt comes between the return of the get and the append.
+            got.extend(map(q.get, (True,)))
             if not interrupts:
                 limit *= 0.95  # however fast it is, it is interrupted
         break
     except KeyboardInterrupt:
         interrupts += 1
         limit = max(limit, 0.003) * 1.02  # however slow the machine is, it ends
-if owes:
-    done()
+acknowledge()
 if done:
     q.join()
 left = q.qsize()
@@ -59,6 +61,10 @@ assert got == list(range(300)), got
 """
 
 
+@pytest.mark.skipif(
+    sys.version_info < (3, 11),
+    reason="Python 3.10 runs signal handlers when a function has returned, and its result is lost",
+)
 @pytest.mark.parametrize("buffering", [0, 20, "unasked"])
 @pytest.mark.parametrize("kind", ["Queue", "JoinableQueue"])
 def test_a_consumer_in_a_storm_of_signals_gets_each_item_once_in_order(

@@ -6,8 +6,9 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from interrupting import Interrupted
 
-from pressure_mp import Empty, JoinableQueue, Queue, TaskQueue
+from pressure_mp import Empty, JoinableQueue, Queue, TaskDoneError, TaskQueue
 from pressure_mp.buffering import pace
 
 #: Seconds until an item that is there must be got.
@@ -106,6 +107,37 @@ def test_a_get_in_the_midst_of_an_acknowledgement(server, name, sweep):
             queue.join()
 
         sweep(queue.task_done, check, prepare=put_and_get, error=None, use=put_and_get)
+
+
+@pytest.mark.filterwarnings(
+    "error::pressure_mp.LateTaskDoneWarning",
+    # As in the tests of interrupts at every place.
+    "ignore:coroutine .* was never awaited:RuntimeWarning",
+    "ignore:Exception ignored in:pytest.PytestUnraisableExceptionWarning",
+)
+@pytest.mark.usefixtures("collected")
+@pytest.mark.parametrize("error", [None, Interrupted])
+@pytest.mark.parametrize("queue", ["joinable", "anonymous joinable"], indirect=True)
+def test_an_acknowledgement_in_the_midst_of_an_acknowledgement(queue, sweep, error):
+    """A call that the handler ends is repeated, as its caller does not know what came of it."""
+
+    def put_and_get():
+        queue.put("item")
+        queue.get(timeout=SOON)
+
+    def use():
+        put_and_get()
+        queue.task_done()
+
+    def check(interrupted, value):
+        if interrupted:
+            queue.task_done()
+        stats = queue.stats()
+        assert (stats.unfinished, stats.in_flight) == (0, 0)
+        with pytest.raises(TaskDoneError):
+            queue.task_done()
+
+    sweep(queue.task_done, check, prepare=put_and_get, error=error, use=use)
 
 
 def test_in_the_midst_of_a_look(queue, sweep):

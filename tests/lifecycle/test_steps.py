@@ -20,7 +20,7 @@ def test_each_step_is_done_by_one_module():
     registered = Counter(
         name
         for source in SOURCES.values()
-        for name in re.findall(r'lifecycle\.(?:register|take_over)\("([^"]+)"', source)
+        for name in re.findall(r'lifecycle\.(?:register|take_over)\(\s*"([^"]+)"', source)
     )
     assert registered == dict.fromkeys((step.name for step in lifecycle.STEPS), 1)
 

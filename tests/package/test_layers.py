@@ -39,9 +39,9 @@ ROOMS = {
     "engines.blocking_coroutines": "",
     "engines.closed_loops": "",
     "engines.host_sessions": "engines.blocking_coroutines engines.contract",
-    "engines.shortcut": "",
+    "engines.retries": "engines.contract exceptions",
     "engines.silence": "",
-    "engines.lines": "engines.contract engines.shortcut",
+    "engines.lines": "engines.contract",
     "engines.wake_sockets": "identity interrupts",
     "engines.own_connections": "exceptions",
     "engines.requests": "encoding engines.contract exceptions states",
@@ -66,13 +66,13 @@ ROOMS = {
     ),
     "engines.redis": (
         "caller_warnings encoding engines.blocking_coroutines engines.cancelled_calls "
-        "engines.closed_loops engines.contract engines.host_sessions engines.lines engines.shared "
-        "engines.shortcut engines.silence exceptions hidden identity off_loop states urls"
+        "engines.closed_loops engines.contract engines.host_sessions engines.lines engines.retries "
+        "engines.shared engines.silence exceptions hidden identity off_loop states urls"
     ),
     "engines.postgres": (
         "encoding engines.bells engines.blocking_coroutines engines.cancelled_calls "
         "engines.closed_loops engines.contract engines.host_sessions engines.lines "
-        "engines.own_connections engines.shortcut engines.silence exceptions hidden identity "
+        "engines.own_connections engines.retries engines.silence exceptions hidden identity "
         "off_loop polling urls"
     ),
     "engines.embedded": (

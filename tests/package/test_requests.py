@@ -15,10 +15,8 @@ from pressure_mp.engines.contract.levels import Level
 from pressure_mp.engines.contract.requests import LEVELS, QueueRequest
 from pressure_mp.engines.postgres import broker as postgres_broker
 from pressure_mp.engines.postgres import engine as _postgres_engine  # noqa: F401
-from pressure_mp.engines.postgres import hosts as postgres_hosts
 from pressure_mp.engines.postgres.ways import ways
 from pressure_mp.engines.redis import broker as redis_broker
-from pressure_mp.engines.redis import hosts as redis_hosts
 from pressure_mp.engines.redis.one_script import FirstScript, OneScript
 from pressure_mp.engines.redis.requests import implementations
 from pressure_mp.engines.requests.brokers import for_brokers
@@ -37,14 +35,13 @@ TASKS_IN_MEMORY = for_tasks | for_places
 #: What an engine does, by an URL of it.
 TABLES = {
     "memory://": ITEMS_IN_MEMORY | TASKS_IN_MEMORY | for_pairs | for_brokers,
-    "redis://": implementations | redis_broker.for_brokers | redis_hosts.for_hosts,
-    "postgresql:///any": ways | postgres_broker.for_brokers | postgres_hosts.for_hosts,
+    "redis://": implementations | redis_broker.for_brokers,
+    "postgresql:///any": ways | postgres_broker.for_brokers,
 }
 #: The tables of functions of which mypy knows what they return.
 TYPED = [
     *(for_items, for_slots, for_tasks, for_places, for_pairs, for_brokers),
-    *(implementations, redis_broker.for_brokers, redis_hosts.for_hosts),
-    *(postgres_broker.for_brokers, postgres_hosts.for_hosts),
+    *(implementations, redis_broker.for_brokers, postgres_broker.for_brokers),
 ]
 
 #: Of requests that share their replies with others.

@@ -43,6 +43,7 @@ AT_ONCE = {
     "become_record",
     "have_returned",
     "leave_unwatched",
+    "watch_loss",
     "processing",
     "when_lost",
     "results",

@@ -4,11 +4,12 @@ commits, with whatever else the transaction does."""
 from __future__ import annotations
 
 import secrets
+import threading
 
 import psycopg
 import pytest
 from callers import Asyncio
-from waiting import Background, until
+from waiting import LIMIT, Background, until
 
 from pressure_mp import NotOwner, NotTaken, ResultTimeout, TaskNotFound, TaskQueue
 from pressure_mp.background import takers
@@ -59,6 +60,32 @@ def test_a_task_is_acknowledged_together_with_its_result_when_the_transaction_co
     assert (ids_of(tasks, "taken"), ids_of(tasks, "ready")) == ([], [])
     assert postgres.execute(f"SELECT * FROM {results}") == [("a",)]
     assert tasks.stats().transitions == {"X-R": 4, "R-T": 4, "T-X": 4}
+    do(connection.close())
+
+
+def test_a_handler_goes_on_after_its_transaction_has_acknowledged_the_task(
+    caller, url, tasks, monkeypatch
+):
+    """The process asks whether it still has its tasks, and the broker no longer has this one."""
+    do, mine = caller.do, caller.queues.TaskQueue(tasks.name, url=url)
+    connection = caller.connect(url, autocommit=True)
+    tasks.put("data")
+    task = do(mine.take(0))
+    assert not task.cancelled  # the process asks from now on
+    renewed, renew = threading.Semaphore(0), takers.Takers._renew
+
+    def renew_and_say_so(*args):
+        found = renew(*args)
+        renewed.release()
+        return found
+
+    do(connection.execute("BEGIN"))
+    do(task.ack(connection=connection))
+    do(connection.execute("COMMIT"))
+    monkeypatch.setattr(takers.Takers, "_renew", renew_and_say_so)
+    for _ in range(4):
+        assert renewed.acquire(timeout=LIMIT)
+    assert not task.cancelled
     do(connection.close())
 
 

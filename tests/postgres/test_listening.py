@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import socket
 import threading
 
+import psycopg
 import pytest
 from brokers import postgres as servers
 from brokers.pgbouncer import pooling
@@ -16,6 +18,7 @@ from waiting import HOURS, Background, until
 from pressure_mp import Empty, Queue, examine_broker
 from pressure_mp.engines import registry
 from pressure_mp.engines.postgres import listener, notifications, session
+from pressure_mp.engines.postgres.wire import Wire
 
 
 @pytest.fixture
@@ -45,6 +48,32 @@ def get(caller, url, name, **options):
 def findings(url):
     """The findings on where notifications come from."""
     return [found for found in examine_broker(url=url) if found.subject == "listen"]
+
+
+@pytest.mark.parametrize("lacks", ["thread", "descriptor"])
+def test_a_process_that_had_no_thread_or_descriptor_left_listens_later(
+    postgres, name, warnings, monkeypatch, lacks
+):
+    monkeypatch.setattr(listener, "_PAUSE", 0.0)
+    url = f"{postgres.limited_url}?application_name={name}"
+    q = Queue(name=name, url=url)
+    q.open()
+
+    def refuse(*args):
+        raise RuntimeError("none left") if lacks == "thread" else OSError(errno.EMFILE, "none left")
+
+    with monkeypatch.context() as patched:
+        if lacks == "thread":
+            patched.setattr(listener.threading.Thread, "start", refuse)
+        else:
+            patched.setattr(listener.os, "pipe", refuse)
+        with pytest.raises(Empty):
+            q.get(timeout=0.3)
+    assert "none left" in warnings()[0]
+    getting = Background(q.get)
+    until(lambda: registry.engine(registry.parse(url)).listener.number is not None)
+    q.put("item")
+    assert getting.result() == "item"
 
 
 def test_an_address_at_which_no_server_listens_is_named_once(
@@ -183,6 +212,25 @@ def test_a_pooler_that_sends_none_is_named(caller, own_postgres, pooled, name, w
     assert found.value == "not set"
     assert findings(f"{url}&listen=127.0.0.1:{own_postgres.port}") == []
     until(lambda: not own_postgres.execute(LOCKS))  # no session is taken for one that listens
+
+
+def test_a_pooler_is_named_although_another_client_had_the_session_for_a_moment(
+    own_postgres, pooled, name, monkeypatch
+):
+    execute_text, held = Wire.execute_text, []
+    with psycopg.connect(pooled.partition("?")[0]) as other:
+
+        async def execute(wire, text, timeout):
+            if text == "BEGIN" and not held:
+                held.append(other.execute("SELECT pg_backend_pid()").fetchone())
+            found = await execute_text(wire, text, timeout)
+            other.commit()
+            return found
+
+        monkeypatch.setattr(Wire, "execute_text", execute)
+        (found,) = findings(f"{pooled}{name}")
+    assert held
+    assert "a pooler does that" in found.problem
 
 
 def test_a_pooler_that_leaves_sessions_to_its_users_sends_them(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 
 import psycopg
@@ -12,13 +13,13 @@ import pytest
 from brokers import postgres as servers
 from brokers.postgres import ROLE
 from disks import small_disk
-from waiting import HOURS, Background, parks, until
+from waiting import HOURS, LIMIT, Background, parks, until
 
-from pressure_mp import Empty, Queue, TaskQueue, aio
+from pressure_mp import Empty, Executor, Queue, TaskQueue, aio
 from pressure_mp.engines import registry
 from pressure_mp.engines.blocking_coroutines import finish
 from pressure_mp.engines.postgres import installing
-from pressure_mp.exceptions import BrokerError, BrokerUnavailable
+from pressure_mp.exceptions import BrokerError, BrokerUnavailable, CallCancelledError
 
 
 @pytest.fixture
@@ -44,10 +45,10 @@ def end_connections(server):
     until(lambda: not server.execute(f"SELECT pg_terminate_backend(pid) {chosen}"))
 
 
-def lock(server, name):
+def lock(server, name, kind="items"):
     """Lock the queue until the connection that this returns is closed."""
     connection = psycopg.connect(server.url)
-    slot = f"pressure_mp.slot('__pressure__', 'items', '{name}')"
+    slot = f"pressure_mp.slot('__pressure__', '{kind}', '{name}')"
     connection.execute(f"SELECT pg_advisory_xact_lock({slot})")
     return connection
 
@@ -63,6 +64,75 @@ def test_a_statement_timeout_is_an_error_after_which_nothing_was_done(own_postgr
             q.get()
     q.put(3)
     assert [q.get(), q.get()] == [1, 3]
+
+
+def test_a_run_goes_on_after_calls_that_a_statement_timeout_ended(
+    own_postgres, for_role, name, caplog
+):
+    tasks, stop = TaskQueue(name, url=own_postgres.limited_url), threading.Event()
+    id = tasks.put("task", result_ttl=60)
+    for_role("SET statement_timeout = '200ms'")
+    with lock(own_postgres, name, "tasks"):
+        with pytest.raises(CallCancelledError, match="nothing was done"):
+            tasks.put("more")
+        running = Background(tasks.run, lambda task: task.data, stop=stop)
+        until(lambda: "waits for the broker" in caplog.text)
+    assert tasks.result(id, timeout=LIMIT) == "task"
+    stop.set()
+    running.result()
+
+
+@contextlib.contextmanager
+def writes_that_fail(server, state):
+    """Meanwhile each statement that writes to a table of the schema fails with that SQLSTATE."""
+    server.execute(
+        "CREATE OR REPLACE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE 'could not write' USING ERRCODE = '{state}'; END $$"
+    )
+    tables = server.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = 'pressure_mp' ORDER BY 1"
+    )
+    for (table,) in tables:
+        server.execute(
+            f"CREATE TRIGGER fails BEFORE INSERT OR UPDATE OR DELETE ON pressure_mp.{table} "
+            "EXECUTE FUNCTION public.fail()"
+        )
+    try:
+        yield
+    finally:
+        for (table,) in tables:
+            server.execute(f"DROP TRIGGER fails ON pressure_mp.{table}")
+
+
+@pytest.mark.parametrize("state", ["53000", "58030"])
+def test_what_waits_goes_on_when_the_server_had_no_file_left_or_could_not_write_one(
+    own_postgres, name, state
+):
+    url = own_postgres.url
+    tasks, stop, done = TaskQueue(f"{name}-tasks", url=url), threading.Event(), []
+    q = Queue(name=name, url=url)
+    tasks.open()
+    q.open()
+    impatient = Queue.attach(name, url=url, reconnect=0)
+    with Executor(1, url=url) as executor:
+        assert executor.submit(pow, 2, 2).result(LIMIT) == 4
+        running = Background(tasks.run, lambda task: done.append(task.data), stop=stop)
+        getting = Background(q.get)
+        future = executor.submit(time.sleep, 0.3)
+        until(future.running)
+        until(lambda: parks(getting))
+        with writes_that_fail(own_postgres, state):
+            with pytest.raises(BrokerUnavailable, match="could not write"):
+                impatient.put("refused")
+            time.sleep(1.5)
+        assert future.result(LIMIT) is None
+        assert executor.submit(pow, 2, 3).result(LIMIT) == 8
+    q.put("item")
+    assert getting.result() == "item"
+    tasks.put("task")
+    until(lambda: done == ["task"])
+    stop.set()
+    running.result()
 
 
 def test_a_get_that_waits_is_no_statement_that_a_timeout_could_end(own_postgres, for_role, name):

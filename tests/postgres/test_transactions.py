@@ -10,6 +10,8 @@ from callers import Asyncio, Threads
 from waiting import Background, until
 
 from pressure_mp import FairQueue, LifoQueue, PriorityQueue, Queue, TaskQueue
+from pressure_mp.engines import registry
+from pressure_mp.engines.contract.brokers import Identify
 from pressure_mp.exceptions import (
     ArgumentError,
     ArgumentTypeError,
@@ -71,6 +73,19 @@ def test_items_are_there_when_the_transaction_commits(caller, connection, url, q
     do(connection.commit())
     assert q.get_many(2) == ["first", "second"]
     assert q.get() == LARGE
+
+
+def test_a_transaction_is_of_the_same_database_after_a_process_asked_which_queues_these_are(
+    url, name
+):
+    """Over one connection, the two questions for an identity are two prepared statements."""
+    q = Queue(name=name, url=url)
+    session = registry.engine(registry.resolve(url)).broker().session()
+    told = session.call(Identify())
+    with psycopg.connect(url) as connection:
+        q.put("item", connection=connection)
+    assert q.get() == "item"
+    assert session.call(Identify()) == told
 
 
 def test_nothing_is_there_when_it_is_rolled_back(caller, connection, url, q, postgres):

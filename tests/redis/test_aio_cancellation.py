@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import threading
 
 import inside
 import pytest
@@ -74,6 +75,32 @@ def test_a_loop_ends_while_the_broker_is_silent(own_server, name):
         loops.run(main)
     finally:
         own_server.process.send_signal(signal.SIGCONT)
+    loops.run(after)
+
+
+def test_an_item_goes_back_when_the_loop_ends_before_the_server_says_that_it_lacks_the_script(
+    own_server, name
+):
+    """The server has the script that takes an item, and not yet the one that gives it back."""
+    q = aio.Queue(name=name, url=own_server.url, buffering=0)
+
+    async def main():
+        await q.put_many([1, 2])
+        assert await q.get() == 1
+        with own_server.client() as client:
+            assert client.script_exists(scripts.load("fifo")["take_back"].sha) == [False]
+        own_server.process.send_signal(signal.SIGSTOP)
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(q.get(), 0.1)
+        going_on.start()
+
+    async def after():
+        assert await q.get(timeout=LIMIT) == 2
+        await q.delete()
+
+    going_on = threading.Timer(0.2, own_server.process.send_signal, (signal.SIGCONT,))
+    loops.run(main)
+    going_on.join()
     loops.run(after)
 
 

@@ -459,7 +459,7 @@ def test_a_connection_whose_number_is_a_file_of_the_program_leaves_it_alone(
 ):
     with Queue(name=name, url=server.url, prefix=name) as q, open(tmp_path / "own", "w+b") as own:
         q.put(1)
-        (wire,) = inside.engine(q)._threads._all
+        (wire,) = inside.engine(q).thread_pool._all
         number = wire._socket.fileno()
         del wire
         os.dup2(own.fileno(), number)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
+import time
 
 import inside
 import pytest
 from exchanges import Exchanges
 from waiting import Background, until
 
-from pressure_mp import Empty, Queue, WrongKeyTypeError
+from pressure_mp import Empty, Queue, TaskQueue, WrongKeyTypeError
 from pressure_mp.engines.blocking_coroutines import finish
 
 TICKET = "here/1/1:1"
@@ -298,3 +299,14 @@ def test_an_interrupted_small_call_leaves_the_role_free_and_the_connections_in_o
     assert tokens(client, q) == FREE
     assert connections(client, q) == idle(q)
     assert len(idle(q)) == before
+
+
+def test_results_whose_time_is_over_go_while_each_task_is_acknowledged_fast(server, name):
+    """The fast scripts remove none, so a service that never waits would keep all of them."""
+    with TaskQueue(name, url=server.url) as tasks:
+        for number in range(800):
+            tasks.put(number, result_ttl=0.02)
+            tasks.take().ack(result=number)
+        time.sleep(0.02)
+        assert server.results(name)[0] <= 200
+        tasks.delete()

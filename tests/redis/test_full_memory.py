@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
+
 import engines
 import pytest
 from brokers.servers import Server
 from engines import Can
+from waiting import LIMIT, Background, parks, until
 
 from pressure_mp import (
     BrokerFull,
     Empty,
+    Executor,
     JoinableQueue,
     LifoQueue,
     PriorityQueue,
     Queue,
     ShutDown,
     TaskQueue,
+    aio,
 )
+from pressure_mp.engines.redis import session
+from pressure_mp.engines.redis.refusals import refuse_wait
 
 
 @pytest.fixture(params=engines.kinds(Can.PROTOCOL))
@@ -60,6 +69,27 @@ def test_tasks_are_taken_and_ended_when_the_server_is_full(server, fill, reconne
     tasks.shutdown()
 
 
+def test_a_schedule_outlives_a_full_server(server, fill, caplog):
+    tasks = TaskQueue("jobs", url=server.url)
+    tasks.every(0.01, "data", name="often")
+
+    def number_put():
+        return tasks.stats().transitions.get("X-R", 0)
+
+    stop = threading.Event()
+    running = Background(tasks.run, lambda task: None, stop=stop)
+    until(number_put)
+    fill()
+    until(lambda: "periodic tasks of 'jobs' are tried again" in caplog.text)
+    before = number_put()
+    with server.client() as client:
+        client.config_set("maxmemory", 0)
+    until(lambda: number_put() > before + 2)
+    stop.set()
+    running.result()
+    assert [one.is_buried for one in tasks.schedules()] == [False]
+
+
 @pytest.mark.parametrize("kind", [Queue, LifoQueue, PriorityQueue])
 def test_items_are_got_and_purged_and_a_queue_is_shut_down_when_the_server_is_full(
     server, fill, kind
@@ -88,3 +118,78 @@ def test_items_are_acknowledged_when_the_server_is_full(server, fill):
         queue.get()
         queue.task_done()
     queue.join()
+
+
+def test_a_get_waits_for_its_item_while_the_server_is_full(server, fill):
+    queue = Queue(name="jobs", url=server.url)
+    queue.open()
+    fill()
+    with pytest.raises(Empty):
+        queue.get(timeout=0.3)
+    getting = Background(queue.get)
+    until(lambda: parks(getting))
+    with server.client() as client:
+        client.config_set("maxmemory", 0)
+    queue.put("item")
+    assert getting.result() == "item"
+
+
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_a_run_goes_on_while_the_server_is_full(server, fill, kind, caplog, monkeypatch):
+    """It waits for tasks, and stores a large result when there is memory again."""
+    stop, seen, refused = threading.Event(), [], threading.Semaphore(0)
+
+    def refuse_and_say_so(*args):
+        refused.release()
+        return refuse_wait(*args)
+
+    monkeypatch.setattr(session, "refuse_wait", refuse_and_say_so)
+
+    def handler(task):
+        seen.append(task.data)
+        fill()
+        return b"x" * 3_000_000
+
+    async def run_on_loop():
+        told = asyncio.Event()
+        there = aio.TaskQueue("jobs", url=server.url)
+        running = asyncio.ensure_future(there.run(handler, stop=told))
+        await asyncio.get_running_loop().run_in_executor(None, stop.wait, LIMIT)
+        told.set()
+        await running
+
+    def has_memory():
+        with server.client() as client:
+            client.config_set("maxmemory", 0)
+
+    tasks = TaskQueue("jobs", url=server.url)
+    tasks.open()
+    fill()
+    if kind == "threads":
+        running = Background(tasks.run, handler, stop=stop)
+    else:
+        running = Background(asyncio.run, run_on_loop())
+    for _ in range(3):
+        assert refused.acquire(timeout=LIMIT)
+    has_memory()
+    id = tasks.put("task", result_ttl=60)
+    until(lambda: "waits for the broker" in caplog.text)
+    assert tasks.stats().counts["T"] == 1
+    has_memory()
+    assert len(tasks.result(id, timeout=LIMIT)) == 3_000_000
+    stop.set()
+    running.result()
+    assert seen == ["task"]
+
+
+def test_an_executor_goes_on_when_the_server_was_full_for_a_while(server, fill, caplog):
+    with Executor(max_workers=1, url=server.url) as executor:
+        assert executor.submit(pow, 2, 2).result(LIMIT) == 4
+        future = executor.submit(time.sleep, 0.5)
+        until(future.running)
+        fill()
+        until(lambda: "waits for the broker" in caplog.text)
+        with server.client() as client:
+            client.config_set("maxmemory", 0)
+        assert future.result(LIMIT) is None
+        assert executor.submit(pow, 2, 3).result(LIMIT) == 8

@@ -21,7 +21,7 @@ import pressure_mp
 from pressure_mp import DecodingError, JoinableQueue, PriorityQueue, Queue
 from pressure_mp.drivers import adrive
 from pressure_mp.encoding.large import CHUNK
-from pressure_mp.engines.redis import outage
+from pressure_mp.engines import retries
 from pressure_mp.engines.redis.requests import contents as requests_of_contents
 from pressure_mp.operations import large as operations
 
@@ -181,7 +181,7 @@ def test_connections_cut_in_the_midst_of_chunks_change_nothing(server, name):
         while going:
             proxy.cut()
             multiprocessing.Event().wait(pause)
-            pause *= 1.1
+            pause *= 1.5
 
     cutting = Background(cut)
     try:
@@ -391,7 +391,8 @@ def test_a_server_that_forgot_the_script_is_given_it_again(name):
 
 
 def test_a_server_without_memory_refuses_and_keeps_nothing(name, monkeypatch):
-    monkeypatch.setattr(outage, "GRACE", HOURS)  # what was stored is removed, however long it takes
+    # What was stored is removed, however long it takes.
+    monkeypatch.setattr(retries, "GRACE", HOURS)
     server = Server("valkey", ("--maxmemory", "24mb", "--maxmemory-policy", "noeviction"))
     try:
         q = Queue(name=name, url=server.start().url)

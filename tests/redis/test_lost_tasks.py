@@ -227,3 +227,12 @@ def test_why_names_a_missing_count_and_doctor(server, name, remove, call, delay,
     call("doctor", "--fix", status=statuses.FOUND)
     assert "A key of the queue is missing" not in call("why", name)
     tasks.delete()
+
+
+def test_schedules_are_listed_without_those_that_the_server_lost(tasks, remove_key, name):
+    tasks.every(3600, "data", name="lost")
+    assert [one.name for one in tasks.schedules()] == ["lost"]
+    remove_key(f"mp:{{{name}:periodic}}:due")
+    assert tasks.schedules() == []
+    tasks.every(3600, "data", name="later")
+    assert [one.name for one in tasks.schedules()] == ["later"]

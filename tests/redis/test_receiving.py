@@ -13,8 +13,9 @@ from waiting import LIMIT, Background, blocked, until
 
 from pressure_mp import BrokerUnavailable, ConsumerInUseError, Empty, Queue, SimpleQueue
 from pressure_mp.drivers import drive_on, ending
+from pressure_mp.engines import retries
 from pressure_mp.engines.contract.session import ONE_TRY
-from pressure_mp.engines.redis import blocking_wire, outage, received_items, roles, turns
+from pressure_mp.engines.redis import blocking_wire, received_items, roles, turns
 from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.statuses import DECLINED, DONE, EMPTY, WAIT
 
@@ -351,7 +352,7 @@ def test_a_call_without_a_reply_is_sent_again_although_the_next_call_gives_up(
     make, client, monkeypatch
 ):
     """A server drops the calls that it put off when their connection is closed."""
-    monkeypatch.setattr(outage, "GRACE", 0.1)
+    monkeypatch.setattr(retries, "GRACE", 0.1)
     q = make()
     send = blocking_wire.BlockingWire.send_now
 

@@ -25,11 +25,10 @@ from pressure_mp import (
     WrongKeyTypeError,
 )
 from pressure_mp.drivers import adrive
-from pressure_mp.engines import registry
+from pressure_mp.engines import registry, retries
 from pressure_mp.engines.blocking_coroutines import finish
 from pressure_mp.engines.contract.items import Take
 from pressure_mp.engines.contract.replies import NoItem
-from pressure_mp.engines.redis import outage
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def own_server():
 def test_a_connection_that_breaks_when_the_time_is_up_is_made_again(
     proxy, lossy, losses, monkeypatch
 ):
-    monkeypatch.setattr(outage, "SHORTEST_TRY", LIMIT)
+    monkeypatch.setattr(retries, "SHORTEST_TRY", LIMIT)
 
     def last_call():
         inside.engine(lossy).close()

@@ -40,8 +40,7 @@ from pressure_mp.engines.contract.items import (
 )
 from pressure_mp.engines.contract.replies import InUse, NoItem, Outcome
 from pressure_mp.engines.redis import contents as redis_contents
-from pressure_mp.engines.redis import keys, scripts
-from pressure_mp.engines.redis import session as redis_session
+from pressure_mp.engines.redis import keys, loading, scripts
 from pressure_mp.engines.redis.blocking import BlockingSession
 from pressure_mp.engines.redis.lanes import Lane
 from pressure_mp.engines.redis.session import RedisSession
@@ -51,13 +50,20 @@ from pressure_mp.operations.deliveries import DeliveryOperations
 from pressure_mp.operations.items import ItemOperations
 
 LUA = resources.files("pressure_mp.engines.redis") / "lua"
+
+
+def names(folder):
+    """The operations whose scripts are in a folder."""
+    return {file.name.removesuffix(".lua") for file in (LUA / folder).iterdir()} - {"storage"}
+
+
 DISCIPLINES = ["fifo", "lifo", "priority", "fair", "tasks"]
 #: Each script once, by its folder and its name; and a discipline that has it.
 SCRIPTS = {
     f"{folder}/{op}": (discipline, scripts.load(discipline)[op])
     for discipline in DISCIPLINES
     for folder in scripts.folders(discipline)
-    for op in sorted(scripts.names(folder))
+    for op in sorted(names(folder))
 }
 PRELUDES = sorted(file.name for file in (LUA / "prelude").iterdir())
 
@@ -113,10 +119,11 @@ def test_every_file_is_loaded():
     used_folders = {folder for discipline in DISCIPLINES for folder in scripts.folders(discipline)}
     assert folders == {*used_folders, "broker", "prelude"}
     for discipline in DISCIPLINES:
-        found = [op for folder in scripts.folders(discipline) for op in scripts.names(folder)]
+        found = [op for folder in scripts.folders(discipline) for op in names(folder)]
         assert sorted(found) == sorted(scripts.load(discipline))
     used = {f"{prelude}.lua" for op in SCRIPTS for prelude in header(op, "uses").split()}
-    beside = {"once.lua", "own_incarnation.lua", "contents_apart.lua", "forward.lua"}
+    own = {"own_incarnation.lua", "own_bound.lua"}
+    beside = {"once.lua", *own, "contents_apart.lua", "forward.lua"}
     assert {*used, *beside} == {
         *PRELUDES,
         "storage.lua",
@@ -223,7 +230,7 @@ def note_answers(monkeypatch):
 
     def note(binding, op, args, reply):
         script, folders = binding.scripts[op], scripts.folders(binding.discipline)
-        (name,) = (f"{folder}/{op}" for folder in folders if op in scripts.names(folder))
+        (name,) = (f"{folder}/{op}" for folder in folders if op in names(folder))
         status = reply[0].decode()
         waits = status in LATER and binding.discipline != "tasks" and len(reply) > 1
         seen[name].add(f"{status} {reply[1].decode()}" if waits else status)
@@ -248,8 +255,8 @@ def note_answers(monkeypatch):
         await adopt(wire, binding, limit)
         seen["queue/adopt"].add("done")
 
-    adopt = redis_session.adopt
-    monkeypatch.setattr(redis_session, "adopt", noting_an_adoption)
+    adopt = loading.adopt
+    monkeypatch.setattr(loading, "adopt", noting_an_adoption)
     monkeypatch.setattr(redis_contents, "call", noting_chunks)
     monkeypatch.setattr(RedisSession, "_understand", noting)
     monkeypatch.setattr(BlockingSession, "_call_quickly", noting_quickly)

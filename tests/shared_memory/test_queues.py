@@ -215,6 +215,48 @@ def test_stats_count_the_items_in_memory_and_go_on_at_the_broker(make):
     assert [queue.get() for _ in range(6)] == [4, 5, 6, 7, 8, 9]
 
 
+def listed(queue):
+    """The queue as it is in the list of all queues."""
+    return next(one for one in pressure_mp.list_queues(url=queue.url) if one.name == queue.name)
+
+
+def test_the_list_of_queues_counts_the_items_in_memory(make, start, server):
+    queue, bounded = make(), pressure_mp.JoinableQueue(maxsize=3, url=server.url)
+    for number in range(3):
+        queue.put(number)
+        bounded.put(number)
+    queue.get()
+    bounded.get()
+    lister = (
+        "import sys, pressure_mp\n"
+        "for one in pressure_mp.list_queues(url=sys.argv[1]):\n"
+        "    print(one.name, one.length, one.maxsize, one.produced, one.consumed, one.in_flight)"
+    )
+    other = subprocess.check_output([sys.executable, "-c", lister, server.url], text=True)
+    for handle, counts in (queue, (2, 0, 3, 1, 0)), (bounded, (2, 3, 3, 1, 1)):
+        assert is_here(handle)
+        found = listed(handle)
+        told = found.length, found.maxsize, found.produced, found.consumed, found.in_flight
+        assert told == counts
+        assert " ".join(map(str, (handle.name, *counts))) in other.splitlines()
+    bounded.shutdown()
+    assert listed(bounded).closed
+    bounded.close()
+
+
+def test_a_program_that_lists_queues_keeps_no_file_of_them(make):
+    queue = make()
+    queue.put(1)
+    lister = (
+        "import os, sys, pressure_mp\n"
+        "assert [one.length for one in pressure_mp.list_queues(url=sys.argv[1])\n"
+        "        if one.name == sys.argv[2]] == [1]\n"
+        "print(open('/proc/self/maps').read().count('items,anonymous'))"
+    )
+    told = subprocess.check_output([sys.executable, "-c", lister, queue.url, queue.name], text=True)
+    assert told == "0\n"
+
+
 def test_a_shutdown_ends_gets_that_wait_in_memory(make, start):
     queue = make()
     waiting = [Background(queue.get) for _ in range(3)]
@@ -559,12 +601,21 @@ def test_a_process_that_cannot_see_the_memory_is_told(make, tmp_path, monkeypatc
         handle.get(timeout=1)
 
 
-def test_where_a_file_cannot_be_so_large_the_broker_has_the_items(server):
-    program = [sys.executable, sharing.__file__, "run_with_limit", server.url]
+def check_alone(program, server):
+    """Run a program of ``sharing`` in a process of its own."""
+    command = [sys.executable, sharing.__file__, program, server.url]
     found = subprocess.run(
-        program, env=environment(), capture_output=True, text=True, timeout=LIMIT
+        command, env=environment(), capture_output=True, text=True, timeout=LIMIT
     )
     assert found.returncode == 0, found.stderr
+
+
+def test_where_a_file_cannot_be_so_large_the_broker_has_the_items(server):
+    check_alone("run_with_limit", server)
+
+
+def test_a_queue_that_was_made_without_a_free_descriptor_is_at_the_broker(server):
+    check_alone("make_without_descriptors", server)
 
 
 def test_more_queues_than_files_may_be_open_for_are_at_the_broker(server, monkeypatch):

@@ -214,3 +214,34 @@ def test_a_url_names_a_file_by_an_absolute_path():
     for url in ("sqlite://relative/path", "sqlite://", "sqlite:///folder/", "sqlite://me@/path"):
         with pytest.raises(AddressError):
             Queue(name="queue", url=url)
+
+
+def test_calls_wait_again_when_no_thread_could_be_started_for_a_moment(tmp_path, name):
+    """It needs a process in which nothing has waited before."""
+    program = """
+import sys, threading
+from pressure_mp import Empty, Queue
+q = Queue(name="q", url=sys.argv[1])
+q.open()
+start = threading.Thread.start
+def refuse(thread):
+    if thread.name == "pressure bells":
+        raise RuntimeError("can't start new thread")
+    start(thread)
+threading.Thread.start = refuse
+for _ in range(2):
+    try:
+        q.get(timeout=0.1)
+    except RuntimeError as error:
+        print(error)
+    except Empty:
+        print("empty")
+    threading.Thread.start = start
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, f"sqlite://{tmp_path / name}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["can't start new thread", "empty"]

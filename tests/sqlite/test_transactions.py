@@ -4,17 +4,19 @@ done if and only if that commits."""
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from contextlib import closing
 
 import pytest
 import started
-from waiting import HOURS, Background, parks, until
+from waiting import HOURS, LIMIT, Background, parks, until
 
-from pressure_mp import JoinableQueue, Queue, TaskQueue, aio
+from pressure_mp import Executor, JoinableQueue, Queue, TaskQueue, aio
 from pressure_mp.engines.contract import session
 from pressure_mp.engines.sqlite import store
 from pressure_mp.exceptions import (
@@ -192,6 +194,30 @@ def test_a_call_without_the_connection_in_the_midst_of_the_transaction_says_what
         q.get()
     own.commit()
     assert q.get() == "first"
+
+
+def test_a_run_and_an_executor_go_on_when_another_connection_had_the_file_for_too_long(
+    own, url, name, monkeypatch, caplog
+):
+    monkeypatch.setattr(store, "_PATIENCE", 0.2)
+    tasks, stop, done = TaskQueue(f"{name}-tasks", url=url), threading.Event(), []
+    tasks.open()
+    fork = multiprocessing.get_context("fork")  # the workers have that patience too
+    with Executor(1, f"{name}-calls", url=url, mp_context=fork) as executor:
+        assert executor.submit(pow, 2, 2).result(LIMIT) == 4
+        running = Background(tasks.run, lambda task: done.append(task.data), stop=stop)
+        future = executor.submit(time.sleep, 0.5)
+        until(future.running)
+        own.execute("BEGIN IMMEDIATE")
+        for who in (f"executor '{name}-calls'", f"a run of '{name}-tasks'"):
+            until(lambda who=who: f"{who} waits for the broker" in caplog.text)
+        own.rollback()
+        assert future.result(LIMIT) is None
+        assert executor.submit(pow, 2, 3).result(LIMIT) == 8
+    tasks.put("task")
+    until(lambda: done == ["task"])
+    stop.set()
+    running.result()
 
 
 # Calls that are refused

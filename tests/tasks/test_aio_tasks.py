@@ -13,6 +13,7 @@ import inside
 import pytest
 import started
 from programs import closed_loops
+from tasks import backoffs
 from waiting import HOURS, LIMIT
 
 import pressure_mp
@@ -340,6 +341,22 @@ def test_a_block_acknowledges_its_task_or_releases_it(run, error):
         else:
             assert (task.state, task.error) == ("W", "ValueError: no")
             assert await counts(queue) == {"W": 1}
+
+    run(program)
+
+
+@pytest.mark.parametrize("backoff", backoffs.WRONG)
+def test_a_block_raises_its_own_error_also_where_its_backoff_fails(run, backoff, monkeypatch):
+    backoffs.have_long_default(monkeypatch)
+
+    async def program(queue):
+        id = await queue.put("a")
+        with pytest.raises(ZeroDivisionError):
+            async with await queue.take(backoff=backoff):
+                raise ZeroDivisionError("by zero")
+        task = await queue.peek(id)
+        assert backoffs.is_default(task)
+        assert task.error == "ZeroDivisionError: by zero"
 
     run(program)
 

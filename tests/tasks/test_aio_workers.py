@@ -14,6 +14,7 @@ from multiprocessing import get_context
 
 import pytest
 from programs import aio_workers as programs
+from tasks import backoffs
 from waiting import LIMIT, until
 
 import pressure_mp
@@ -761,16 +762,24 @@ def test_a_handler_that_exits_ends_the_run_and_its_task_is_given_back(url, name,
     queue.delete()
 
 
-def test_a_backoff_that_fails_ends_the_run_and_its_task_is_given_back(run, caplog):
+@pytest.mark.parametrize("backoff", backoffs.WRONG)
+def test_a_task_whose_backoff_fails_waits_as_by_default_and_the_run_goes_on(
+    run, backoff, caplog, monkeypatch
+):
+    backoffs.have_long_default(monkeypatch)
+
     async def program(queue):
-        await queue.put("a")
+        id, last = await queue.put_many(["a", "b"])
 
         async def handler(task):
-            raise ValueError
+            raise ValueError("no")
 
-        with pytest.raises(KeyError):
-            await queue.run(handler, backoff=lambda deliveries: {}[deliveries])
-        assert await counts(queue) == {"R": 1}
+        await queue.run(handler, backoff=backoff, max_tasks=2)
+        for one in (id, last):
+            task = await queue.peek(one)
+            assert backoffs.is_default(task)
+            assert task.error == "ValueError: no"
+            assert backoffs.told(caplog, task, queue)
 
     run(program)
 

@@ -14,6 +14,7 @@ from programs import tasks as programs
 from waiting import HOURS, LIMIT, Background, until
 
 from pressure_mp import ArgumentError, ArgumentTypeError, TaskFailed, TaskQueue, aio
+from pressure_mp.aio.tasks.batches import Batches
 
 
 @pytest.fixture(params=["threads", "asyncio"])
@@ -187,6 +188,30 @@ def test_a_run_of_asyncio_handles_the_task_of_a_batch_that_an_earlier_run_left_o
     run(lambda: queue.stats().counts["R"] == 0)
     run(lambda: handled)
     assert handled == ["task"]
+
+
+def test_a_batch_has_the_tasks_of_one_event_loop():
+    handled = []
+
+    async def handle(tasks):
+        handled.append(tasks)
+        return tasks
+
+    batches = Batches(handle, 2, HOURS)
+
+    async def main():
+        waiting = asyncio.create_task(batches("task of the first loop"))
+        await asyncio.sleep(0)
+        other = Background(lambda: asyncio.run(run_other()))
+        assert await asyncio.to_thread(other.result) == [1, 2]
+        assert await batches("its last task") == "its last task"
+        assert await waiting == "task of the first loop"
+
+    async def run_other():
+        return await asyncio.gather(batches(1), batches(2))
+
+    asyncio.run(main())
+    assert handled == [[1, 2], ["task of the first loop", "its last task"]]
 
 
 @pytest.mark.parametrize(

@@ -141,6 +141,20 @@ def test_a_task_that_comes_again_is_begun_when_its_handler_has_ended(prefetch):
     assert book.leave_ready() == []
 
 
+def test_a_task_that_is_done_while_a_worker_that_fails_acknowledges_another_is_left_at_the_end():
+    book, wakes = Dispatch(2, 1), [lambda: None, lambda: print("another")]
+    tasks = [Task(1), Task(2)]
+    book.took(book.next(wakes[0], False, 0.0), tasks, 0.0)
+    for worker in (0, 1):
+        assert book.next(wakes[worker], False, 0.0).task is tasks[worker]
+    book.finished(tasks[0])
+    acknowledge = book.next(wakes[0], True, 0.0)
+    assert acknowledge.done == tasks[:1]
+    book.finished(tasks[1])
+    assert book.next(wakes[1], True, 0.0) is Rest.END
+    assert book.leave_done() == tasks[1:]
+
+
 class Counting(TaskQueue):
     """Notes how many tasks each call of a run took, and how many it acknowledged. A take that
     acknowledges begins when it may."""

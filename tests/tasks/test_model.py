@@ -367,11 +367,12 @@ class Histories(RuleBasedStateMachine):
         edit=EDITS,
         priority=st.one_of(st.none(), PRIORITIES),
         said=SAID,
+        unbegun=st.booleans(),
     )
-    def release(self, id, owner, is_right, delay, ttl, tube, edit, priority, said):
+    def release(self, id, owner, is_right, delay, ttl, tube, edit, priority, said, unbegun):
         id = self.named(id)
         owner, call = self.fence(id, owner, is_right)
-        args = id, owner, call, delay, ttl, priority, tube, "an error", edit, True, said
+        args = id, owner, call, delay, ttl, priority, tube, "an error", edit, True, said, unbegun
         self.ask(ReleaseTask(*args))
 
     @precondition(lambda self: self.created)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -138,6 +139,59 @@ def test_a_handler_that_ends_during_the_outage_settles_its_task_after_it(
         assert queue.list("B")[0].error == "ValueError: it cannot be done"
     queue.shutdown()
     running.result()
+
+
+def test_tasks_that_a_run_has_when_it_ends_in_an_outage_are_ready_after_it(
+    server, queue, begin, caplog, run_in
+):
+    stop, go_on, begun = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    def handler(task):
+        begun.release()
+        assert go_on.wait(LIMIT)
+        if task.data == "fails":
+            raise ValueError("it cannot be done")
+
+    queue.put_many(["ends", "ends too", "fails", "is not begun"])
+    running = begin(handler, stop, concurrency=3, prefetch=3, grace=LIMIT)
+    for _ in range(3):
+        assert begun.acquire(timeout=LIMIT)
+    until(lambda: queue.stats().counts["T"] == 4)
+    server.kill()
+    stop.set()
+    until(lambda: lines(caplog, "1 tasks of"))
+    go_on.set()
+    with pytest.raises(BrokerUnavailable):
+        running.result()
+    server.start()
+    until(lambda: queue.stats().counts["R"] == 4)
+    deliveries = {task.data: task.deliveries for task in queue.list("ready")}
+    assert deliveries == {"ends": 1, "ends too": 1, "fails": 1, "is not begun": 0}
+
+
+def test_no_task_that_a_worker_settles_in_an_outage_when_the_grace_is_over_stays_taken(
+    server, queue, begin, caplog, run_in
+):
+    stop, go_on, begun = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    def handler(task):
+        begun.release()
+        assert go_on.wait(LIMIT)
+        if task.data == "fails":
+            raise ValueError("it cannot be done")
+
+    queue.put_many(["ends", "ends too", "fails"])
+    running = begin(handler, stop, concurrency=3, grace=0)
+    for _ in range(3):
+        assert begun.acquire(timeout=LIMIT)
+    server.kill()
+    go_on.set()
+    waits(caplog)
+    stop.set()
+    with contextlib.suppress(BrokerUnavailable):  # or the run has ended before its worker
+        running.result()
+    server.start()
+    until(lambda: queue.stats().counts["T"] == 0)
 
 
 def test_a_run_ends_when_the_outage_is_longer_than_it_may_be(server, queue, begin, run_in):

@@ -4,9 +4,11 @@ for each time."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from datetime import datetime, timezone
@@ -16,10 +18,22 @@ import pytest
 from engines import Can
 from waiting import LIMIT, Background, until
 
-from pressure_mp import ArgumentError, ArgumentTypeError, TaskQueue, aio
+from pressure_mp import (
+    ArgumentError,
+    ArgumentTypeError,
+    BrokerError,
+    BrokerFull,
+    DecodingError,
+    IncompleteQueueError,
+    ItemTooLargeError,
+    NotDurable,
+    TaskQueue,
+    aio,
+)
 from pressure_mp.encoding import schedules
 from pressure_mp.encoding.schedules import Schedule
 from pressure_mp.encoding.task_values import encode_id
+from pressure_mp.operations import periodic as operations
 from pressure_mp.operations.periodic import ScheduleOperations
 from pressure_mp.sync.tasks import periodic
 
@@ -161,14 +175,17 @@ def test_a_loop_puts_the_tasks_of_a_schedule(url, name):
 def test_schedules_that_change_their_states_meanwhile_are_listed(url, name, monkeypatch):
     queue = TaskQueue(name, url=url)
     queue.every(1000, "data", name="seldom")
-    listed, unseen = ScheduleOperations.list, iter(range(3))
+    listed, unseen = ScheduleOperations.list, ["third", "second", "first"]
 
     def list_some(self, *options):
         found = yield from listed(self, *options)
-        return found if next(unseen, None) is None else []
+        if not unseen:
+            return found
+        queue.every(1000, "data", name=unseen.pop())
+        return []
 
     monkeypatch.setattr(ScheduleOperations, "list", list_some)
-    assert [one.name for one in queue.schedules()] == ["seldom"]
+    assert {one.name for one in queue.schedules()} == {"seldom", "first", "second", "third"}
     queue.delete()
 
 
@@ -219,6 +236,186 @@ def test_times_at_which_no_run_was_there_are_made_up_for(queue):
     times = {one.name: round((one.next - last[one.name]) / 0.02) for one in queue.schedules()}
     assert 1 <= got.count("once") <= times["once"] - 10
     assert got.count("all") <= times["all"]
+
+
+# Refusals
+
+
+@pytest.fixture(params=["threads", "asyncio"])
+def beside(request, queue, url, name):
+    """A run of a handler beside the block."""
+
+    async def on_loop(handler, stop):
+        told = asyncio.Event()
+        there = aio.TaskQueue(name, url=url)
+        run = asyncio.ensure_future(there.run(handler, stop=told))
+        await asyncio.get_running_loop().run_in_executor(None, stop.wait)
+        told.set()
+        await run
+
+    @contextlib.contextmanager
+    def beside(handler):
+        stop = threading.Event()
+        if request.param == "threads":
+            run = Background(queue.run, handler, stop=stop)
+        else:
+            run = Background(asyncio.run, on_loop(handler, stop))
+        try:
+            yield
+        finally:
+            stop.set()
+            run.result()
+
+    return beside
+
+
+def lines(caplog, text):
+    return [record for record in caplog.records if text in record.getMessage()]
+
+
+def kept_schedules(name, url):
+    """The queue of the schedules."""
+    return TaskQueue.attach(f"{name}:periodic", url=url, serializer="raw")
+
+
+def refuse(monkeypatch, verb, error, times):
+    """An operation of schedules raises an error so often, and then is done as before."""
+    done, left = getattr(ScheduleOperations, verb), iter(range(times))
+
+    def refused(self, *arguments):
+        if next(left, None) is not None:
+            raise error
+        return (yield from done(self, *arguments))
+
+    monkeypatch.setattr(ScheduleOperations, verb, refused)
+
+
+@pytest.mark.parametrize("verb", ["take", "put_due"])
+@pytest.mark.parametrize("error", [BrokerFull, BrokerError, IncompleteQueueError, NotDurable])
+def test_a_schedule_goes_on_when_the_broker_refuses_no_more(
+    queue, beside, monkeypatch, caplog, verb, error
+):
+    monkeypatch.setattr(periodic, "PAUSE", 0.001)
+    queue.every(0.01, "data", name="often")
+    refuse(monkeypatch, verb, error("not now"), 20)
+    got = threading.Event()
+    with beside(lambda task: got.set()):
+        assert got.wait(LIMIT)
+    (line,) = lines(caplog, "")
+    assert line.levelname == "WARNING"
+    assert line.getMessage() == f"periodic tasks of {queue.name!r} are tried again: not now"
+    assert [(one.name, one.is_buried) for one in queue.schedules()] == [("often", False)]
+
+
+def test_after_refusals_the_next_time_is_not_late(queue, beside, monkeypatch, name, url):
+    monkeypatch.setattr(periodic, "PAUSE", 0.1)
+    queue.every(1.5, "data", name="often")
+    refuse(monkeypatch, "put_due", BrokerFull("not now"), 10)
+    there = kept_schedules(name, url)
+    with beside(lambda task: None):
+        until(lambda: queue.stats().transitions)
+        until(lambda: there.stats().transitions.get("T-W"))
+        (one,), (schedule,) = there.list(), queue.schedules()
+    assert abs(one.due - schedule.next) < 0.5
+
+
+def test_the_log_is_told_of_each_time_at_which_the_broker_refuses(queue, monkeypatch, caplog):
+    monkeypatch.setattr(periodic, "PAUSE", 0.001)
+    queue.every(0.01, "data", name="often")
+    refuse(monkeypatch, "put_due", BrokerFull("not now"), 3)
+    got, stop = [], threading.Event()
+
+    def handler(task):
+        got.append(task)
+        if len(got) == 5:
+            refuse(monkeypatch, "put_due", BrokerFull("not now"), 3)
+        if len(got) == 10:
+            stop.set()
+
+    queue.run(handler, stop=stop)
+    assert len(lines(caplog, "are tried again")) == 2
+
+
+def no_zone(monkeypatch):
+    def none(name):
+        raise ArgumentError(f"there is no time zone {name!r} on this machine")
+
+    monkeypatch.setattr(schedules, "_zone", none)
+
+
+def no_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cronsim", None)
+
+
+@pytest.mark.parametrize(
+    ("lacks", "says"),
+    [(no_zone, "there is no time zone 'Europe/Paris' on this machine"), (no_library, "cron lines")],
+)
+def test_a_schedule_that_one_machine_cannot_read_is_left_to_others(
+    queue, beside, monkeypatch, caplog, name, url, lacks, says
+):
+    monkeypatch.setattr(operations, "_ELSEWHERE", 10)
+    queue.every("* * * * * *", "data", name="often", timezone="Europe/Paris")
+    there = kept_schedules(name, url)
+    with monkeypatch.context() as here:
+        lacks(here)
+        with beside(lambda task: None):
+            until(lambda: there.stats().transitions.get("T-W", 0) > 3)
+        assert queue.stats().transitions == {}
+    (line,) = lines(caplog, "")
+    left = f"the schedule 'often' of {queue.name!r} is left to other machines: {says}"
+    assert line.levelname == "WARNING"
+    assert line.getMessage().startswith(left)
+    got = threading.Event()
+    with beside(lambda task: got.set()):
+        assert got.wait(LIMIT)
+
+
+def test_a_schedule_that_one_machine_cannot_read_waits_so_that_it_is_not_late(
+    queue, monkeypatch, name, url
+):
+    queue.every("* * * * * *", "data", name="often", timezone="Europe/Paris")
+    no_zone(monkeypatch)
+    there, stop = kept_schedules(name, url), threading.Event()
+    run = Background(queue.run, lambda task: None, stop=stop)
+    until(lambda: there.stats().transitions.get("T-W"))
+    (one,) = there.list()
+    assert 1 < one.due - one.since < schedules.LATE
+    stop.set()
+    run.result()
+
+
+@pytest.mark.parametrize("refusals", [0, 3], ids=["at once", "later"])
+def test_a_schedule_whose_task_can_never_be_put_is_buried_until_it_is_made_anew(
+    queue, beside, monkeypatch, caplog, refusals
+):
+    monkeypatch.setattr(periodic, "PAUSE", 0.001)
+    queue.every(0.01, "data", name="often")
+    got = threading.Event()
+    with beside(lambda task: got.set()):
+        with monkeypatch.context() as until_then:
+            refuse(until_then, "put_due", ItemTooLargeError("too large"), 10**9)
+            refuse(until_then, "bury", BrokerFull("not now"), refusals)
+            until(lambda: [one.is_buried for one in queue.schedules()] == [True])
+        (line,) = until(lambda: lines(caplog, "cannot be put"))
+        assert str(line.exc_info[1]) == "too large"
+        got.clear()
+        queue.every(0.01, "data", name="often")
+        assert [one.is_buried for one in queue.schedules()] == [False]
+        assert got.wait(LIMIT)
+
+
+def test_a_schedule_that_cannot_be_decoded_is_buried_and_may_be_made_anew(
+    queue, beside, caplog, name, url
+):
+    queue.every(1000, "data", name="seldom")
+    kept_schedules(name, url).put(b"not a schedule", id="often")
+    got = threading.Event()
+    with beside(lambda task: got.set()):
+        (line,) = until(lambda: lines(caplog, "cannot be put"))
+        assert isinstance(line.exc_info[1], DecodingError)
+        queue.every(0.01, "data", name="often")
+        assert got.wait(LIMIT)
 
 
 def test_an_anonymous_queue_has_no_schedules(url):
@@ -295,7 +492,7 @@ def test_schedules_go_on_over_a_restart_of_the_broker(killed, durable, name, mon
     back = time.time()
     durable.start()
     runs.start(killed)
-    until(lambda: min(next_times(queue).values()) > time.time() - every)
+    until(lambda: min(next_times(queue).values()) > time.time() - late)
     later = time.time() + 5 * every
     until(lambda: min(next_times(queue).values()) > later)
     ids = {*runs.end(), *(task.id for task in queue.list(limit=1000))}

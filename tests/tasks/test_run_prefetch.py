@@ -3,43 +3,15 @@ no worker begins."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 
-import pytest
 from waiting import LIMIT, until
 
-from pressure_mp import TaskQueue, aio
+from pressure_mp.background.takers import Takers
 from pressure_mp.handles.task_verbs import TaskVerbs
 from pressure_mp.sync.tasks import dispatch
 from pressure_mp.sync.tasks.dispatch import MOMENT
-
-
-@pytest.fixture
-def queue(url, name):
-    found = TaskQueue(name, url=url)
-    yield found
-    found.delete()
-
-
-@pytest.fixture(params=["threads", "asyncio"])
-def run(request, queue, url):
-    """Runs a handler in threads, by a queue for threads or for asyncio, until the event is set or
-    the queue is shut down."""
-    if request.param == "threads":
-        return lambda handler, stop=None, **options: queue.run(handler, stop=stop, **options)
-
-    async def run_on_loop(handler, stop, options):
-        async with aio.TaskQueue(queue.name, url=url) as there:
-            told = asyncio.Event()
-            running = asyncio.ensure_future(there.run(handler, stop=told, **options))
-            if stop is not None:
-                await asyncio.get_running_loop().run_in_executor(None, stop.wait, LIMIT)
-                told.set()
-            await running
-
-    return lambda handler, stop=None, **options: asyncio.run(run_on_loop(handler, stop, options))
 
 
 def counted(monkeypatch, method):
@@ -100,6 +72,49 @@ def test_tasks_that_no_worker_began_are_released_when_the_run_ends(queue, run):
     assert queue.stats().counts["R"] == 4
     go_on.set()
     assert late.wait(LIMIT)
+
+
+def test_tasks_that_no_worker_began_are_released_uncounted_as_soon_as_the_run_takes_no_more(
+    queue, run
+):
+    stop = threading.Event()
+
+    def handler(task):
+        stop.set()
+        until(lambda: queue.stats().counts["R"] == 3)
+
+    queue.put_many("abcd")
+    run(handler, stop=stop, prefetch=8)
+    assert [(task.data, task.deliveries) for task in queue.list("ready")] == [
+        ("b", 0),
+        ("c", 0),
+        ("d", 0),
+    ]
+
+
+def test_a_task_that_another_process_removes_before_its_turn_is_not_begun_and_not_counted(
+    queue, run, monkeypatch, caplog
+):
+    caplog.set_level("INFO", "pressure_mp")
+    lost, seen, tell_lost = threading.Event(), [], Takers._tell_lost
+    monkeypatch.setattr(Takers, "note_removed", lambda takers, task: None)
+
+    def tell_and_say_so(takers, task, why):
+        tell_lost(takers, task, why)
+        lost.set()
+
+    monkeypatch.setattr(Takers, "_tell_lost", tell_and_say_so)
+    ids = queue.put_many("abcd")
+
+    def handler(task):
+        seen.append(task.data)
+        if task.data == "a":
+            queue.cancel(ids[1])
+            assert lost.wait(LIMIT)
+
+    run(handler, prefetch=8, max_tasks=2)
+    assert seen == ["a", "c"]
+    assert "before a worker had time" in caplog.text
 
 
 def test_a_task_whose_ttr_is_over_before_a_worker_has_time_is_left_to_others(queue, run, caplog):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import time
 import uuid
 from contextlib import suppress
 
 import inside
 import pytest
+from tasks import backoffs
 from tasks.life import check_stats
 from waiting import Background, until
 
@@ -257,6 +259,35 @@ def test_a_block_that_raises_releases_or_buries_with_the_error(queue):
         queue.take(0, on_error="ignore")
     with pytest.raises(ArgumentError, match="backoff"):
         queue.take(0, on_error="bury", backoff=1)
+
+
+@pytest.mark.parametrize("backoff", backoffs.WRONG)
+def test_a_block_raises_its_own_error_also_where_its_backoff_fails(queue, backoff, monkeypatch):
+    backoffs.have_long_default(monkeypatch)
+    id = queue.put(1)
+    with pytest.raises(ZeroDivisionError), queue.take(0, backoff=backoff):
+        fail()
+    task = queue.peek(id)
+    assert backoffs.is_default(task)
+    assert task.error == "ZeroDivisionError: division by zero"
+
+
+def test_the_error_of_a_signal_handler_comes_through_a_backoff(queue):
+    def handler(number, frame):
+        raise TimeoutError
+
+    queue.put(1)
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(TimeoutError), queue.take(0, backoff=raise_signal):
+            fail()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def raise_signal(deliveries):
+    signal.raise_signal(signal.SIGUSR1)
+    return 0
 
 
 def test_a_task_that_fails_waits_longer_each_time_where_nothing_is_said(queue):

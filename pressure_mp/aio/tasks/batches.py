@@ -18,7 +18,8 @@ AnyBatchHandler = TypeVar("AnyBatchHandler", bound=BatchHandler)
 class _Batch:
     """Tasks that the handler is called with together, each with the worker that waits for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
         self.waiting: dict[asyncio.Future[object], Any] = {}
         self.timer: asyncio.TimerHandle | None = None
         self.running: asyncio.Task[None] | None = None
@@ -32,7 +33,7 @@ class _Batch:
 
 
 class Batches(Gathering):
-    """Gathers the tasks of a loop."""
+    """Gathers the tasks of each loop."""
 
     def __init__(self, handler: BatchHandler, size: int, wait: float) -> None:
         check_batches(handler, size, wait)
@@ -43,15 +44,16 @@ class Batches(Gathering):
             )
         super().__init__(size)
         self._handler, self._wait = handler, wait
-        self._open: _Batch | None = None  # to which tasks are added
+        #: The batch of each loop to which tasks are added.
+        self._open: dict[asyncio.AbstractEventLoop, _Batch] = {}
 
     async def __call__(self, task: Any) -> object:
         """Have the handler called with this task and others; return the result of this one."""
         loop = asyncio.get_running_loop()
-        if self._open is None:
-            self._open = _Batch()
-            self._open.timer = loop.call_later(self._wait, self._begin, self._open)
-        batch, waiter = self._open, loop.create_future()
+        batch, waiter = self._open.get(loop), loop.create_future()
+        if batch is None:
+            batch = self._open[loop] = _Batch(loop)
+            batch.timer = loop.call_later(self._wait, self._begin, batch)
         batch.waiting[waiter] = task
         if len(batch.waiting) == self.size:
             self._begin(batch)
@@ -59,7 +61,8 @@ class Batches(Gathering):
             return await waiter
         finally:
             batch.leave(waiter)
-            if self._open is batch and not batch.waiting:  # its loop may end before its time is up
+            # The loop may end before the batch's time is up.
+            if self._open.get(loop) is batch and not batch.waiting:
                 self._close(batch)
 
     def _begin(self, batch: _Batch) -> None:
@@ -72,7 +75,7 @@ class Batches(Gathering):
         """Have later tasks added to another batch."""
         assert batch.timer is not None
         batch.timer.cancel()
-        self._open = None
+        del self._open[batch.loop]
 
     async def _run(self, batch: _Batch) -> None:
         waiters, tasks = list(batch.waiting), list(batch.waiting.values())

@@ -36,8 +36,8 @@ _put: Any = awaited(TaskProducer.put)
 class TaskQueue(Results[Data], TaskWorkers[Data]):
     """:class:`pressure_mp.TaskQueue` for asyncio.
 
-    The methods do what those of :class:`pressure_mp.TaskQueue` do; all that ask the broker are
-    coroutines: where a method blocks there, the asyncio task waits here.
+    Each method does what the same method of :class:`pressure_mp.TaskQueue` does. All methods that
+    ask the broker are coroutines: where a method blocks there, the asyncio task waits here.
 
     A take that is cancelled takes nothing: a task that it had got is ready for others at once, or
     when this process next renews its lease. Whether the task ``ack`` was acknowledged is not known

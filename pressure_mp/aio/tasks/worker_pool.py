@@ -15,10 +15,11 @@ from functools import partial
 from typing import Any
 
 from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
-from ...exceptions import BrokerUnavailable, Empty, ShutDown
+from ...exceptions import Empty, ShutDown
 from ...states import TAKEN
-from ...sync.tasks.dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
-from ...sync.tasks.outages import PAUSE
+from ...sync.tasks import overdue
+from ...sync.tasks.dispatch import Acknowledge, Begin, Dispatch, Rest, Step, Take, Wake, tasks_of
+from ...sync.tasks.outages import PASSING, PAUSE
 from ...sync.tasks.overdue import Work, too_late
 from ...sync.tasks.pool_calls import Calling, Note, PoolCalls, Run, not_acknowledged
 from ...sync.tasks.task_queue import TaskQueue as QueueOfThreads
@@ -52,6 +53,9 @@ class WorkerPool(PoolCalls[Task[Any]]):
         self._workers: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[Any]] = set()  # takes, that may wait for long
         self._handling: set[asyncio.Task[Any]] = set()  # handlers at work
+        self._books: list[Dispatch[Task[Any]]] = []
+        #: Held while tasks are given back that no worker has begun.
+        self._leaving = asyncio.Lock()
         self._bells: list[asyncio.Event] = []
         self._timers: list[asyncio.TimerHandle] = []
         self._is_over = False  # the run waits for the handlers no longer
@@ -61,6 +65,7 @@ class WorkerPool(PoolCalls[Task[Any]]):
 
     async def run(self) -> None:
         """Work until stopped; raises what ended a worker."""
+        overdue.leave_by(self._leave_from_thread)
         heeding = asyncio.ensure_future(self._heed(self._stop)) if self._stop else None
         try:
             with heard_by(self._hear):
@@ -82,6 +87,7 @@ class WorkerPool(PoolCalls[Task[Any]]):
         book: Dispatch[Task[Any]] = Dispatch(
             job.concurrency, self._run.takes_at_a_time, job.prefetch
         )
+        self._books.append(book)
         for _ in range(job.concurrency):
             bell = asyncio.Event()
             self._bells.append(bell)
@@ -126,6 +132,7 @@ class WorkerPool(PoolCalls[Task[Any]]):
             taking.cancel()
         for bell in self._bells:
             bell.set()
+        self._workers.add(asyncio.ensure_future(self._leave_ready()))
         if self._run.grace is not None:
             self._timers.append(self._loop.call_later(self._run.grace, self._give_up))
 
@@ -147,11 +154,21 @@ class WorkerPool(PoolCalls[Task[Any]]):
         for worker in self._workers:
             worker.cancel()
 
+    async def _leave_ready(self) -> None:
+        """Give back the tasks that no worker has begun."""
+        async with self._leaving:
+            await self._give_back([], [task for book in self._books for task in book.leave_ready()])
+
+    def _leave_from_thread(self) -> None:
+        """Give back, from another thread, the tasks that no worker has begun."""
+        asyncio.run_coroutine_threadsafe(self._leave_ready(), self._loop).result()
+
     # Workers
 
     async def _work(self, job: Job, book: Dispatch[Task[Any]], bell: asyncio.Event) -> None:
         """Do the steps of one worker, until the run ends."""
-        wake, done = bell.set, list[Task[Any]]()
+        wake = bell.set
+        step: Step[Task[Any]] = Rest.WAIT
         try:
             while (step := book.next(wake, self._is_ending, time.monotonic())) is not Rest.END:
                 match step:
@@ -162,21 +179,20 @@ class WorkerPool(PoolCalls[Task[Any]]):
                         if self._left <= 0:
                             self._end()
                     case Take():
-                        done = step.done
                         await self._take(job, book, step, wake)
                     case Acknowledge():
-                        done = step.done
-                        await self._acknowledge_all(done)
-                        book.acknowledged(len(done))
+                        try:
+                            await self._acknowledge_all(step.done)
+                        finally:
+                            book.acknowledged(len(step.done))
                     case _:
                         await self._rest(bell)
-                done = []
-                del step  # the task is not kept while this worker waits
         except BaseException as error:
             if not isinstance(error, asyncio.CancelledError):  # as at the end of asyncio.run()
                 self._error = self._error or error
             self._end()
-        await self._give_back([*done, *book.leave_ready()])
+            await self._give_back([*tasks_of(step), *book.leave_done()])
+            await self._leave_ready()
 
     async def _rest(self, bell: asyncio.Event) -> None:
         """Wait to be woken."""
@@ -219,9 +235,12 @@ class WorkerPool(PoolCalls[Task[Any]]):
             await self._give_back(done)
             book.shut(step, wake)
             return
-        except BrokerUnavailable:
+        except PASSING:
             if not self._is_ending or not_acknowledged(done):
                 raise
+        if job.prefetch:
+            for task in tasks:
+                task.watch_loss()
         book.took(step, tasks, time.monotonic())
 
     async def _wait_for_tasks(self, job: Job, step: Take[Task[Any]], note: Note) -> list[Task[Any]]:
@@ -242,9 +261,10 @@ class WorkerPool(PoolCalls[Task[Any]]):
         task = step.task
         work = Work(self._name, self._run.worker, task, step.taken, job.time_limit)
         if self._is_ending:
-            await self._settle(task.release)
+            await self._give_back([], [task])
             return False
         if not work.may_begin():
+            self._left += 1  # no handler ends
             return False
         handling = asyncio.ensure_future(self._handle(job, task))
         self._handling.add(handling)
@@ -317,11 +337,7 @@ class WorkerPool(PoolCalls[Task[Any]]):
             exc_info=error,
         )
         if task.state == TAKEN:
-            try:
-                await self._settle(partial(task.fail, error))
-            except Exception:
-                await self._give_back([task])
-                raise
+            await self._settle_failed(task, error)
         is_of_task = isinstance(error, (Exception, asyncio.CancelledError))
         if not is_of_task or isinstance(error, BrokenExecutor):  # no handler can run any more
             raise error

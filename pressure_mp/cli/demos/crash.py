@@ -110,14 +110,12 @@ class Crash:
             process.start()
         self._at_end.callback(process.join)
         self._at_end.callback(process.kill)
-        assert process.pid is not None
-        self._doing[process.pid] = machine, doing
-        self._tell_line(f"{machine}: process {process.pid} {doing}")
+        self._note(process.pid, doing, machine)
         return process
 
-    def _note(self, pid: int | None, doing: str) -> None:
+    def _note(self, pid: int | None, doing: str, machine: str = "") -> None:
         assert pid is not None
-        machine, _ = self._doing[pid]
+        machine = machine or self._doing[pid][0]
         self._doing[pid] = machine, doing
         self._tell_line(f"{machine}: process {pid} {doing}")
 
@@ -152,7 +150,6 @@ class Crash:
             time.sleep(INTERVAL)
 
     def line(self) -> str:
-        """Write it as one line of text."""
         return f"{len(self._done)} of {ORDERS} orders done; {self._length} of {DEPTH} queued"
 
     def picture(self) -> RenderableType:

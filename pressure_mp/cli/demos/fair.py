@@ -7,7 +7,7 @@ import statistics
 import click
 
 from ... import FairQueue, Queue
-from . import tenants
+from . import stages
 from .pipeline import broker_url
 from .processes import Processes
 
@@ -38,23 +38,26 @@ def fair(url: str, jobs: int) -> None:
         f"A job takes {WORK * 1000:.0f} ms."
     )
     plain = run(Queue(url=url), url, jobs)
-    just = run(FairQueue(tenants.tenant, None, url=url), url, jobs)
+    just = run(FairQueue(stages.tenant, None, url=url), url, jobs)
     rows = []
     for name in (HOG, *SMALL):
         rows.append((name, "Queue", statistics.median(plain[name])))
         rows.append(("", "FairQueue", statistics.median(just[name])))
-    tenants.bars(rows, WIDTH, click.echo)
+    longest = max(value for _, _, value in rows)
+    for title, kind, value in rows:
+        bar = "█" * max(round(WIDTH * value / longest), 1)
+        click.echo(f"{title:8} {kind:9} {bar} {value * 1000:.0f} ms")
 
 
-def run(queue: Queue[tenants.Job], url: str, jobs: int) -> tenants.Delays:
+def run(queue: Queue[stages.Job], url: str, jobs: int) -> stages.Delays:
     """Measure the delays of all tenants' jobs through that queue. Raises ProcessFailed."""
     processes = Processes()
-    with queue, Queue[tenants.Delays](1, url=url) as reports:
-        tenants.submit(queue, HOG, jobs)
+    with queue, Queue[stages.Delays](1, url=url) as reports:
+        stages.submit(queue, HOG, jobs)
         number = jobs + len(SMALL) * SMALL_JOBS
-        processes.add("working", tenants.work, queue, reports, number, WORK)
+        processes.add("working", stages.work, queue, reports, number, WORK)
         for name in SMALL:
-            processes.add(name, tenants.submit, queue, name, SMALL_JOBS)
+            processes.add(name, stages.submit, queue, name, SMALL_JOBS)
         with processes.at_work():
-            delays: tenants.Delays = processes.wait_for(reports, lambda: None)
+            delays: stages.Delays = processes.wait_for(reports, lambda: None)
     return delays

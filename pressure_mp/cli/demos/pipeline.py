@@ -10,6 +10,7 @@ import os
 import sysconfig
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.sharedctypes import RawValue
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,16 +74,27 @@ def pipeline(ctx: click.Context, directory: Path | None, url: str, workers: int)
     if not paths:
         raise click.BadParameter(f"no .py files below {root}", param_hint="DIRECTORY")
     console = Console()
+    files = [[path] for path in paths]
+
+    def make_view(sources: Queue[Any], counts: Queue[Any], _: Counted) -> Callable[[], Flow]:
+        click.echo(f"pressure_mp.Queue at {sources.url}")
+        return Flow(len(files), sources, counts).update
 
     click.echo(f"{len(paths)} Python files below {root}, {workers} workers")
-    files = stages.batches(paths, 1)
-    ours, our_time = on_pressure_queues(url, files, workers, console)
+    make: Callable[[int], Queue[Any]] = partial(Queue, url=url)
+    with showing(console) as show:
+        ours, our_time = run(make, files, workers, make_view, show)
     click.echo("The commonest identifiers:")
-    for identifier, times in commonest(ours, 10):
+    commonest = sorted(ours.identifiers.items(), key=lambda item: (-item[1], item[0]))
+    for identifier, times in commonest[:10]:
         click.echo(f"{times:>10,}  {identifier}")
 
     click.echo("The same pipeline on multiprocessing.Queue")
-    theirs, their_time = on_standard_queues(files, workers, console)
+    watch = Stopwatch("multiprocessing.Queue")
+    with showing(console) as show:
+        theirs, their_time = run(
+            multiprocessing.Queue, files, workers, lambda *_: lambda: watch, show
+        )
     different = differences(ours, theirs)
     if different:
         click.echo("DIFFERENT, pressure_mp.Queue and multiprocessing.Queue:", err=True)
@@ -96,12 +108,6 @@ def pipeline(ctx: click.Context, directory: Path | None, url: str, workers: int)
     click.echo(f"pressure_mp.Queue {our_time:.2f} s, multiprocessing.Queue {their_time:.2f} s")
 
 
-def commonest(totals: Totals, number: int) -> list[tuple[str, int]]:
-    """Return the first identifiers by how often they occur, then by the alphabet."""
-    order = sorted(totals.identifiers.items(), key=lambda item: (-item[1], item[0]))
-    return order[:number]
-
-
 def python_files(root: Path, skip: tuple[str, ...]) -> list[Path]:
     """Return every ``.py`` file below ``root``, but not in directories of the names in ``skip``."""
     found = []
@@ -109,31 +115,6 @@ def python_files(root: Path, skip: tuple[str, ...]) -> list[Path]:
         subdirectories[:] = [name for name in subdirectories if name not in skip]
         found += [Path(directory, name) for name in files if name.endswith(".py")]
     return sorted(path for path in found if path.is_file())
-
-
-def on_pressure_queues(
-    url: str, files: list[list[Path]], workers: int, console: Console
-) -> tuple[Totals, float]:
-    """Count with pressure_mp's queues; return the totals, and the seconds it took."""
-
-    def make(maxsize: int) -> Queue[Any]:
-        return Queue(maxsize, url=url)
-
-    def make_view(sources: Queue[Any], counts: Queue[Any], _: Counted) -> Callable[[], Flow]:
-        click.echo(f"pressure_mp.Queue at {sources.url}")
-        return Flow(len(files), sources, counts).update
-
-    with showing(console) as show:
-        return run(make, files, workers, make_view, show)
-
-
-def on_standard_queues(
-    files: list[list[Path]], workers: int, console: Console
-) -> tuple[Totals, float]:
-    """Count with the standard library's queues; return the totals, and the seconds it took."""
-    stopwatch = Stopwatch("multiprocessing.Queue")
-    with showing(console) as show:
-        return run(multiprocessing.Queue, files, workers, lambda *_: lambda: stopwatch, show)
 
 
 def run(

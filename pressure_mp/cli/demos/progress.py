@@ -85,7 +85,6 @@ class Gauge:
         self.update()
 
     def update(self) -> None:
-        """Ask the broker for the queue's counts."""
         self.stats: Stats = self._queue.stats()
         now = time.monotonic()
         self._samples.append((now, self.stats.consumed_messages))
@@ -109,29 +108,26 @@ class Flow:
 
     def __init__(self, files: int, sources: Queue[Any], counts: Queue[Any]) -> None:
         self._files = files
-        self._sources = Gauge("sources", sources)
-        self._counts = Gauge("counts", counts)
+        self._gauges = Gauge("sources", sources), Gauge("counts", counts)
 
     def update(self) -> Flow:
-        """Ask the broker for the queues' counts."""
-        self._sources.update()
-        self._counts.update()
+        for gauge in self._gauges:
+            gauge.update()
         return self
 
     def _steps(self) -> dict[str, int]:
+        sources, counts = [gauge.stats for gauge in self._gauges]
         steps = {
-            "read": self._sources.stats.produced_messages,
-            "tokenised": self._counts.stats.produced_messages,
-            "counted": self._counts.stats.consumed_messages,
+            "read": sources.produced_messages,
+            "tokenised": counts.produced_messages,
+            "counted": counts.consumed_messages,
         }
         # The markers of the end are items too.
         return {step: min(done, self._files) for step, done in steps.items()}
 
     def line(self) -> str:
         steps = ", ".join(f"{done} {step}" for step, done in self._steps().items())
-        queues = "; ".join(
-            f"{gauge.title} {gauge.depth} {gauge.rate}" for gauge in (self._sources, self._counts)
-        )
+        queues = "; ".join(f"{one.title} {one.depth} {one.rate}" for one in self._gauges)
         return f"{self._files} files: {steps}; {queues}"
 
     def picture(self) -> RenderableType:
@@ -142,7 +138,7 @@ class Flow:
         grid.add_column(justify="right", min_width=14)
         for step, done in self._steps().items():
             grid.add_row(step, ProgressBar(self._files, done), f"{done}/{self._files}", "files")
-        for gauge in (self._sources, self._counts):
+        for gauge in self._gauges:
             bar = ProgressBar(
                 gauge.stats.maxsize, gauge.stats.length, finished_style="bar.complete"
             )

@@ -1,6 +1,7 @@
-"""The stages of the pipeline: each is one function, for one kind of process.
+"""The work of the demos' processes: the stages of the pipeline, and the tenants and the worker of
+the demo ``fair``. A process imports nothing else of the command.
 
-They are written once and run on either kind of queue, pressure_mp's or multiprocessing's. So
+The stages are written once and run on either kind of queue, pressure_mp's or multiprocessing's. So
 they end the stream with a marker in it, since multiprocessing's queues cannot be shut down.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import io
 import keyword
+import time
 import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -21,11 +23,13 @@ DEPTH = 16
 
 
 class AnyQueue(Protocol):
-    """The methods of a queue that the stages need."""
+    """The methods of a queue that the processes need."""
 
     def put(self, item: Any, /) -> None: ...
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any: ...
+
+    def qsize(self) -> int: ...
 
 
 class Counted(Protocol):
@@ -44,7 +48,6 @@ class Totals:
     identifiers: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Totals) -> None:
-        """Add the counts of other files."""
         self.files += other.files
         self.skipped += other.skipped
         self.tokens += other.tokens
@@ -52,11 +55,6 @@ class Totals:
 
 
 _SKIPPED = Totals(files=1, skipped=1)
-
-
-def batches(paths: list[Path], size: int) -> list[list[Path]]:
-    """Split the files into batches of ``size``."""
-    return [paths[first : first + size] for first in range(0, len(paths), size)]
 
 
 def read(files: list[list[Path]], sources: AnyQueue, workers: int) -> None:
@@ -130,7 +128,6 @@ def total(counts: AnyQueue, totals: AnyQueue, workers: int, files: Counted) -> N
 
 
 def _contents(path: Path) -> bytes | None:
-    """Read the file, if that is possible."""
     try:
         return path.read_bytes()
     except OSError:
@@ -150,3 +147,34 @@ def _count(source: bytes | None) -> Totals:
     except (SyntaxError, tokenize.TokenError, ValueError):
         return _SKIPPED
     return counted
+
+
+#: A job of the demo ``fair``: the name of its tenant.
+Job = tuple[str]
+#: Seconds that all jobs of each tenant waited until they were done, from when work began.
+Delays = dict[str, list[float]]
+
+
+def tenant(job: Job) -> str:
+    return job[0]
+
+
+def submit(jobs: AnyQueue, name: str, number: int) -> None:
+    for _ in range(number):
+        jobs.put((name,))
+
+
+def work(jobs: AnyQueue, reports: AnyQueue, number: int, seconds: float) -> None:
+    """Do so many jobs, each of which takes so many seconds; put the delays at the end.
+
+    Begins when all jobs are queued, however slowly processes start here.
+    """
+    while jobs.qsize() < number:
+        time.sleep(seconds)
+    began = time.monotonic()
+    delays: Delays = {}
+    for _ in range(number):
+        (name,) = jobs.get()
+        time.sleep(seconds)
+        delays.setdefault(name, []).append(time.monotonic() - began)
+    reports.put(delays)

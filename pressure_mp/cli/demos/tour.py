@@ -1,5 +1,5 @@
 """``pressure-mp demo``: a consumer dies and its item comes back; then the cost of that for a
-program."""
+program. The other demos are registered here."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from rich.table import Table
 
 from ... import Queue
 from .crash import Crash
-from .pipeline import broker_url, differences, python_files, run
+from .fair import fair
+from .pipeline import broker_url, differences, pipeline, python_files, run
+from .processes import ProcessFailed
 from .progress import showing
-from .stages import NAMES, Counted, batches
+from .stages import NAMES, Counted
 
 OURS, THEIRS = "pressure_mp.Queue", "multiprocessing.Queue"
 #: Each kind runs twice, in an order that favours none.
@@ -58,12 +60,13 @@ def tour(ctx: click.Context, url: str) -> None:
     paths = python_files(root, skip=("site-packages",))[::EACH]
     click.echo(f"The same pipeline on both, in turns: {len(paths)} files of the standard library,")
     click.echo(f"the names of {BATCH} in each item. Each identifier comes back as an item.")
+    files = [paths[first : first + BATCH] for first in range(0, len(paths), BATCH)]
     race, totals = Race(len(paths)), {}
     with showing(console) as show:
         for title in TURNS:
             make: Any = multiprocessing.Queue if title == THEIRS else partial(Queue, url=url)
             start = partial(race.start, title)
-            totals[title], seconds = run(make, batches(paths, BATCH), WORKERS, start, show, NAMES)
+            totals[title], seconds = run(make, files, WORKERS, start, show, NAMES)
             race.finish(seconds)
             show(race)
     different = differences(totals[OURS], totals[THEIRS])
@@ -86,7 +89,6 @@ class Lap:
 
     @property
     def seconds(self) -> float:
-        """Return how long it runs, or ran."""
         return time.perf_counter() - self.began if self.took is None else self.took
 
 
@@ -98,16 +100,13 @@ class Race:
         self._laps: list[Lap] = []
 
     def start(self, title: str, sources: Any, counts: Any, counted: Counted) -> Callable[[], Race]:
-        """Begin the next run."""
         self._laps.append(Lap(title, counted, time.perf_counter()))
         return lambda: self
 
     def finish(self, seconds: float) -> None:
-        """Note how long the run took."""
         self._laps[-1].took = seconds
 
     def line(self) -> str:
-        """Write the present run as one line of text."""
         lap = self._laps[-1]
         done = lap.counted.value
         turn = f"{len(self._laps)} of {len(TURNS)}, {lap.title}"
@@ -122,7 +121,6 @@ class Race:
         return grid
 
     def result(self) -> str:
-        """Return the times of all runs."""
         took = {
             title: " + ".join(f"{lap.seconds:.2f}" for lap in self._laps if lap.title == title)
             for title in (OURS, THEIRS)
@@ -131,3 +129,40 @@ class Race:
             f"On {os.cpu_count()} cores, in turns:\n"
             f"{OURS} {took[OURS]} s, {THEIRS} {took[THEIRS]} s."
         )
+
+
+class Demos(click.Group):
+    """Runs the first demo when the first argument names no demo: the argument is the demo's own."""
+
+    def __init__(self, first: click.Command, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.first = first
+        self.add_command(first)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ProcessFailed as error:
+            raise click.ClickException(str(error)) from error
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            if args and not args[0].startswith("-"):
+                ctx.fail(f"There is no demo {args[0]!r}; there are {', '.join(self.commands)}.")
+            args = [str(self.first.name), *args]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return self.first.collect_usage_pieces(ctx)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.first.format_help_text(ctx, formatter)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.first.format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+demo = Demos(tour, name="demo", short_help="Show queues in example programs.")
+demo.add_command(pipeline)
+demo.add_command(fair)

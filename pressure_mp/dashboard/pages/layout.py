@@ -1,16 +1,23 @@
-"""The parts of all pages: the head, the links to the other pages, the keys."""
+"""The parts of all pages: the head, the links to the other pages, the keys, tables, and items: of
+these nothing is unpickled, and nothing is longer than a screen."""
 
 from __future__ import annotations
 
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from ...administration.broker import Broker
+from ...administration.broker import Broker, Named
+from ...encoding.display import content_of, opcodes_of
 from ...operations import phrases
 from ..markup import Child, Markup, element, link_to
 from ..monitor import Monitor
 from ..settings import Settings
 
+#: The most bytes of an item that is read, and the most characters and opcodes that are shown.
+_LARGEST, _LONGEST, _MOST_OPCODES = 1 << 18, 2_000, 200
 #: The text of an empty cell.
 NOTHING = "–"
 #: Whether a process lives, in words.
@@ -105,6 +112,12 @@ def document(title: str, *body: Child, interval: float | None = None) -> str:
     return f"<!doctype html>\n{element('html', head, shown, lang='en')}\n"
 
 
+def heading(*parts: Child) -> Markup:
+    """Make the head of a page to which the page of all queues leads."""
+    up = element("a", "Queues", href="./", id="up")
+    return element("h1", up, [(" / ", part) for part in parts])
+
+
 def live(id: str, *children: Child) -> Markup:
     """Make a part of a page that the script renews."""
     return element("div", children, id=id, data_live=True)
@@ -163,7 +176,6 @@ def _class_of(head: str, cell: Child) -> str | None:
 
 
 def facts(pairs: list[tuple[str, Child]]) -> Markup:
-    """Show numbers with their names."""
     return element(
         "dl",
         [element("div", element("dt", what), element("dd", value)) for what, value in pairs],
@@ -173,7 +185,7 @@ def facts(pairs: list[tuple[str, Child]]) -> Markup:
 
 def action(
     context: Context,
-    queue: tuple[str, str],
+    queue: Named,
     do: str,
     title: str,
     warning: str = "",
@@ -184,8 +196,7 @@ def action(
     unless the dashboard may change anything."""
     if not context.settings.allow_actions:
         return None
-    name, kind = queue
-    hidden = {"name": name, "kind": kind, "do": do, "id": id, "back": back}
+    hidden = {"name": queue.name, "kind": queue.discipline, "do": do, "id": id, "back": back}
     form = element(
         "form",
         [
@@ -204,6 +215,11 @@ def action(
     return element(
         "details", element("summary", f"{title}…"), form, class_="action", id=f"do-{do}-{id}"
     )
+
+
+def process(id: str, host: str | None, pid: int | None) -> str:
+    """Name a process; another implementation's client by its id."""
+    return id if host is None else f"pid {pid} on {host}"
 
 
 def queue_link(queue: tuple[str, str]) -> Markup:
@@ -245,12 +261,10 @@ def duration(seconds: float | None) -> str:
 
 
 def number(value: float) -> str:
-    """Write a count."""
     return f"{value:,.0f}"
 
 
 def rate(value: float) -> str:
-    """Write a number of items in a second."""
     return number(value) if value >= 100 or not value else f"{value:.1f}"
 
 
@@ -261,3 +275,47 @@ def query_of(text: str) -> dict[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=50))
     except ValueError:
         return {}
+
+
+def mark_of(item: bytes) -> str:
+    """Return a text that identifies an item that was set aside."""
+    return hashlib.sha256(item).hexdigest()
+
+
+def signatures(items: Iterable[bytes], are_shown: bool) -> Markup | None:
+    """Say with which keys items claim to be signed, if any does and they ``are_shown``."""
+    keys = Counter(content_of(one).key for one in items if are_shown and len(one) <= _LARGEST)
+    signed = {key: number for key, number in keys.items() if key is not None}
+    if not signed:
+        return None
+    parts = [f"{number:,} with key {key}" for key, number in signed.items()]
+    if len(keys) == 1:
+        parts = [f"all with key {key}" for key in signed]
+    elif None in keys:
+        parts.append(f"{keys[None]:,} not")
+    return element(
+        "p", f"Signed: {', '.join(parts)}. Signatures are not checked here.", class_="note"
+    )
+
+
+def show(item: bytes, is_shown: bool) -> Markup:
+    """Show an item; unless it ``is_shown``, only its size."""
+    if not is_shown:
+        return element("span", f"{len(item):,} bytes, hidden", class_="note")
+    if len(item) > _LARGEST:
+        return element("span", f"{len(item):,} bytes: too large for a page", class_="note")
+    content = content_of(item)
+    text = content.unsigned
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}… ({len(text):,} characters)"
+    head = element("span", content.kind, class_="kind")
+    opcodes = opcodes_of(item, _MOST_OPCODES)
+    if not opcodes:
+        return element("div", head, " ", element("code", text), class_="content")
+    listed = element(
+        "details",
+        element("summary", "opcodes"),
+        element("pre", "\n".join(opcodes)),
+        id=f"opcodes-{mark_of(item)[:16]}",
+    )
+    return element("div", head, " ", element("code", text), listed, class_="content")

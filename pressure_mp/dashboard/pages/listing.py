@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import time
-from collections.abc import Callable
 from typing import Any
 
 from ...administration.broker import KINDS
-from ...administration.rates import QueueRates
+from ...administration.rates import ORDERS, QueueRates
 from ...engines.contract.brokers import QueueSummary
 from ..charts import bar, spark
 from ..markup import Child, Markup, element
@@ -20,12 +19,7 @@ from .layout import NOTHING, Context, duration, number, queue_link, rate
 _MOST = 100
 _HEADS = ["Queue", "Kind", "Depth", "Bound", "Last depths", "In/s", "Out/s", "Waiting"]
 _HEADS += ["In flight", "Rejected", "Oldest", "State"]
-_ORDERS: dict[str, Callable[[QueueRates], Any]] = {
-    "depth": lambda one: (-one.queue.length, one.queue.name),
-    "rate": lambda one: (-one.puts - one.gets, one.queue.name),
-    "rejected": lambda one: (-one.queue.rejected, one.queue.name),
-    "name": lambda one: one.queue.name,
-}
+_ORDERS = ("depth", "rate", "rejected", "name")
 
 
 def make(context: Context) -> str:
@@ -58,8 +52,8 @@ def _chosen(context: Context, view: View) -> list[QueueRates]:
         for one in view.queues.values()
         if fnmatch.fnmatchcase(one.queue.name, pattern) and kind in ("", one.queue.discipline)
     ]
-    order = _ORDERS.get(context.query.get("sort", ""))
-    return sorted(found, key=order) if order else by_waiting(found)
+    order = context.query.get("sort", "")
+    return sorted(found, key=ORDERS[order]) if order in _ORDERS else by_waiting(found)
 
 
 def _filter(context: Context) -> Markup:
@@ -131,7 +125,7 @@ def _row(one: QueueRates, view: View, now: float) -> Markup:
     return layout.row(
         _HEADS,
         [
-            queue_link((queue.name, queue.discipline)),
+            queue_link(one.key),
             queue.discipline,
             depth(queue),
             number(queue.maxsize) if queue.maxsize else NOTHING,

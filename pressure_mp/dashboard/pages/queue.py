@@ -16,11 +16,21 @@ from ...operations.task_diagnosis import TaskDiagnosis
 from ...operations.task_stats import queued
 from ...states import NAMES
 from ..charts import Curve, bar, chart, rates
-from ..contents import mark_of, show, signatures
 from ..history import Point
 from ..markup import Child, Markup, element, link_to
 from . import layout
-from .layout import ALIVE, NOTHING, Context, action, duration, number, rate
+from .layout import (
+    ALIVE,
+    NOTHING,
+    Context,
+    action,
+    duration,
+    mark_of,
+    number,
+    rate,
+    show,
+    signatures,
+)
 
 #: The most items that are shown: of the next items, and of the items that were set aside.
 _MOST_ITEMS = 10
@@ -41,22 +51,23 @@ _DONE = {
 
 def make(context: Context) -> str:
     queue = find(context)
-    key = queue.name, queue.discipline
     found = diagnose(queue)
-    latest = context.monitor.view().queues.get(key)
-    body: list[Child] = [_title(queue), told(context)]
+    latest = context.monitor.view().queues.get(queue.key)
+    name = queue.name or "(no name)"
+    title = layout.heading([name, " ", element("small", queue.discipline)])
+    body: list[Child] = [title, told(context)]
     where = link_to("tasks", name=queue.name)
     tasks = element("p", element("a", "Its tasks, and their errors", href=where))
     sentence = element("p", layout.with_commands(found.sentence), class_="sentence")
     too_slow = found.too_slow if isinstance(found, TaskDiagnosis) else ""
     late = element("p", too_slow, class_="alarm") if too_slow else None
     body.append(layout.live("why", sentence, late, tasks if queue.has_tasks else None))
-    body.append(layout.live("charts", _charts(context, key, latest, found)))
+    body.append(layout.live("charts", _charts(context, queue, latest)))
     body.append(layout.live("numbers", _numbers(queue, latest)))
     body.append(layout.live("clients", _clients(found)))
     if queue.has_tasks:
         body.append(layout.live("tubes", _tubes(context, queue)))
-    if not queue.has_tasks:
+    else:
         body.append(layout.live("items", _items(context, queue), _rejected(context, queue)))
     body.append(_actions(context, queue, found))
     return layout.page(context, queue.name, body)
@@ -87,30 +98,18 @@ def told(context: Context) -> Child:
     return element("p", done, class_="done", role="status")
 
 
-def _title(queue: Named) -> Markup:
-    up = element("a", "Queues", href="./", id="up")
-    return element(
-        "h1", up, " / ", queue.name or "(no name)", " ", element("small", queue.discipline)
-    )
-
-
-def _charts(
-    context: Context,
-    key: tuple[str, str],
-    latest: QueueRates | None,
-    found: Diagnosis | TaskDiagnosis,
-) -> Child:
-    points = context.monitor.history.points(key)
+def _charts(context: Context, queue: Named, latest: QueueRates | None) -> Child:
+    points = context.monitor.history.points(queue.key)
     if latest is not None:
-        queue = latest.queue
-        counted = queue.length, queue.maxsize, queue.produced, queue.consumed
+        one = latest.queue
+        counted = one.length, one.maxsize, one.produced, one.consumed
         seen = time.time() - (time.monotonic() - latest.seen)
         points.append(Point(max(seen, points[-1].time if points else 0), *counted))
     if len(points) < 2 or points[0].time == points[-1].time:
         return element("p", "Its history begins now.", class_="note")
     depths = [point.depth for point in points]
     least, most, now = min(depths), max(depths), depths[-1]
-    what = "ready" if isinstance(found, TaskDiagnosis) else "queued"
+    what = "ready" if queue.has_tasks else "queued"
     text = f"{number(now)} {'was' if now == 1 else 'were'} {what} all this time."
     if least != most:
         are = "is" if now == 1 else "are"
@@ -119,26 +118,17 @@ def _charts(
     come, go = Curve("in", rates(points, "produced")), Curve("out", rates(points, "consumed"))
     fastest = [max((value for _, value in line.points), default=0.0) for line in (come, go)]
     speed = f"At most {rate(fastest[0])} a second came and {rate(fastest[1])} went."
+    of_in, of_out = element("span", "In", class_="in"), element("span", "out", class_="out")
+    sections = [
+        ("Depth", chart([depth], text, points[-1].bound), text),
+        ([of_in, " and ", of_out, " a second"], chart([come, go], speed), speed),
+    ]
     return element(
         "div",
-        element(
-            "section",
-            element("h2", "Depth"),
-            chart([depth], text, points[-1].bound),
-            element("p", text),
-        ),
-        element(
-            "section",
-            element(
-                "h2",
-                element("span", "In", class_="in"),
-                " and ",
-                element("span", "out", class_="out"),
-                " a second",
-            ),
-            chart([come, go], speed),
-            element("p", speed),
-        ),
+        [
+            element("section", element("h2", head), picture, element("p", words))
+            for head, picture, words in sections
+        ],
         class_="charts",
     )
 
@@ -186,9 +176,7 @@ def _clients(found: Diagnosis | TaskDiagnosis) -> Child:
         heads = ["Worker", "Alive", "Works", "At a time", "Tubes", "Tasks", "At"]
     rows = []
     for client in known_clients(found):
-        peer = (
-            client["id"] if client["host"] is None else f"pid {client['pid']} on {client['host']}"
-        )
+        peer = layout.process(client["id"], client["host"], client["pid"])
         alive = ALIVE[client["alive"]]
         cells: list[Child] = [client["role"], peer, alive, duration(client.get("waited"))]
         if not is_of_items:
@@ -221,7 +209,7 @@ def _worker(row: dict[str, Any]) -> list[Child]:
 
 def _tubes(context: Context, queue: Named) -> Child:
     """Show the tubes that have tasks or are paused."""
-    stats, key = queue.run(queue.tasks.stats()), (queue.name, queue.discipline)
+    stats = queue.run(queue.tasks.stats())
     heads = ["Tube", *(state.word.capitalize() for state in NAMES), "State"]
     if context.settings.allow_actions:
         heads.append("Actions")
@@ -234,7 +222,7 @@ def _tubes(context: Context, queue: Named) -> Child:
         what = "resume" if is_paused else "pause"
         cells: list[Child] = [tube, *(number(counts[state]) for state in NAMES)]
         cells.append("paused" if is_paused else "open")
-        doing = action(context, key, what, what.capitalize(), id=tube)
+        doing = action(context, queue, what, what.capitalize(), id=tube)
         rows.append(layout.row(heads, [*cells, doing] if doing else cells))
     if not rows:
         return None
@@ -269,57 +257,42 @@ def _rejected(context: Context, queue: Named) -> Child:
     if not there:
         return None
     items = queue.run(queue.items.rejected(min(there, MOST_REJECTED)))
-    key = queue.name, queue.discipline
     heads = ["Item", "Actions"] if context.settings.allow_actions else ["Item"]
     rows = []
     for item in items:
-        doing = _each(context, key, mark_of(item))
         cells: list[Child] = [show(item, context.settings.show_content)]
-        rows.append(layout.row(heads, [*cells, doing] if doing else cells))
+        if context.settings.allow_actions:
+            back = action(context, queue, "requeue", "Put back", id=mark_of(item))
+            gone = "It is gone for good."
+            cells.append([back, action(context, queue, "drop", "Remove", gone, mark_of(item))])
+        rows.append(layout.row(heads, cells))
     more = f", the oldest {len(items)} of them" if there > len(items) else ""
     head = element("h2", f"Set aside: {number(there)}{more}")
     return [head, signatures(items, context.settings.show_content), layout.table(heads, rows, "")]
 
 
-def _each(context: Context, key: tuple[str, str], id: str) -> list[Markup]:
-    """Make the actions on an item or task that was set aside."""
-    doing = [
-        action(context, key, "requeue", "Put back", id=id),
-        action(context, key, "drop", "Remove", "It is gone for good.", id=id),
-    ]
-    return [one for one in doing if one is not None]
-
-
 def _actions(context: Context, queue: Named, found: Diagnosis | TaskDiagnosis) -> Child:
-    key = queue.name, queue.discipline
+    if not context.settings.allow_actions:
+        return None
     kept = "buried tasks" if queue.has_tasks else "items that were set aside"
     whole = "all its tasks, in whatever state" if queue.has_tasks else "all that is queued"
-    again, gone = f"All {kept} are queued again.", f"All {kept} are gone for good."
-    if queue.has_tasks:
-        again = f"All {kept} are ready again."
+    again = f"All {kept} are {'ready' if queue.has_tasks else 'queued'} again."
+    gone = f"All {kept} are gone for good."
     requeue = "Make buried ready" if queue.has_tasks else "Put all back"
+    drop = f"Remove {'buried' if queue.has_tasks else 'rejected'}"
+    pausing = None
+    if isinstance(found, TaskDiagnosis):
+        pausing = action(context, queue, "resume", "Resume")
+        if not found.paused:
+            until = "No worker gets a task until it is resumed."
+            pausing = action(context, queue, "pause", "Pause", until)
+    deleted = "The queue and everything in it is removed, for all programs."
     doing = [
-        _pausing(context, key, found) if isinstance(found, TaskDiagnosis) else None,
-        action(context, key, "requeue", requeue, again),
-        action(context, key, "drop", f"Remove {'buried' if queue.has_tasks else 'rejected'}", gone),
-        action(context, key, "empty", "Purge", f"This drops {whole}, for good."),
-        action(context, key, "shut_down", "Shut down", "Nothing can be put any more, for good."),
-        action(
-            context,
-            key,
-            "remove",
-            "Delete",
-            "The queue and everything in it is removed, for all programs.",
-        ),
+        pausing,
+        action(context, queue, "requeue", requeue, again),
+        action(context, queue, "drop", drop, gone),
+        action(context, queue, "empty", "Purge", f"This drops {whole}, for good."),
+        action(context, queue, "shut_down", "Shut down", "Nothing can be put any more, for good."),
+        action(context, queue, "remove", "Delete", deleted),
     ]
-    shown = [one for one in doing if one is not None]
-    if not shown:
-        return None
-    return element("section", element("h2", "Actions"), element("div", shown, class_="actions"))
-
-
-def _pausing(context: Context, key: tuple[str, str], found: TaskDiagnosis) -> Markup | None:
-    """Make the action that resumes a queue of tasks that is paused, or pauses it."""
-    if found.paused:
-        return action(context, key, "resume", "Resume")
-    return action(context, key, "pause", "Pause", "No worker gets a task until it is resumed.")
+    return element("section", element("h2", "Actions"), element("div", doing, class_="actions"))

@@ -8,7 +8,7 @@ from typing import Any
 from ...administration.rates import Key, QueueRates
 from ..markup import Child, Markup, element
 from ..monitor import View
-from ..survey import MOST_QUEUES, Survey, Use, Worker, in_order
+from ..survey import MOST_QUEUES, Survey, Use, in_order
 from . import layout
 from .layout import ALIVE, NOTHING, Context, duration, number, queue_link, rate
 from .listing import bottleneck, depth, summary
@@ -20,15 +20,17 @@ _MOST_SHOWN = 6
 
 
 def make_workers(context: Context) -> str:
-    """Make the page of all processes."""
     survey = context.monitor.survey()
     rows = [
         layout.row(
             _WORKER_HEADS,
             [
-                worker.id if worker.host is None else f"pid {worker.pid} on {worker.host}",
+                layout.process(worker.id, worker.host, worker.pid),
                 ALIVE[worker.alive],
-                *(_uses(worker, role) for role in ("producer", "consumer", "worker")),
+                *(
+                    _some([_use(use) for use in worker.uses if use.role == role])
+                    for role in ("producer", "consumer", "worker")
+                ),
             ],
             "gone" if worker.alive is False else None,
         )
@@ -46,10 +48,6 @@ def make_workers(context: Context) -> str:
         ),
         here="workers",
     )
-
-
-def _uses(worker: Worker, role: str) -> Child:
-    return _some([_use(use) for use in worker.uses if use.role == role])
 
 
 def _some(found: Sequence[Child]) -> Child:

@@ -56,14 +56,15 @@ OpenReply = Opened | Existing | Mismatch | Missing
 
 
 class Exists(NamedTuple):
-    """Ask whether the queue was created and not deleted (specification: Exists)."""
+    """Ask whether the queue was created and not deleted (specification: Exists). A queue of another
+    discipline under its name is another queue."""
 
 
 ExistsReply = bool
 
 
 class GetDiscipline(NamedTuple):
-    """Get the discipline of the queue."""
+    """Get the discipline of the queue, which may be another one than that of the binding."""
 
 
 GetDisciplineReply = str | Missing
@@ -103,7 +104,10 @@ GetLengthReply = int | Missing
 
 
 class IsClosed(NamedTuple):
-    """Ask whether the queue was shut down (specification: Closed)."""
+    """Ask whether the queue was shut down (specification: Closed); with ``immediate`` whether it
+    drops items that are requeued, since it was shut down with ``immediate``."""
+
+    immediate: bool = False
 
 
 IsClosedReply = bool | Missing

@@ -14,7 +14,7 @@ class Outcome(Enum):
 
     #: The request is done.
     DONE = "done"
-    #: The queue does not exist.
+    #: The queue does not exist. A queue of another discipline under its name is another queue.
     MISSING = "missing"
     #: The queue is shut down; of a request that takes items: and empty.
     CLOSED = "closed"

@@ -4,174 +4,122 @@ from __future__ import annotations
 
 from typing import get_args
 
-from .brokers import (
-    AppendSample,
-    ExamineServer,
-    FindDamaged,
-    Identify,
-    ListQueues,
-    MayGet,
-    ReadSamples,
-    RenewAll,
+from . import (
+    brokers,
+    contents,
+    fair,
+    hosts,
+    items,
+    queues,
+    task_administration,
+    task_results,
+    tasks,
 )
-from .contents import ReadChunks, StoreChunks, SweepContents
-from .fair import GetKeys, GetQueued, GetSnapshot
 from .forwarding import Forward
-from .hosts import Forget, GetRemembered, Leave, Remember
-from .items import (
-    Acknowledge,
-    DropRejected,
-    EndPrefetch,
-    GetRejected,
-    PeekItems,
-    PeekPlaced,
-    Prefetch,
-    Purge,
-    Put,
-    Renew,
-    Requeue,
-    RequeueRejected,
-    Retire,
-    SetAside,
-    Take,
-    TakeBack,
-)
 from .levels import Level
-from .queues import (
-    Close,
-    CountDone,
-    Delete,
-    Dismiss,
-    Enlist,
-    Exists,
-    GetDiscipline,
-    GetLength,
-    GetStats,
-    GetUsers,
-    Inspect,
-    IsClosed,
-    Join,
-    Open,
-    SetBound,
-    Unlock,
-)
-from .task_administration import (
-    ChangeTask,
-    GetTaskCounts,
-    GetWorkers,
-    KickTasks,
-    ListTasks,
-    TruncateTasks,
-)
-from .task_results import CloseInbox, OpenInbox, TakeNotices, WatchTasks
-from .tasks import (
-    AckTask,
-    AckTasks,
-    AreTasksClosed,
-    AwaitTask,
-    BuryTask,
-    CloseTasks,
-    ConfigureTasks,
-    CountReady,
-    DeleteTasks,
-    GetTask,
-    LimitTasks,
-    OpenTasks,
-    PauseTasks,
-    PutTasks,
-    ReleaseTask,
-    RenewTaker,
-    RequeueTasks,
-    TakeTasks,
-    TouchTask,
-)
 
 #: Requests to every kind of queue.
 QueueRequest = (
-    Exists | GetDiscipline | Enlist | GetUsers | Dismiss | StoreChunks | ReadChunks | SweepContents
+    queues.Exists
+    | queues.GetDiscipline
+    | queues.Enlist
+    | queues.GetUsers
+    | queues.Dismiss
+    | contents.StoreChunks
+    | contents.ReadChunks
+    | contents.SweepContents
 )
 
 #: Requests to hosts.
-HostRequest = Remember | GetRemembered | Forget | Leave
+HostRequest = hosts.Remember | hosts.GetRemembered | hosts.Forget | hosts.Leave
 
 #: Of the level ITEMS.
 ItemsRequest = (
     QueueRequest
     | HostRequest
-    | Open
-    | Put
-    | Take
-    | TakeBack
-    | SetAside
-    | GetLength
-    | GetStats
-    | IsClosed
-    | SetBound
-    | Close
-    | Delete
-    | MayGet
+    | queues.Open
+    | items.Put
+    | items.Take
+    | items.TakeBack
+    | items.SetAside
+    | queues.GetLength
+    | queues.GetStats
+    | queues.IsClosed
+    | queues.SetBound
+    | queues.Close
+    | queues.Delete
+    | brokers.MayGet
 )
 
 #: Of the level DELIVERIES.
-DeliveriesRequest = Acknowledge | Requeue | Renew | RenewAll | Retire | CountDone | Join | Forward
+DeliveriesRequest = (
+    items.Acknowledge
+    | items.Requeue
+    | items.Renew
+    | brokers.RenewAll
+    | items.Retire
+    | queues.CountDone
+    | queues.Join
+    | Forward
+)
 
 #: Of the level AHEAD.
-AheadRequest = Prefetch | EndPrefetch
+AheadRequest = items.Prefetch | items.EndPrefetch
 
 #: Of the level ADMINISTRATION.
 AdministrationRequest = (
-    ListQueues
-    | Identify
-    | ExamineServer
-    | FindDamaged
-    | Inspect
-    | Unlock
-    | Purge
-    | PeekItems
-    | PeekPlaced
-    | GetRejected
-    | RequeueRejected
-    | DropRejected
-    | GetSnapshot
-    | GetKeys
-    | GetQueued
+    brokers.ListQueues
+    | brokers.Identify
+    | brokers.ExamineServer
+    | brokers.FindDamaged
+    | queues.Inspect
+    | queues.Unlock
+    | items.Purge
+    | items.PeekItems
+    | items.PeekPlaced
+    | items.GetRejected
+    | items.RequeueRejected
+    | items.DropRejected
+    | fair.GetSnapshot
+    | fair.GetKeys
+    | fair.GetQueued
 )
 
 #: Requests of the level TASKS; the requests to every kind of queue are not among them.
 TasksRequest = (
-    OpenTasks
-    | PutTasks
-    | TakeTasks
-    | AckTask
-    | ReleaseTask
-    | BuryTask
-    | TouchTask
-    | AckTasks
-    | ChangeTask
-    | KickTasks
-    | ListTasks
-    | GetTask
-    | AwaitTask
-    | CountReady
-    | GetTaskCounts
-    | GetWorkers
-    | TruncateTasks
-    | RenewTaker
-    | RequeueTasks
-    | ConfigureTasks
-    | PauseTasks
-    | LimitTasks
-    | CloseTasks
-    | AreTasksClosed
-    | DeleteTasks
-    | OpenInbox
-    | WatchTasks
-    | TakeNotices
-    | CloseInbox
+    tasks.OpenTasks
+    | tasks.PutTasks
+    | tasks.TakeTasks
+    | tasks.AckTask
+    | tasks.ReleaseTask
+    | tasks.BuryTask
+    | tasks.TouchTask
+    | tasks.AckTasks
+    | task_administration.ChangeTask
+    | task_administration.KickTasks
+    | task_administration.ListTasks
+    | tasks.GetTask
+    | tasks.AwaitTask
+    | tasks.CountReady
+    | task_administration.GetTaskCounts
+    | task_administration.GetWorkers
+    | task_administration.TruncateTasks
+    | tasks.RenewTaker
+    | tasks.RequeueTasks
+    | tasks.ConfigureTasks
+    | tasks.PauseTasks
+    | tasks.LimitTasks
+    | tasks.CloseTasks
+    | tasks.AreTasksClosed
+    | tasks.DeleteTasks
+    | task_results.OpenInbox
+    | task_results.WatchTasks
+    | task_results.TakeNotices
+    | task_results.CloseInbox
 )
 
 #: Of the level SAMPLES.
-SamplesRequest = AppendSample | ReadSamples
+SamplesRequest = brokers.AppendSample | brokers.ReadSamples
 
 Request = (
     ItemsRequest

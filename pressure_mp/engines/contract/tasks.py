@@ -263,7 +263,8 @@ class AckTask(NamedTuple):
 class ReleaseTask(NamedTuple):
     """Give a taken task back: it is ready, in its old place, or waiting for ``delay``; or buried,
     when it was delivered too often. Without ``priority`` and with an empty ``report`` these stay as
-    they are. ``result`` is kept if the task is buried and its result is to be kept."""
+    they are. ``result`` is kept if the task is buried and its result is to be kept. ``unbegun``: no
+    handler began the task, and the take counts as no delivery."""
 
     id: bytes
     owner: str
@@ -276,6 +277,7 @@ class ReleaseTask(NamedTuple):
     edit: Edit | None = None
     whole: bool = False
     result: Result = NO_RESULT
+    unbegun: bool = False
 
 
 class BuryTask(NamedTuple):

@@ -16,13 +16,14 @@ from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 from ...exceptions import PressureError
+from ..contract.address import SimpleAddress
 from ..contract.session import SHORTEST_TRY
+from ..kv.engine import KvEngine
 from ..kv.packing import pack
 from ..kv.records import dump, load
-from ..kv.store import Busy, Fate, How, Traits, Txn
+from ..kv.store import Body, Busy, Fate, How, Traits
 from .client import TIMED_OUT, fdb_error, open_database, ready, translated
-from .txn import FoundationTxn
-from .watch import Watch
+from .txn import FoundationTxn, Watch
 
 R = TypeVar("R")
 
@@ -51,9 +52,9 @@ class FoundationStore:
         self._path = path
         self._pieces = pack((prefix, "pieces"))
         self._lanes = pack((prefix, "lanes"))
-        self._begin()
+        self.after_fork()
 
-    def _begin(self) -> None:
+    def after_fork(self) -> None:
         self._database: Any = None
         self._free: deque[bytes] = deque()
 
@@ -64,7 +65,7 @@ class FoundationStore:
         tr.options.set_timeout(max(int(seconds * 1000), 1))
         return tr
 
-    def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
+    def write(self, body: Body[R], fate: Fate | None, how: How) -> R:
         if not how.wait:
             raise Busy  # each call waits for the cluster
         seconds = _PATIENCE if how.until is None else how.until - time.monotonic()
@@ -79,7 +80,7 @@ class FoundationStore:
         finally:
             self._free.append(lane)
 
-    def _try(self, tr: Any, body: Callable[[Txn], R], fate: Fate | None, lane: bytes) -> R:
+    def _try(self, tr: Any, body: Body[R], fate: Fate | None, lane: bytes) -> R:
         txn = FoundationTxn(tr, self._pieces)
         reply = body(txn)
         if txn.has_written:
@@ -157,12 +158,16 @@ class FoundationStore:
     def watch(self, key: bytes, ring: Callable[[], None]) -> Callable[[], None]:
         return Watch(self._transaction(_PATIENCE), key, ring).stop
 
-    def after_fork(self) -> None:
-        self._begin()
-
     def close(self) -> None:
         """Do nothing: all databases of a process share the library's connections."""
 
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+class FoundationEngine(KvEngine):
+    """The queues in one cluster."""
+
+    def __init__(self, address: SimpleAddress) -> None:
+        super().__init__(address, FoundationStore(address.place, address.prefix))

@@ -50,17 +50,13 @@ class Bells:
     def listen(self, session: Wakes) -> Callable[[], None]:
         """Have a session woken that waits from now on, also if it was rung since its transaction.
         Returns a function that ends this. Neither blocks."""
-        return _nothing
+        return lambda: None
 
     def after_fork(self) -> None:
         """Forget the parent's sessions and sockets, in a forked child."""
 
     def close(self) -> None:
         """End the thread, if no session waits."""
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 def _name(process: str) -> str:
@@ -90,9 +86,18 @@ class SocketBells(Bells):
         self._sessions.pop(ticket, None)
 
     def _listen(self) -> socket.socket:
-        own = wake_sockets.listen(_name(processes.incarnation()))
-        own.setblocking(True)
-        threading.Thread(target=self._run, args=(own,), daemon=True, name="pressure bells").start()
+        name = _name(processes.incarnation())
+        own = wake_sockets.listen(name)
+        try:
+            own.setblocking(True)
+            run = threading.Thread(
+                target=self._run, args=(own,), daemon=True, name="pressure bells"
+            )
+            run.start()
+        except BaseException:  # such as: no thread can be started now
+            own.close()
+            wake_sockets.remove(name)  # else no later call could listen under that name
+            raise
         return own
 
     def _run(self, own: socket.socket) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from collections import defaultdict
 from typing import Any
 
+from ..requests.kinds import Counts
 from .packing import pack
 from .records import dump, load
 from .store import SharedTxn, Txn
@@ -13,7 +13,7 @@ from .store import SharedTxn, Txn
 _quad = struct.Struct("<q")
 
 
-class Head:
+class Head(Counts):
     """The fields of one queue, in one value. It is the counter of the queue, too."""
 
     #: Whether the length is known when the head is.
@@ -22,21 +22,14 @@ class Head:
     def __init__(self, txn: Txn, key: bytes) -> None:
         self._txn, self._key = txn, key
         self._raw = txn.get(key)
-        self._fields: dict[str, Any] = defaultdict(int)
+        self._fields: dict[str, Any] = {}
+        super().__init__(self._fields)
         #: The fields that most requests only read; None when there is no queue.
         self.about: list[Any] | None = None
         if self._raw is not None:
             (self.about, *fields), _ = load(self._raw)
             if fields:
                 self._fields.update(fields[0])
-
-    def value(self, name: str) -> int:
-        """Return a number, which is 0 before it is changed."""
-        number: int = self._fields.get(name, 0)
-        return number
-
-    def add(self, name: str, number: int) -> None:
-        self._fields[name] += number
 
     def client(self, end: str) -> str | None:
         """Return the client that was last at an end of the queue."""
@@ -48,9 +41,8 @@ class Head:
 
     def next(self, name: str) -> int:
         """Count a number up, and return it."""
-        self._fields[name] += 1
-        number: int = self._fields[name]
-        return number
+        self.add(name, 1)
+        return self.value(name)
 
     def append(self, prefix: bytes, value: bytes) -> None:
         """Write a value behind all that were ever appended under the prefix."""

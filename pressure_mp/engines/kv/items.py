@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -10,22 +11,59 @@ from ..contract.items import Take, TakeBack, TakeBackReply, Taken, TakeReply
 from ..contract.replies import Outcome
 from ..contract.requests import Request
 from ..requests import queue
+from ..requests.deliveries import count_back
 from ..requests.line import Lines
-from ..requests.returning import count_back
-from ..requests.state import QueueState
+from ..requests.state import QueueState, queue_of
 from .head import Head
-from .line import Session, StoredLine, Took, Waiters
+from .line import Session, StoredLine, Took
 from .orders import ORDERS, Fifo
-from .packing import pack
+from .packing import END, pack
 from .records import DELIVERY, JSON, READER, load_entry
-from .rejected import StoredRejected
-from .space import NamedQueue, Space
+from .space import NamedQueue, Space, StoredPlace
 from .store import How
-from .unit import Names, StoredLeases, Table, Unit, contents
+from .unit import Names, StoredLeases, StoredSet, Table, Unit, contents
+
+
+class StoredRejected:
+    """The items that were set aside, the oldest first: by number, and by a hash to find them."""
+
+    def __init__(self, unit: Unit, prefix: bytes) -> None:
+        self._txn, self._prefix = unit.txn, prefix + b"i"
+        self._hashes: StoredSet[tuple[bytes, int]] = StoredSet(unit, prefix + b"h")
+        #: The number of items, and the number of the last one.
+        self._counts: Table[str, int] = Table(unit, prefix + b"c", JSON)
+
+    def append(self, item: bytes) -> None:
+        last = self._counts["last"] = self._counts.get("last", 0) + 1
+        self._counts["length"] = len(self) + 1
+        self._txn.set(self._prefix + pack((last,)), item)
+        self._hashes.add((_hash(item), last))
+
+    def remove(self, item: bytes) -> None:
+        number = next(self._hashes.behind(_hash(item)))[1]
+        self._hashes.remove((_hash(item), number))
+        self._txn.clear(self._prefix + pack((number,)))
+        self._counts["length"] = len(self) - 1
+
+    def __contains__(self, item: object) -> bool:
+        return isinstance(item, bytes) and any(True for _ in self._hashes.behind(_hash(item)))
+
+    def __len__(self) -> int:
+        return self._counts.get("length", 0)
+
+    def __getitem__(self, some: slice) -> list[bytes]:
+        limit = len(self) if some.stop is None else some.stop
+        return [item for _, item in self._txn.range(self._prefix, self._prefix + END, limit)]
+
+
+def _hash(item: bytes) -> bytes:
+    return hashlib.sha256(item).digest()
 
 
 class StoredState(QueueState):
     """A queue that was created and not deleted, of which the head has the counts."""
+
+    items: Fifo
 
     def __init__(self, slot: StoredSlot, about: list[Any]) -> None:
         self.head: Head
@@ -64,19 +102,16 @@ _PARTS: dict[str, Callable[[StoredState, Unit, bytes], Any]] = {
 }
 
 
-class StoredSlot:
-    """The slot of one name, in one transaction."""
+class StoredSlot(StoredPlace):
+    """The place of a queue of items."""
+
+    _kind = "i"
+    state: StoredState | None
 
     def __init__(self, space: Space, unit: Unit, name: str) -> None:
-        self._space, self.unit, self._name = space, unit, name
-        self.clock = space.clock
-        prefix = space.prefix + pack(("i", name))
-        self.prefix, lines = prefix + b"q", prefix + b"w"
-        waiters = Waiters(unit, lines)
-        self.lines = Lines(*(StoredLine(unit, lines, k, self.clock, waiters) for k in "ptj"))
+        super().__init__(space, unit, name)
+        self.lines = Lines(*(StoredLine(self.waiters, what) for what in "ptj"))
         self.head = unit.head(self.prefix + b"h")
-        self.state: StoredState | None = None
-        unit.note_head(self._flush)
         if self.head.about is not None:
             self._make(self.head.about)
 
@@ -85,19 +120,8 @@ class StoredSlot:
         return self.state
 
     def create(self, bound: int, discipline: str) -> StoredState:
-        self._space.names(self.unit, "i").add(self._name)
+        self._note_name()
         return self._make([bound, discipline, False, False, False])
-
-    def delete(self) -> None:
-        self.state = None
-        self.unit.clear(self.prefix)
-        self._space.names(self.unit, "i").discard(self._name)
-
-    @property
-    def items(self) -> Fifo:
-        assert self.state is not None
-        assert isinstance(self.state.items, Fifo)
-        return self.state.items
 
     def _flush(self) -> None:
         if self.state is not None:
@@ -113,7 +137,7 @@ class StoredItems(NamedQueue):
         if (found := reply_alone(request)) is not None:
             return found
         if isinstance(request, TakeBack):
-            return self._take_back(request, how)
+            return self._take_back(request, caller, how)
         if isinstance(request, Take) and request.hold is None:
             return self._take_for_good(request, caller, how)
         return super().call(request, caller, how)
@@ -121,17 +145,18 @@ class StoredItems(NamedQueue):
     def _take_for_good(self, request: Take, caller: Session, how: How) -> TakeReply:
         def body(slot: StoredSlot) -> TakeReply:
             reply: TakeReply = queue.do(slot, request, caller)
-            caller.took = Took(slot.items.taken) if isinstance(reply, Taken) else None
+            state = slot.state
+            caller.took = Took(state.items.taken) if state and isinstance(reply, Taken) else None
             return reply
 
         return self._write(body, caller, how)
 
-    def _take_back(self, request: TakeBack, how: How) -> TakeBackReply:
+    def _take_back(self, request: TakeBack, caller: Session, how: How) -> TakeBackReply:
         took: Took = request.call
 
         def body(slot: StoredSlot) -> TakeBackReply:
-            state = slot.state
-            if state is None:
+            state = queue_of(slot, caller.discipline)
+            if not isinstance(state, StoredState):  # there is none
                 return Outcome.MISSING
             if took.is_done:
                 return Outcome.DONE
@@ -146,7 +171,7 @@ class StoredItems(NamedQueue):
             if state.dropping:
                 state.counts.add("done", len(entries))
             else:
-                slot.items.restore(took.taken)
+                state.items.restore(took.taken)
             queue.wake_ready(state, slot.lines)
             return Outcome.DONE
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 from ...identity import processes
 from ..contract.items import Hold, Put, Take
 from ..contract.queues import Join
 from ..requests import line
 from ..requests.line import Place, Wish
+from ..requests.task_line import Ends
 from .packing import END, unpack
 from .records import JSON, RAW
+from .store import Fate
 from .unit import Table, Unit
 
 #: The least milliseconds for which a session keeps its place: it looks once a second.
@@ -21,7 +23,7 @@ _SHORTEST = 3000
 _WISHES: dict[str, Wish] = {"p": Put(()), "j": Join()}
 
 
-class Session(line.Caller, Protocol):
+class Session(line.Caller, Fate, Protocol):
     """A caller with a name that is unique over all processes."""
 
     @property
@@ -31,8 +33,6 @@ class Session(line.Caller, Protocol):
     is_placed: bool
     #: What its last call took for good.
     took: Took | None
-    #: Whether the last call was committed.
-    is_done: bool
 
 
 class Took:
@@ -74,17 +74,17 @@ class Remote:
 
 
 class Waiters:
-    """Whether any caller waits at the queue of one name: mostly none does, and one look at all of
-    its lines shows that."""
+    """Give the lines of one queue their unit, prefix and clock, and tell whether any caller waits:
+    mostly none does, which one read shows for all lines."""
 
-    def __init__(self, unit: Unit, prefix: bytes) -> None:
-        self._txn, self._prefix = unit.txn, prefix
+    def __init__(self, unit: Unit, prefix: bytes, clock: Callable[[], int]) -> None:
+        self.unit, self.prefix, self.clock = unit, prefix, clock
         self._is_empty: bool | None = None
 
     @property
     def is_empty(self) -> bool:
         if self._is_empty is None:
-            self._is_empty = not self._txn.range(self._prefix, self._prefix + END, 1)
+            self._is_empty = not self.unit.txn.range(self.prefix, self.prefix + END, 1)
         return self._is_empty
 
     def add(self) -> None:
@@ -92,16 +92,15 @@ class Waiters:
         self._is_empty = False
 
 
-class Row(Table[int, list[object]]):
+class Row(Table[int, list[Any]]):
     """Sessions in the order in which they came. A record begins with the ticket, and with the time
     until which the session keeps its place if its process is not seen to live: a process that has
     ended has no place any more."""
 
-    def __init__(
-        self, unit: Unit, prefix: bytes, clock: Callable[[], int], waiters: Waiters
-    ) -> None:
-        super().__init__(unit, prefix + b"r", JSON)
-        self._clock, self._beginning, self._waiters = clock, prefix, waiters
+    def __init__(self, waiters: Waiters, what: str) -> None:
+        self._waiters, self._clock, self._what = waiters, waiters.clock, what
+        self._beginning = waiters.prefix + what.encode()
+        super().__init__(waiters.unit, self._beginning + b"r", JSON)
 
     def __len__(self) -> int:
         return sum(1 for _ in self.rows())
@@ -118,9 +117,7 @@ class Row(Table[int, list[object]]):
             return None
         return self._places.get(ticket_of(caller))
 
-    def keep(
-        self, caller: line.Caller, make: Callable[[list[object] | None], list[object]]
-    ) -> None:
+    def keep(self, caller: line.Caller, make: Callable[[list[Any] | None], list[Any]]) -> None:
         """Write the record of a session, which is made of the earlier one, in its place or at the
         end."""
         caller.will_wait()
@@ -130,13 +127,11 @@ class Row(Table[int, list[object]]):
         until = self._clock() + max(caller.lease, _SHORTEST)
         if place is None:
             last = self._txn.range(self.prefix, self.prefix + b"\xff", 1, True)
-            place = self._places[ticket] = 1 + (self._number(last[0][0]) if last else 0)
+            before = unpack(last[0][0], len(self.prefix))[0] if last else 0
+            place = self._places[ticket] = before + 1
             self[place] = [ticket, until, *make(None)]
         else:
             self[place] = [ticket, until, *make(self[place][2:])]
-
-    def _number(self, key: bytes) -> int:
-        return int(unpack(key, len(self.prefix))[0])
 
     def leave(self, caller: line.Caller) -> None:
         place = self.place_of(caller)
@@ -148,14 +143,13 @@ class Row(Table[int, list[object]]):
         del self._places[ticket]
         self._unit.bells.silence(self._txn, ticket)
 
-    def rows(self) -> Iterator[list[object]]:
+    def rows(self) -> Iterator[list[Any]]:
         if self._waiters.is_empty:
             return
         for place in self:
             row = self[place]
-            ticket = str(row[0])
-            if self._is_lost(processes.state(ticket), _int(row[1])):
-                self._remove(place, ticket)
+            if self._is_lost(processes.state(row[0]), row[1]):
+                self._remove(place, row[0])
             else:
                 yield row
 
@@ -164,26 +158,20 @@ class Row(Table[int, list[object]]):
             state = "unknown"  # a session that could not reach the store to leave may live, too
         return processes.is_lost(state, until, self._clock())
 
-    def callers(self) -> Iterator[tuple[line.Caller, list[object]]]:
+    def callers(self) -> Iterator[tuple[line.Caller, list[Any]]]:
         for ticket, _, *row in self.rows():
-            yield Remote(self._unit, str(ticket)), row
+            yield Remote(self._unit, ticket), row
 
 
 class StoredLine(Row):
     """The callers that wait for the same: ``p`` for space, ``t`` for an item, ``j`` for the end of
     all items."""
 
-    def __init__(
-        self, unit: Unit, prefix: bytes, what: str, clock: Callable[[], int], waiters: Waiters
-    ) -> None:
-        super().__init__(unit, prefix + what.encode(), clock, waiters)
-        self._wish = _WISHES.get(what)
-
     def keep_place(self, caller: line.Caller, wish: Wish) -> None:
         now = self._clock()
         asked = [wish.until_ended, wish.hold and wish.hold.owner] if isinstance(wish, Take) else []
 
-        def make(before: list[object] | None) -> list[object]:
+        def make(before: list[Any] | None) -> list[Any]:
             since = before[1] if before else now
             return [caller.client, since, now, caller.lease, *asked]
 
@@ -201,65 +189,34 @@ class StoredLine(Row):
 
     def waiting(self) -> Iterator[tuple[line.Caller, Place]]:
         for caller, (client, since, seen, lease, *asked) in self.callers():
-            wish = _take(*asked) if self._wish is None else self._wish
-            yield caller, Place(wish, str(client), _int(since), _int(seen), _int(lease))
+            wish = _take(*asked) if self._what == "t" else _WISHES[self._what]
+            yield caller, Place(wish, client, since, seen, lease)
 
 
-def _take(until_ended: object, owner: object) -> Take:
-    return Take(1, Hold(str(owner), 0) if owner else None, bool(until_ended))
+def _take(until_ended: bool, owner: str | None) -> Take:
+    return Take(1, Hold(owner, 0) if owner else None, until_ended)
 
 
-def _int(number: object) -> int:
-    assert isinstance(number, int)
-    return number
-
-
-class StoredEnds:
-    """The callers that wait for the end of a task, and the outcomes that they are to be told."""
+class StoredEnds(Ends):
+    """The callers that wait for the end of a task, by their tickets."""
 
     def __init__(self, unit: Unit, prefix: bytes) -> None:
-        self._tickets: Table[bytes, list[str]] = Table(unit, prefix + b"t", JSON)
-        self._ids: Table[str, bytes] = Table(unit, prefix + b"i", RAW)
-        self._outcomes: Table[str, str] = Table(unit, prefix + b"o", JSON)
+        callers: Table[bytes, list[str]] = Table(unit, prefix + b"t", JSON)
+        ids: Table[str, bytes] = Table(unit, prefix + b"i", RAW)
+        outcomes: Table[str, str] = Table(unit, prefix + b"o", JSON)
+        super().__init__(callers, ids, outcomes, ticket_of)
 
-    def watch(self, id: bytes, caller: line.Caller) -> None:
-        self.forget(caller)
-        ticket = ticket_of(caller)
-        self._tickets[id] = [*self._tickets.get(id, []), ticket]
-        self._ids[ticket] = id
-
-    def conclude(self, id: bytes, outcome: str) -> None:
-        for ticket in self._tickets.pop(id, []):
-            del self._ids[ticket]
-            if processes.state(ticket) != "dead":
-                self._outcomes[ticket] = outcome
-
-    def outcome(self, caller: line.Caller) -> str | None:
-        return self._outcomes.pop(ticket_of(caller), None)
-
-    def has_outcome(self, caller: line.Caller) -> bool:
-        return ticket_of(caller) in self._outcomes
-
-    def forget(self, caller: line.Caller) -> None:
-        ticket = ticket_of(caller)
-        self._outcomes.pop(ticket, None)
-        id = self._ids.pop(ticket, None)
-        if id is not None:
-            left = [other for other in self._tickets[id] if other != ticket]
-            self._tickets[id] = left
-            if not left:
-                del self._tickets[id]
+    def _may_live(self, name: str) -> bool:
+        return processes.state(name) != "dead"
 
 
 class StoredTaskLine:
     """The waiting callers of one queue of tasks."""
 
-    def __init__(self, unit: Unit, prefix: bytes, clock: Callable[[], int]) -> None:
-        self._waiters = waiters = Waiters(unit, prefix)
-        self.putters = StoredLine(unit, prefix, "p", clock, waiters)
-        self._takers = Row(unit, prefix + b"t", clock, waiters)
-        self._awaiting = Row(unit, prefix + b"a", clock, waiters)
-        self._readers = Row(unit, prefix + b"r", clock, waiters)
+    def __init__(self, waiters: Waiters) -> None:
+        self._waiters = waiters
+        self.putters = StoredLine(waiters, "p")
+        self._takers, self._awaiting, self._readers = (Row(waiters, what) for what in "tar")
         self._rows = self.putters, self._takers, self._awaiting, self._readers
 
     def __len__(self) -> int:
@@ -283,10 +240,10 @@ class StoredTaskLine:
             row.leave(caller)
 
     def takers(self) -> list[tuple[line.Caller, str, int | None]]:
-        return [(caller, tube, at) for caller, (tube, at) in self._takers.callers()]  # type: ignore[misc]
+        return [(caller, tube, at) for caller, (tube, at) in self._takers.callers()]
 
     def awaiting(self) -> list[line.Caller]:
         return [caller for caller, _ in self._awaiting.callers()]
 
     def readers(self) -> list[tuple[line.Caller, str, int]]:
-        return [(caller, inbox, number) for caller, (inbox, number) in self._readers.callers()]  # type: ignore[misc]
+        return [(caller, inbox, number) for caller, (inbox, number) in self._readers.callers()]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ..contract.fair import Snapshot
 from ..requests import storage
@@ -104,7 +105,7 @@ class Fifo:
         self._head.add("length", -len(self))
         self._has_put = False
 
-    def _parts(self, key: bytes) -> tuple[object, ...]:
+    def _parts(self, key: bytes) -> tuple[Any, ...]:
         return unpack(key, len(self._prefix))
 
 
@@ -128,8 +129,7 @@ class Priority(Fifo):
         return None
 
     def _sort_key(self, key: bytes) -> bytes:
-        found, _ = self._parts(key)
-        assert isinstance(found, bytes)
+        found: bytes = self._parts(key)[0]
         return found
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
@@ -147,8 +147,7 @@ class Fair(Fifo, storage.Fair):
         self._tenants: Table[bytes, Tenant] = Table(unit, prefix + b"t", TENANT)
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
-        weight, _, key = sort_key.partition(b" ")
-        turn = self._tenants.setdefault(key, Tenant()).arrive(int(weight), self._round)
+        turn, key = self._arrive(sort_key, self._round)
         self._add(pack((turn, self._head.next("last"), key)), dump_entry(entry))
 
     @property
@@ -157,8 +156,6 @@ class Fair(Fifo, storage.Fair):
 
     def _place(self, key: bytes) -> tuple[int, bytes]:
         turn, _, tenant = self._parts(key)
-        assert isinstance(turn, int)
-        assert isinstance(tenant, bytes)
         return turn, tenant
 
     def take(self) -> Entry:
@@ -186,17 +183,8 @@ class Fair(Fifo, storage.Fair):
         items = [
             (self._place(key)[1], load_entry(value).item) for key, value in self._some(0, limit)
         ]
-        current = sum(1 for _ in self._of_round())
-        return Snapshot(len(self), items, current)
-
-    def _of_round(self) -> Iterator[tuple[bytes, bytes]]:
-        return pages(self._txn, self._prefix + pack((self._round,)))
-
-    def keys(self) -> list[bytes]:
-        return list(self._tenants)
-
-    def queued(self, key: bytes) -> int:
-        return self._tenants[key].queued if key in self._tenants else 0
+        of_round = pages(self._txn, self._prefix + pack((self._round,)))
+        return Snapshot(len(self), items, sum(1 for _ in of_round))
 
 
 ORDERS: dict[str, type[Fifo]] = {"fifo": Fifo, "lifo": Lifo, "priority": Priority, "fair": Fair}

@@ -146,7 +146,6 @@ def _load_holder(raw: bytes) -> Holder:
 
 RAW: Kind[bytes] = Kind(bytes, bytes)
 JSON: Kind[Any] = Kind(dump, lambda raw: load(raw)[0])
-ENTRY = Kind(dump_entry, load_entry)
 DELIVERY = Kind(_dump_delivery, _load_delivery)
 READER = Kind(_dump_reader, _load_reader)
 NOTICE = Kind(_dump_notice, _load_notice)

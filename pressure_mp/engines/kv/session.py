@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,7 +15,7 @@ from ...off_loop import begin_off_loop
 from ..bells import LoopBell, ThreadBell
 from ..blocking_coroutines import finish
 from ..cancelled_calls import UndoneTake, outcome_first, postponed, to_its_end
-from ..closed_loops import OwnLoop, give_back, own_loop
+from ..closed_loops import give_back, own_loop
 from ..contract.contents import StoreChunks
 from ..contract.forwarding import Forward, NotSettled
 from ..contract.items import Put, Requeue, Take, TakeBack, Taken
@@ -96,6 +95,14 @@ class _Session(SessionDefaults):
         self.is_placed = True
         self._bells.note(self)
 
+    async def _wait(self, later: Later, timeout: float | None) -> bool:
+        assert self._bell is not None
+        stop = self._bells.listen(self)
+        try:
+            return await self._bell.wait(longest_wait(later, timeout))
+        finally:
+            stop()
+
     def wake(self) -> None:
         if self._bell is not None:
             self._bell.ring()
@@ -120,12 +127,7 @@ class StoredSession(_Session):
         self._note(self._bell or ThreadBell())
 
     def wait(self, later: Later, timeout: float | None) -> bool:
-        assert self._bell is not None
-        stop = self._bells.listen(self)
-        try:
-            return finish(self._bell.wait(longest_wait(later, timeout)))
-        finally:
-            stop()
+        return finish(self._wait(later, timeout))
 
     def end(self) -> None:
         if self.is_placed:
@@ -141,37 +143,35 @@ class _Elsewhere:
     """A call that another thread makes for a task of the loop."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # the garbage collector may leave it at any point
-        self._has_ended = False
-        #: Whether the task does not wait for it any more.
-        self.is_left = False
+        #: The first entry stays, in one step: the garbage collector may leave it at any point.
+        self._fate: dict[str, bool] = {}
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the task does not wait for it any more."""
+        return self._fate.get("is_left", False)
 
     def ends(self) -> bool:
         """Note that it has ended; return whether the task has left it."""
-        with self._lock:
-            self._has_ended = True
-            return self.is_left
+        return self._fate.setdefault("is_left", False)
 
     def leave(self) -> bool:
         """Leave it to its thread; return whether it has not ended before."""
-        with self._lock:
-            self.is_left = not self._has_ended
-            return self.is_left
+        return self._fate.setdefault("is_left", True)
 
 
 class AsyncStoredSession(_Session):
     """For an asyncio task."""
 
+    _bell: LoopBell
+
     def __init__(self, queue: StoredQueue, bells: Bells, discipline: str, options: Options) -> None:
         super().__init__(queue, bells, discipline, options)
         self.client = client_id()  # not that of a thread which makes a call for the loop
         self._elsewhere: _Elsewhere | None = None
-        #: Only of a session that waited.
-        self._loop: OwnLoop | None = None
+        self._loop, self._bell = own_loop(), LoopBell()
 
     async def call(self, request: Any, end: float | None = None) -> Any:
-        if self._loop is None:
-            self._loop, self._bell = own_loop(), LoopBell()
         try:
             reply = await self._call_here(request, end)
             if isinstance(reply, (Taken, TakenTasks)):
@@ -192,7 +192,6 @@ class AsyncStoredSession(_Session):
                 return self._call(request, end, False)
             except Busy:
                 pass
-        assert self._loop is not None
         self._elsewhere = elsewhere = _Elsewhere()
         self._loop.note(self)
         try:
@@ -242,23 +241,15 @@ class AsyncStoredSession(_Session):
             return await _to_its_end_off_loop(self._call, undoing, None, True)
 
     def will_wait(self) -> None:
-        assert self._bell is not None
-        assert self._loop is not None
         self._note(self._bell)
         self._loop.note(self)
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
-        assert self._bell is not None
-        stop = self._bells.listen(self)
-        try:
-            return await self._bell.wait(longest_wait(later, timeout))
-        finally:
-            stop()
+        return await self._wait(later, timeout)
 
     async def end(self) -> None:
         if not self._ticket and self._elsewhere is None:
             return
-        assert self._loop is not None
         if not self._loop.is_running:
             self.leave_behind()
             return
@@ -269,7 +260,6 @@ class AsyncStoredSession(_Session):
 
     def leave_behind(self) -> None:
         """Leave in another thread: the loop was closed, or this operation's task is garbage."""
-        assert self._loop is not None
         self._loop.forget(self)
         if self._elsewhere is not None and self._elsewhere.leave():
             return  # its thread gives back what it takes, and leaves

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ...identity.processes import mark
 from ..contract.brokers import QueueSummary
@@ -15,14 +15,11 @@ from ..requests import forwarding
 from ..requests.dispatch import Pair, Rules
 from ..requests.line import Caller
 from .bells import Bells
-from .line import Session
+from .line import Session, Waiters
 from .packing import pack
 from .records import dump, load
 from .store import Fate, How, Transactions, Txn
 from .unit import Names, Unit
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 R = TypeVar("R")
 
@@ -35,16 +32,6 @@ class Space:
         self.prefix = pack((prefix,))
         self._epoch: int | None = None
         self._is_epoch_kept = False
-
-    def within(self, store: Transactions) -> Space:
-        """Return the same queues in a transaction of the caller's."""
-        found = copy.copy(self)
-        found.store = store
-        return found
-
-    def is_with(self, other: Space) -> bool:
-        """Tell whether one transaction can change the queues of both."""
-        return (self.store, self.bells) == (other.store, other.bells)
 
     def names(self, unit: Unit, kind: str) -> Names[str]:
         """The names of the queues of a kind that exist."""
@@ -79,19 +66,45 @@ class Space:
         return reply
 
 
+class StoredPlace:
+    """The place of one name, in one transaction."""
+
+    _kind: str
+    state: Any = None
+
+    def __init__(self, space: Space, unit: Unit, name: str) -> None:
+        self._space, self.unit, self._name = space, unit, name
+        self.clock = space.clock
+        prefix = space.prefix + pack((self._kind, name))
+        self.prefix, self.waiters = prefix + b"q", Waiters(unit, prefix + b"w", space.clock)
+        unit.heads.append(self._flush)
+
+    def _flush(self) -> None:
+        """Write the head of the queue, if that exists and changed."""
+
+    def _note_name(self) -> None:
+        self._space.names(self.unit, self._kind).add(self._name)
+
+    def delete(self) -> None:
+        self.state = None
+        self.unit.clear(self.prefix)
+        self._space.names(self.unit, self._kind).discard(self._name)
+
+
 class NamedQueue:
     """The queue of one name in a space, and the callers that wait at it."""
 
     _rules: Rules
-    #: Makes the place of the queue in a transaction.
-    _make: Callable[[Space, Unit, str], Any]
+    _make: type[StoredPlace]
 
     def __init__(self, space: Space, name: str) -> None:
         self.space, self.name = space, name
 
-    def within(self, store: Transactions) -> Self:
+    def within(self, store: Transactions) -> NamedQueue:
         """Return the same queue in a transaction of the caller's."""
-        return type(self)(self.space.within(store), self.name)
+        space = copy.copy(self.space)
+        space.store = store
+        return type(self)(space, self.name)
 
     def call(self, request: Request, caller: Session, how: How) -> Any:
         if isinstance(request, Forward):

@@ -42,6 +42,10 @@ class SharedTxn(Txn, Protocol):
         """Have this transaction made again if another one writes the key meanwhile."""
 
 
+#: What is done in a transaction.
+Body = Callable[[Txn], R]
+
+
 class Traits(NamedTuple):
     """The differences between stores that matter to the engine."""
 
@@ -77,7 +81,7 @@ class Transactions(Protocol):
 
     traits: Traits
 
-    def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
+    def write(self, body: Body[R], fate: Fate | None, how: How) -> R:
         """Call ``body`` with a transaction, commit it, and return what it returned. If it raises,
         nothing was done. It may be called several times: what its last call did is done, once. If
         it must not wait, raises Busy before ``body`` when others are at work."""

@@ -6,18 +6,20 @@ from typing import Any
 
 from ..contract.task_records import Record, TaskSettings
 from ..requests import task_queue
+from ..requests.kinds import Counts
 from ..requests.life import Life, Living
 from ..requests.limits import Limit
 from ..requests.ready_tasks import ReadyTasks
 from ..requests.results import Results
 from .line import StoredEnds, StoredTaskLine
-from .packing import pack
 from .records import GROUP, HOLDER, INBOX, JSON, KEPT, NOTICE, RAW, Kind, dump, fields, load
-from .space import NamedQueue, Space
-from .unit import Names, StoredCounter, StoredLeases, StoredSet, Table, Unit, contents
+from .space import NamedQueue, Space, StoredPlace
+from .unit import Names, StoredLeases, StoredSet, Table, Unit, contents
 
 #: The fields of the queue that are no tables, beside its options, its pauses and its limits.
 _HEAD = "created", "closed", "seq", "counter"
+#: These pauses; the limits, and the limits of each key.
+Restraints = tuple[dict[str, bool], dict[str, Limit], dict[str, tuple[int, int]]]
 
 
 class StoredLiving(Living):
@@ -64,40 +66,29 @@ def _dump_task(task: Living) -> bytes:
     return dump([task.record, task.seq, task.inboxes], task.id)
 
 
-class StoredTaskPlace:
-    """The place of one name, in one transaction."""
+class StoredTaskPlace(StoredPlace):
+    """The place of a queue of tasks."""
+
+    _kind = "t"
+    state: Life | None
 
     def __init__(self, space: Space, unit: Unit, name: str) -> None:
-        self._space, self.unit, self._name = space, unit, name
-        prefix = space.prefix + pack(("t", name))
-        self._prefix = prefix + b"q"
-        self.line = StoredTaskLine(unit, prefix + b"w", space.clock)
-        self._raw = unit.txn.get(self._prefix + b"h")
-        self.state: Life | None = None
-        unit.note_head(self._flush)
+        super().__init__(space, unit, name)
+        self.line = StoredTaskLine(self.waiters)
+        self._raw = unit.txn.get(self.prefix + b"h")
         if self._raw is not None:
-            (settings, pauses, limits, key_limits, *values), _ = load(self._raw)
-            head = dict(zip(_HEAD, values, strict=True))
+            (settings, pauses, limits, key_limits, *head), _ = load(self._raw)
             made = {tube: Limit(*limit) for tube, limit in limits.items()}
-            self.state = self._make(TaskSettings(*settings), pauses, made, key_limits, head)
+            self.state = self._make(TaskSettings(*settings), (pauses, made, key_limits), head)
 
-    def clock(self) -> int:
-        return self._space.clock()
-
-    def _make(
-        self,
-        settings: TaskSettings,
-        pauses: dict[str, bool],
-        limits: dict[str, Limit],
-        key_limits: dict[str, tuple[int, int]],
-        head: dict[str, Any],
-    ) -> Life:
-        unit, prefix = self.unit, self._prefix
+    def _make(self, settings: TaskSettings, restraints: Restraints, head: list[Any]) -> Life:
+        unit, prefix = self.unit, self.prefix
 
         def tuples(name: bytes, number: int | None = None) -> StoredSet[Any]:
             return StoredSet(unit, prefix + name, number)
 
         workers: Table[str, list[str]] = Table(unit, prefix + b"v", JSON)
+        ways: Table[str, int] = Table(unit, prefix + b"n", JSON)
         results = Results(
             kept=Table(unit, prefix + b"zk", KEPT),
             inboxes=Table(unit, prefix + b"zi", INBOX),
@@ -108,16 +99,15 @@ class StoredTaskPlace:
         )
         tasks = StoredLivings(unit, prefix + b"k")
         groups: Table[Any, Any] = Table(unit, prefix + b"g", GROUP, False)
-        lines = tuples(b"l", 1), tuples(b"b", 2)
-        ready = ReadyTasks(
-            tasks, settings.per_key, *lines, groups, pauses, limits, key_limits, tuples(b"j")
-        )
+        line, behind, looks = tuples(b"l", 1), tuples(b"b", 2), tuples(b"j")
+        most = settings.per_key
+        ready = ReadyTasks(tasks, most, line, behind, groups, *restraints, looks)
         return Life(
             settings=settings,
             now=self.clock(),
             users=Names(unit, prefix + b"u"),
             tasks=tasks,
-            ways=StoredCounter(unit, prefix + b"n"),
+            ways=Counts(ways),
             presence=StoredLeases(unit, prefix + b"p"),
             workers=workers,
             ends=StoredEnds(unit, prefix + b"a"),
@@ -127,18 +117,17 @@ class StoredTaskPlace:
             places=tuples(b"s"),
             due=tuples(b"d"),
             returning=tuples(b"e"),
-            **head,
+            **dict(zip(_HEAD, head, strict=False)),
         )
 
     def create(self, settings: TaskSettings) -> Life:
-        self.state = self._make(settings, {}, {}, {}, {"created": self.clock()})
-        self._space.names(self.unit, "t").add(self._name)
+        self.state = self._make(settings, ({}, {}, {}), [self.clock()])
+        self._note_name()
         return self.state
 
     def delete(self) -> None:
-        self.state = self._raw = None
-        self.unit.clear(self._prefix)
-        self._space.names(self.unit, "t").discard(self._name)
+        self._raw = None
+        super().delete()
 
     def _flush(self) -> None:
         if self.state is not None:
@@ -148,7 +137,7 @@ class StoredTaskPlace:
             settings = fields(self.state.settings)
             raw = dump([settings, ready.pauses, limits, ready.key_limits, *values])
             if raw != self._raw:
-                self.unit.txn.set(self._prefix + b"h", raw)
+                self.unit.txn.set(self.prefix + b"h", raw)
 
 
 class StoredTasks(NamedQueue):

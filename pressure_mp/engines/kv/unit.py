@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, MutableSet
+from collections.abc import Callable, Iterator, MutableMapping, MutableSet
 from typing import Any, Generic, TypeVar, cast
 
 from ..requests.contents import Contents
@@ -26,33 +26,29 @@ class Unit:
     def __init__(self, txn: Txn, traits: Traits, bells: Bells) -> None:
         self.txn, self.traits, self.bells = txn, traits, bells
         self.woken: list[str] = []
-        self._tables: list[Table[Any, Any]] = []
-        self._heads: list[Callable[[], None]] = []
+        self.tables: list[Table[Any, Any]] = []
+        #: What writes the heads of queues, at the end, if they changed.
+        self.heads: list[Callable[[], None]] = []
 
     def head(self, key: bytes) -> Head:
         if self.traits.optimistic:
             return SpreadHead(cast(SharedTxn, self.txn), key)
         return Head(self.txn, key)
 
-    def note(self, table: Table[Any, Any]) -> None:
-        self._tables.append(table)
-
-    def note_head(self, flush: Callable[[], None]) -> None:
-        """Have ``flush`` called at the end: it writes the head of a queue if that changed."""
-        self._heads.append(flush)
-
     def flush(self) -> None:
         """Write what changed."""
-        for flush in self._heads:
+        for flush in self.heads:
             flush()
-        for table in self._tables:
+        for table in self.tables:
             table.flush()
         if self.woken:
             self.bells.mark(self.txn, self.woken)
+        # They refer to the unit: a cycle would be left to the garbage collector.
+        self.heads, self.tables = [], []
 
     def clear(self, prefix: bytes) -> None:
         """Remove all below a prefix. No table there is used any more."""
-        self._tables = [one for one in self._tables if not one.prefix.startswith(prefix)]
+        self.tables = [one for one in self.tables if not one.prefix.startswith(prefix)]
         self.txn.clear_range(prefix, prefix + END)
 
 
@@ -130,7 +126,7 @@ class Table(MutableMapping[K, V]):
 
     def _note(self) -> None:
         if not self._seen:
-            self._unit.note(self)
+            self._unit.tables.append(self)
 
     def clear(self) -> None:
         self._seen.clear()
@@ -187,10 +183,6 @@ class Names(MutableSet[K]):
     def discard(self, name: K) -> None:
         self._table.pop(name, None)
 
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> Any:
-        return set(it)
-
 
 class StoredSet(Generic[S]):
     """Tuples in their order. The part at ``number`` is a number of any kind."""
@@ -230,22 +222,6 @@ class StoredSet(Generic[S]):
                 self._firsts[begin] = key
             yield unpack(key, len(self._prefix))
             first = key + b"\0"
-
-
-class StoredCounter:
-    """Numbers by name."""
-
-    def __init__(self, unit: Unit, prefix: bytes) -> None:
-        self._table: Table[str, int] = Table(unit, prefix, JSON)
-
-    def add(self, name: str, number: int) -> None:
-        self._table[name] = self._table.get(name, 0) + number
-
-    def value(self, name: str) -> int:
-        return self._table.get(name, 0)
-
-    def all(self) -> Mapping[str, int]:
-        return dict(self._table.items())
 
 
 def contents(unit: Unit, prefix: bytes, clock: Callable[[], int]) -> Contents:

@@ -20,7 +20,7 @@ def find() -> list[Finding]:
         Finding(
             "memory://",
             "this process",
-            "The queues are those of one process, and end with it.",
+            "The queues belong to one process, and end with it.",
             "Use a server, or embedded:///directory, for items that must stay.",
         )
     ]

@@ -1,10 +1,9 @@
-"""Sorted sets and counters of Python's types."""
+"""Sorted sets of Python's types."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 S = TypeVar("S", bound=tuple[Any, ...])
@@ -38,19 +37,3 @@ class MemorySet(Generic[S]):
                 place = bisect_right(self._all, one)
             else:
                 place += 1
-
-
-class MemoryCounter:
-    """Numbers by name."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = defaultdict(int)
-
-    def add(self, name: str, number: int) -> None:
-        self._numbers[name] += number
-
-    def value(self, name: str) -> int:
-        return self._numbers.get(name, 0)
-
-    def all(self) -> Mapping[str, int]:
-        return self._numbers

@@ -112,8 +112,7 @@ class Fair(_NeverInFlight, storage.Fair):
         return None
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
-        weight, _, key = sort_key.partition(b" ")
-        turn = self._tenants.setdefault(key, Tenant()).arrive(int(weight), self._round)
+        turn, key = self._arrive(sort_key, self._round)
         heapq.heappush(self._items, (turn, next(self._arrivals), key, entry))
 
     def next(self) -> Entry:
@@ -143,12 +142,6 @@ class Fair(_NeverInFlight, storage.Fair):
         items = [(key, entry.item) for *_, key, entry in told]
         current = sum(turn == self._round for turn, *_ in self._items)
         return Snapshot(len(self._items), items, current)
-
-    def keys(self) -> list[bytes]:
-        return list(self._tenants)
-
-    def queued(self, key: bytes) -> int:
-        return self._tenants[key].queued if key in self._tenants else 0
 
 
 STORAGES: dict[str, type[Storage]] = {

@@ -12,11 +12,12 @@ from ..contract.requests import Request
 from ..requests import forwarding, queue, task_queue
 from ..requests.contents import Contents
 from ..requests.dispatch import Pair, Rules
+from ..requests.kinds import Counts
 from ..requests.life import TaskPlace
 from ..requests.line import Caller, Lines
 from ..requests.state import QueueState, Slot
 from .clock import milliseconds
-from .kinds import MemoryCounter, MemorySet
+from .kinds import MemorySet
 from .line import MemoryLine
 from .orders import STORAGES
 from .tasks import MemoryTaskPlace
@@ -33,7 +34,7 @@ class MemorySlot:
         contents = Contents({}, {}, MemorySet(), milliseconds)
         storage = STORAGES[discipline]()
         self.state = QueueState(
-            bound, discipline, storage, self.lines, contents, milliseconds, MemoryCounter()
+            bound, discipline, storage, self.lines, contents, milliseconds, Counts({})
         )
         return self.state
 

@@ -8,39 +8,6 @@ from ..requests.line import Caller
 from .line import MemoryLine
 
 
-class MemoryEnds:
-    """The callers that wait for the end of a task, and the outcomes that they are to be told."""
-
-    def __init__(self) -> None:
-        self._callers: dict[bytes, list[Caller]] = {}
-        self._ids: dict[Caller, bytes] = {}
-        self._outcomes: dict[Caller, str] = {}
-
-    def watch(self, id: bytes, caller: Caller) -> None:
-        self.forget(caller)
-        self._callers.setdefault(id, []).append(caller)
-        self._ids[caller] = id
-
-    def conclude(self, id: bytes, outcome: str) -> None:
-        for caller in self._callers.pop(id, ()):
-            del self._ids[caller]
-            self._outcomes[caller] = outcome
-
-    def outcome(self, caller: Caller) -> str | None:
-        return self._outcomes.pop(caller, None)
-
-    def has_outcome(self, caller: Caller) -> bool:
-        return caller in self._outcomes
-
-    def forget(self, caller: Caller) -> None:
-        self._outcomes.pop(caller, None)
-        id = self._ids.pop(caller, None)
-        if id is not None:
-            self._callers[id].remove(caller)
-            if not self._callers[id]:
-                del self._callers[id]
-
-
 class MemoryTaskLine:
     """The waiting callers of one queue of tasks."""
 

@@ -7,13 +7,14 @@ from typing import Any
 
 from ..contract.task_records import TaskSettings
 from ..requests.contents import Contents
-from ..requests.kinds import OwnLeases
+from ..requests.kinds import Counts, OwnLeases
 from ..requests.life import Life, Living
 from ..requests.ready_tasks import ReadyTasks
 from ..requests.results import Results
+from ..requests.task_line import Ends
 from .clock import milliseconds
-from .kinds import MemoryCounter, MemorySet
-from .task_line import MemoryEnds, MemoryTaskLine
+from .kinds import MemorySet
+from .task_line import MemoryTaskLine
 
 
 class MemoryTaskPlace:
@@ -38,10 +39,10 @@ class MemoryTaskPlace:
             now=now,
             users=set(),
             tasks=tasks,
-            ways=MemoryCounter(),
+            ways=Counts({}),
             presence=OwnLeases(),
             workers={},
-            ends=MemoryEnds(),
+            ends=Ends({}, {}, {}, lambda caller: caller),
             putters=self.line.putters,
             results=results,
             ready=ready,

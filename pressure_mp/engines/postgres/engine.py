@@ -8,24 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ...exceptions import ArgumentError, PressureError
-from ..blocking_coroutines import finish
+from ..contract.hosts import Leave
 from ..contract.session import DEFAULTS, ONE_TRY, Options
-from . import (  # noqa: F401 - these fill the table of ways
-    forwarding_ways,
-    item_ways,
-    result_ways,
-    task_ways,
-)
+from . import item_ways, task_ways  # noqa: F401 - these fill the table of ways
 from .address import PostgresAddress
-from .binding import Binding
+from .binding import Binding, Known
 from .broker import PostgresBroker
-from .callers import Known
-from .hosts import PostgresHost
 from .listener import Listener
 from .loop_pool import LoopPool
 from .loop_session import AsyncPostgresSession
-from .outage import persist
-from .packing import texts
 from .pool import Pool
 from .quick import Quick
 from .session import PostgresSession
@@ -54,7 +45,6 @@ class PostgresEngine:
 
     @property
     def loop_pool(self) -> LoopPool:
-        """The connections of the running event loop."""
         loop = asyncio.get_running_loop()
         pool = self._loops.get(loop)
         if pool is None:
@@ -81,11 +71,10 @@ class PostgresEngine:
     def broker(self, options: Options = DEFAULTS) -> PostgresBroker:
         return PostgresBroker(self, options)
 
-    def host(self, name: str, options: Options = DEFAULTS) -> PostgresHost:
-        return PostgresHost(self, name, options)
+    def host(self, name: str, options: Options = DEFAULTS) -> PostgresBroker:
+        return PostgresBroker(self, options, name)
 
     def lanes(self) -> list[str]:
-        """List the ids of the lanes of this process without a call."""
         pools = [self.thread_pool, *self._loops.values()]
         return [lane for pool in pools for lane in pool.lanes()]
 
@@ -97,19 +86,9 @@ class PostgresEngine:
         self.listener.after_fork()
 
     def close(self, kept: int = 0) -> None:
-        lanes = self.lanes()
-        if lanes and self.thread_pool.was_connected:
-            empty = texts(())
-            params = self.prefix.encode(), b"", b"leave", empty, empty, texts(lanes)
+        if self.lanes() and self.thread_pool.was_connected:
             with suppress(PressureError):
-                finish(
-                    persist(
-                        self.thread_pool,
-                        DEFAULTS,
-                        ONE_TRY,
-                        lambda again: (self.statements.call_host, params),
-                    )
-                )
+                self.host("").session().call(Leave(()), ONE_TRY)
         self.listener.close()
         self.thread_pool.close_idle(kept)
 

@@ -8,13 +8,15 @@ from ...exceptions import (
     BrokerError,
     BrokerFull,
     BrokerUnavailable,
+    CallCancelledError,
     PressureError,
     WrongServerError,
 )
 
 #: SQLSTATEs after which nothing was done, and the same call may succeed later or elsewhere: the
-#: server starts, ends, recovers, has no connection left, or ended an idle connection.
-_NOT_NOW = re.compile(r"57P0[1235]|53300|08...")
+#: server starts, ends, recovers, has no connection or file left, could not read or write a file, or
+#: ended an idle connection.
+_NOT_NOW = re.compile(r"57P0[1235]|53[03]00|58030|08...")
 #: Another of these: a standby refused to write, or the session may only read.
 _READ_ONLY = "25006"
 #: SQLSTATEs after which the call may succeed at once: a deadlock, a conflict.
@@ -27,6 +29,11 @@ MADE_BEFORE = "23505"
 DEPENDED_ON = b"2BP01"
 #: The disk is full, or the memory.
 _FULL = ("53100", "53200")
+#: Why a call was ended that may succeed another time, by the SQLSTATE.
+_CANCELLED = {
+    "57014": "its statement_timeout, or a pg_cancel_backend(), ended the statement",
+    "55P03": "its lock_timeout is shorter than other calls kept this queue locked",
+}
 #: Messages of libpq about a server that may answer soon.
 _SOON = re.compile(
     r"starting up|shutting down|recovery|too many (clients|connections)|remaining connection slots"
@@ -116,9 +123,6 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         error = Forbidden(f"{refused}; grant this role what pressure-mp postgres grant ROLE prints")
         error.refused = refused
         return error
-    advice = "nothing was done"
-    if state == "57014":
-        advice = "its statement_timeout, or a pg_cancel_backend(), ended the statement: " + advice
-    elif state == "55P03":
-        advice = "its lock_timeout is shorter than other calls kept this queue locked: " + advice
-    return BrokerError(f"{refused}; {advice}")
+    if (why := _CANCELLED.get(state)) is not None:
+        return CallCancelledError(f"{refused}; {why}: nothing was done")
+    return BrokerError(f"{refused}; nothing was done")

@@ -226,7 +226,12 @@ does(q.Exists, fields("exists"), lambda request, reply: reply.info, reads=True)
 does(q.GetDiscipline, fields("get_discipline"), _read_info, reads=True)
 does(q.GetUsers, fields("get_users"), _read_info, reads=True)
 does(q.GetLength, fields("get_length"), number, reads=True)
-does(q.IsClosed, fields("is_closed"), _read_info, reads=True)
+does(
+    q.IsClosed,
+    lambda request, _: Asked("is_closed", given(immediate=request.immediate)),
+    _read_info,
+    reads=True,
+)
 does(q.GetStats, fields("get_stats"), _read_stats, reads=True)
 does(i.GetRejected, fields("get_rejected"), _read_items, reads=True)
 does(f.GetSnapshot, fields("get_snapshot"), _read_snapshot, reads=True)

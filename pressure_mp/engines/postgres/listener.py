@@ -78,26 +78,34 @@ class Listener:
         cannot listen, with None."""
         with self._lock:
             if self._starting is None:
-                self._starting = Future()
+                starting: Future[int | None] = Future()
+                self._starting = starting
                 self._late = time.monotonic() + _PATIENCE
                 # A task that waits for it, and is cancelled, does not cancel it.
-                self._starting.set_running_or_notify_cancel()
+                starting.set_running_or_notify_cancel()
                 thread = threading.Thread(
-                    target=self._run, args=(self._starting,), name="pressure_mp-listener"
+                    target=self._run, args=(starting,), name="pressure_mp-listener"
                 )
                 thread.daemon = True
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError as error:  # there are too many: a later session starts it
+                    self._fail(error)
+                    self._starting = None
+                    starting.set_result(None)
+                    return starting
             return self._starting
 
     def _run(self, starting: Future[int | None]) -> None:
         number = secrets.randbelow(2**62) + 1
         wire = wire_to_listen(BlockingWire, self._address)
-        ends, self._stop = os.pipe()
+        ends = -1
         try:
             try:
+                ends, self._stop = os.pipe()
                 finish(connect_to_listen(wire, self._address))
                 finish(listen(wire, number))
-            except PressureError as error:
+            except (PressureError, OSError) as error:  # also: no descriptor is left
                 self._fail(error)
                 return
             self._has_failed = False
@@ -109,7 +117,8 @@ class Listener:
             self.number = self._wire = None
             wire.close()
             with self._lock:
-                os.close(ends)
+                if ends >= 0:
+                    os.close(ends)
                 if self._stop is not None:
                     os.close(self._stop)
                 self._stop = self._starting = None
@@ -117,7 +126,7 @@ class Listener:
                 starting.set_result(None)
             self._ring_all()  # each session calls again, and starts another listener
 
-    def _fail(self, error: PressureError) -> None:
+    def _fail(self, error: Exception) -> None:
         self._not_before = time.monotonic() + _PAUSE
         if not self._has_failed:
             self._has_failed = True
@@ -135,7 +144,8 @@ class Listener:
         poll.register(pgconn.socket, select.POLLIN)
         poll.register(ends, select.POLLIN)
         while True:
-            self._tell(pgconn)
+            while (notice := pgconn.notifies()) is not None:
+                self.ring(notice.extra.decode())
             if any(fd == ends for fd, _ in poll.poll()):
                 return
             try:
@@ -143,10 +153,6 @@ class Listener:
             except Exception:  # whatever the error of libpq is, the connection is lost
                 self._lost()
                 return
-
-    def _tell(self, pgconn: Any) -> None:
-        while (notice := pgconn.notifies()) is not None:
-            self.ring(notice.extra.decode())
 
     def close(self) -> None:
         """Stop listening, until a session waits again."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Hashable, Sequence
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ...exceptions import BrokerUnavailable, PressureError
 from ...off_loop import prepare_loop
@@ -134,19 +134,16 @@ class Together:
         self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
     ) -> list[Row]:
         postponed.check()
-        call = _Call(statement, params, timeout)
+        call = _Call(statement, params, timeout, asyncio.get_running_loop().create_future())
         self._pool.gather(self._key, call)
         return await outcome_first(call.rows, timeout)
 
 
-class _Call:
-    def __init__(
-        self, statement: Statement, params: Sequence[bytes | None], timeout: float | None
-    ) -> None:
-        self.statement = statement
-        self.params = params
-        self.timeout = timeout
-        self.rows: asyncio.Future[list[Row]] = asyncio.get_running_loop().create_future()
+class _Call(NamedTuple):
+    statement: Statement
+    params: Sequence[bytes | None]
+    timeout: float | None
+    rows: asyncio.Future[list[Row]]
 
     def reply(self, rows: list[Row]) -> None:
         if not self.rows.done():

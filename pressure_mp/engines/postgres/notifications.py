@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ...exceptions import BrokerUnavailable, PressureError
 from .address import PostgresAddress
-from .callers import IDENTITY
-from .statements import Statement
+from .statements import IDENTIFY, Statement
 from .wire import Wire
 
 #: Seconds to connect, and for each reply.
@@ -13,7 +12,6 @@ _TIMEOUT = 5.0
 #: How often to check whether the session is kept: a check fails to see a change while other clients
 #: use the sessions.
 _CHECKS = 5
-_IDENTIFY = Statement(b"", IDENTITY.encode(), ())
 _ASK_SESSION = Statement(b"", b"SELECT pg_backend_pid()::text", ())
 
 
@@ -59,7 +57,7 @@ async def _is_same(wire: Wire, address: PostgresAddress) -> bool:
     other = type(wire)(address.url, address.schema, False)
     try:
         await other.connect(address.conninfo(), _TIMEOUT)
-        theirs, own = [await one.execute(_IDENTIFY, (), _TIMEOUT) for one in (wire, other)]
+        theirs, own = [await one.execute(IDENTIFY, (), _TIMEOUT) for one in (wire, other)]
         return theirs == own
     except PressureError:
         return True
@@ -78,6 +76,9 @@ async def _is_kept(session: int, wire: Wire, address: PostgresAddress) -> bool:
             if await _session(other) == session or await _session(wire) != session:
                 return False
             await other.execute_text("COMMIT", _TIMEOUT)
+            # A pooler may give both the same sessions each time, unless the turns change.
+            if await _session(wire) != session:
+                return False
         return True
     except PressureError:
         return True

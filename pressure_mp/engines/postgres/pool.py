@@ -13,7 +13,6 @@ from ...exceptions import BrokerError
 from .address import PostgresAddress
 from .errors import ConnectionLost, NotInstalled, NotNow, NotPrepared, ReadOnly
 from .packing import load
-from .role_settings import check_role, only_reads
 from .schema import VERSION
 from .statements import Statement, versions
 from .wire import BlockingWire, Row, Wire
@@ -24,6 +23,17 @@ T = TypeVar("T")
 _CONNECT_TIMEOUT = 5.0
 #: Seconds after which an idle connection is checked before it is used.
 _IDLE_CHECK = 0.02
+#: Asks for the settings of a role's sessions that this package cannot set itself.
+_ASK_SETTINGS = Statement(
+    b"check_role",
+    b"SELECT current_setting('transaction_isolation'), "
+    b"CASE WHEN current_setting('default_transaction_read_only') = 'on' THEN (SELECT source "
+    b"FROM pg_settings WHERE name = 'default_transaction_read_only') END",
+    (),
+)
+#: The sources of a setting of the whole server. It may be changed back soon, and calls wait for
+#: that.
+_OF_THE_SERVER = (b"configuration file", b"command line")
 
 
 class Lane:
@@ -91,7 +101,7 @@ class Pool:
             else:
                 self._keep(wire)
             if isinstance(error, ReadOnly) and self._only_reads:
-                raise only_reads(self.address.url) from None
+                raise _only_reads(self.address.url) from None
             raise
         except ConnectionLost:
             self.close_idle()  # these are most likely broken, too
@@ -128,7 +138,7 @@ class Pool:
         self.was_connected = True
         if not self._is_checked:
             try:
-                self._only_reads = await check_role(wire, address.url, limit)
+                self._only_reads = await _check_role(wire, address.url, limit)
                 await self._check(wire, limit)
             except BaseException:
                 wire.close()
@@ -146,7 +156,7 @@ class Pool:
             if not self.address.create:
                 raise
             if self._only_reads:
-                raise only_reads(self.address.url) from None
+                raise _only_reads(self.address.url) from None
             from .installing import install_over
 
             await install_over(wire, schema)
@@ -181,3 +191,26 @@ class Pool:
         """Drop the parent's connections and lanes, in a forked child."""
         self.abandon()
         self.__init__(self.address)  # type: ignore[misc]
+
+
+async def _check_role(wire: Wire, shown: str, timeout: float) -> bool:
+    """Return whether the role, the database or the URL set the session to only read. Raises
+    BrokerError if its transactions are not READ COMMITTED."""
+    isolation, source = (await wire.execute(_ASK_SETTINGS, (), timeout))[0]
+    found = (isolation or b"").decode()
+    if found not in ("read committed", "read uncommitted"):
+        raise BrokerError(
+            f"the database at {shown} makes the transactions of this session {found.upper()}, and "
+            "queues need READ COMMITTED: set default_transaction_isolation so for the role. This "
+            "package sets it itself, unless a pooler or the URL's options= prevent that"
+        )
+    return source is not None and source not in _OF_THE_SERVER
+
+
+def _only_reads(shown: str) -> BrokerError:
+    """Make the error for a session that was set to only read."""
+    return BrokerError(
+        f"the database at {shown} lets this session only read: default_transaction_read_only is on "
+        "for the role, for the database, or in the URL. Set it to off there, or use another role; "
+        "nothing was done"
+    )

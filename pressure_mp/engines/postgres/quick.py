@@ -38,13 +38,14 @@ class Quick:
     """The quick calls to one queue: whether they are tried, and what the replies to the last put
     and the last take said."""
 
-    __slots__ = ("_known", "_name", "_pause", "_puts", "_statements", "_takes")
+    __slots__ = ("_discipline", "_known", "_name", "_pause", "_puts", "_statements", "_takes")
 
     def __init__(
         self, statements: Statements, prefix: str, name: str, discipline: str, options: Options
     ) -> None:
         self._statements = statements
         self._name = prefix.encode(), name.encode()
+        self._discipline = discipline.encode()
         is_plain = options.durability is None
         self._puts = is_plain and discipline == "fifo"
         self._takes = is_plain and discipline in ("fifo", "lifo", "priority")
@@ -81,16 +82,15 @@ class Quick:
 
     def call(self, request: Put | Take, known: Known | None, lane: Lane, number: int) -> Call:
         statements = self._statements
-        params = [
-            *(self._name if known is None else known[:3]),
-            client_id_bytes(),
-            lane.id.encode(),
-            b"%d" % number,
-        ]
+        own = [client_id_bytes(), lane.id.encode(), b"%d" % number]
         if isinstance(request, Put):
-            params.append(bytes(request.items[0]))
-            return statements.put_one if known is None else statements.put_next, params
-        return statements.take_one if known is None else statements.take_next, params
+            own.append(bytes(request.items[0]))
+            if known is None:
+                return statements.put_one, [*self._name, *own]
+            return statements.put_next, [*known[:3], *own]
+        if known is None:
+            return statements.take_one, [*self._name, self._discipline, *own]
+        return statements.take_next, [*known[:3], *own]
 
     def read(
         self, request: Put | Take, known: Known | None, said: bytes | None

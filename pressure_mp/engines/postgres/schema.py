@@ -128,8 +128,8 @@ def _grant_again(schema: str) -> str:
 
 
 def _functions(schema: str) -> str:
-    found = sorted((one for one in _SQL.iterdir() if one.name.endswith(".sql")), key=_name)
-    texts = [_text(one, schema) for one in found if one.name != "01_tables.sql"]
+    names = sorted(one.name for one in _SQL.iterdir() if one.name.endswith(".sql"))
+    texts = [_text(_SQL / name, schema) for name in names if name != "01_tables.sql"]
     for name, number in (("version", VERSION), ("serves", SERVES)):
         texts.append(
             f"CREATE OR REPLACE FUNCTION {schema}.{name}() RETURNS integer LANGUAGE sql "
@@ -174,7 +174,3 @@ def _tables(file: Traversable, schema: str, unlogged: bool) -> str:
 
 def _text(file: Traversable, schema: str) -> str:
     return _NAME.sub(f"{schema}.", file.read_text(encoding="utf-8"))
-
-
-def _name(file: Traversable) -> str:
-    return file.name

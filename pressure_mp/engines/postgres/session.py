@@ -19,12 +19,13 @@ from ..contract.replies import Later, NoSpace, NoTask
 from ..contract.requests import Request
 from ..contract.session import ONE_TRY, TICK, SessionDefaults
 from ..contract.tasks import AwaitTask
+from ..retries import patience
 from .binding import Binding
 from .errors import MadeBefore
-from .outage import Call, Calls, Failed, patience, persist
+from .outage import Call, Calls, Failed, persist
 from .packing import array, dump, load, read_array
 from .pool import Lane, Pool
-from .ways import Asked, Reply, Settles, Way, ways
+from .ways import Asked, Reply, Way, ways
 from .wire import Row, Unconfirmed
 
 #: Seconds between two polls of a waiting session where no notifications come.
@@ -87,7 +88,8 @@ class BaseSession(SessionDefaults):
         tried = time.monotonic()
         try:
             statement, params = quick.call(request, known, lane, number)
-            rows = await self._pool.execute(statement, params, patience(binding.options, end))
+            limit = patience(end, None, binding.options.until)
+            rows = await self._pool.execute(statement, params, limit)
             reply = quick.read(request, known, rows[0][0])
             if reply is not None:
                 return reply
@@ -142,6 +144,7 @@ class BaseSession(SessionDefaults):
             binding.prefix.encode(),
             binding.kind.encode(),
             binding.name.encode(),
+            binding.discipline.encode(),
             asked.op.encode(),
             dump(asked.args),
             array(asked.items),
@@ -163,7 +166,7 @@ class BaseSession(SessionDefaults):
     ) -> Any:
         """Make a call; ``first`` is the first try, if there was one."""
         binding = self.binding
-        lane, number, failed = first or (*self._number(way), None)
+        lane, number, failed = first or (*(self._next_call() if way.once else (None, 0)), None)
         if way.takes:
             assert lane is not None
             self._taken = lane.id, number
@@ -254,7 +257,9 @@ class BaseSession(SessionDefaults):
         placed, self._placed = self._placed, self._placed or waits
         statement, source = binding.statements.call, list[bytes]()
         if asked.settles is not None:
-            statement, source = binding.statements.forward, _settling(asked.settles)
+            statement, settling = binding.statements.forward, asked.settles
+            source = [part.encode() for part in asked.source]
+            source += settling.op.encode(), dump(settling.args), array(settling.items)
         return statement, [
             *source,
             binding.prefix.encode(),
@@ -274,9 +279,6 @@ class BaseSession(SessionDefaults):
             array(asked.items),
             array(asked.keys) if asked.keys else _NO_PARTS,
         ]
-
-    def _number(self, way: Way) -> tuple[Lane | None, int]:
-        return self._next_call() if way.once else (None, 0)
 
     def _next_call(self) -> tuple[Lane, int]:
         lane = self._lane
@@ -347,12 +349,6 @@ class BaseSession(SessionDefaults):
 _PLACED = frozenset(("put", "take", "take_with_hold", "join", "await", "take_notices"))
 #: The functions whose effect ``durability`` is for.
 _CONFIRMED = frozenset(("put", "close", "ack", "ack_many"))
-
-
-def _settling(settles: Settles) -> list[bytes]:
-    *queue, asked = settles
-    what = asked.op.encode(), dump(asked.args), array(asked.items)
-    return [*(part.encode() for part in queue), *what]
 
 
 def _reply(row: list[bytes | None]) -> Reply:

@@ -7,6 +7,11 @@ from typing import NamedTuple
 
 from .schema import quoted
 
+#: The identity of the database of a connection: of its cluster, and of the database there.
+IDENTITY = (
+    "SELECT system_identifier::text, oid::text FROM pg_control_system(), pg_database "
+    "WHERE datname = current_database()"
+)
 _TEXTS = 0
 _BINARY = 1
 
@@ -17,6 +22,10 @@ class Statement(NamedTuple):
     name: bytes
     text: bytes
     formats: Sequence[int]
+
+
+#: Asks for it. It has another name than the statement that also tells the schema.
+IDENTIFY = Statement(b"identify_database", IDENTITY.encode(), ())
 
 
 class Statements:
@@ -30,9 +39,9 @@ class Statements:
         self.flush = _make(schema, "flush", "flush::text", 3)
         self.put_one = _make(schema, "put_one", "put_one", 6, 6)
         self.put_next = _make(schema, "put_next", "put_next", 7, 1, 2, 3, 7)
-        self.take_one = _make(schema, "take_one", "take_one", 5)
+        self.take_one = _make(schema, "take_one", "take_one", 6)
         self.take_next = _make(schema, "take_next", "take_next", 6, 1, 2, 3)
-        self.look_at = _make(schema, "look_at", "status, info, items", 6, 6)
+        self.look_at = _make(schema, "look_at", "status, info, items", 7, 7)
         self.leave = _make(schema, "leave", "NULL::text", 4)
         self.call_host = _make(schema, "call_host", "name, discipline", 6, 4, 5, 6)
         #: The call over a caller's own connection.

@@ -1,4 +1,4 @@
-"""The ways of requests to queues of tasks."""
+"""The ways of requests to queues of tasks, and about their results and inboxes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from ..contract import task_administration as a
+from ..contract import task_results as r
 from ..contract import tasks as t
-from ..contract.replies import NoSpace, NoTask, Outcome, Unprocessed
+from ..contract.replies import NoNotice, NoSpace, NoTask, Outcome, Unprocessed
 from ..contract.task_records import Edit, HeldTask, Record, StoredTask, TaskSettings
-from ..contract.task_results import NO_RESULT, Result
 from .ways import Asked, Reply, Way, does, fields, given, number, outcome
 
 
@@ -29,9 +29,10 @@ def _tasks(reply: Reply) -> list[StoredTask]:
     parts = [reply.items[start : start + n] for start in range(0, 6 * n, n)] if n else [[]] * 6
     for told, id, tube, key, unique, report, data in zip(reply.info["tasks"], *parts, strict=True):
         state, priority, created, since, due, deliveries, call, owner, result_ttl = told
+        urgency = float(priority)
         record = Record(
             state,
-            _priority(priority),
+            int(urgency) if urgency.is_integer() else urgency,
             created,
             since,
             due,
@@ -46,11 +47,6 @@ def _tasks(reply: Reply) -> list[StoredTask]:
         )
         found.append(StoredTask(id, record, data))
     return found
-
-
-def _priority(text: str) -> float:
-    found = float(text)
-    return int(found) if found.is_integer() else found
 
 
 def _refusal(request: Any, reply: Reply) -> Any:
@@ -139,14 +135,14 @@ def _read_take(request: t.TakeTasks, reply: Reply) -> Any:
 
 
 def _acks(
-    held: Sequence[HeldTask], results: Mapping[int, Result]
+    held: Sequence[HeldTask], results: Mapping[int, r.Result]
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Make the arguments and bytes for tasks to acknowledge."""
     args: dict[str, Any] = {"calls": [call for _, call in held]}
     parts = [id for id, _ in held]
     if any(result.data for result in results.values()):
         args["tokens"] = {place: one.token for place, one in results.items() if one.token}
-        parts += [results.get(place, NO_RESULT).data for place in range(len(held))]
+        parts += [results.get(place, r.NO_RESULT).data for place in range(len(held))]
     return args, parts
 
 
@@ -156,7 +152,7 @@ def _parts(request: Any) -> tuple[dict[str, Any], list[bytes]]:
     tube = getattr(request, "tube", None)
     report = getattr(request, "report", "")
     made_of = edit.made_of if edit is not None else None
-    result: Result = getattr(request, "result", NO_RESULT)
+    result: r.Result = getattr(request, "result", r.NO_RESULT)
     args = given(
         tube=tube is not None,
         edit=edit is not None,
@@ -228,7 +224,7 @@ def _read_await(request: t.AwaitTask, reply: Reply) -> Any:
         case "finished":
             *parts, said = reply.items
             tasks, token = _tasks(reply._replace(items=parts)), reply.info["token"]
-            result = None if token is None else Result(said, token)
+            result = None if token is None else r.Result(said, token)
             return t.FinishedTask(reply.info["outcome"], tasks[0] if tasks else None, result)
         case "unprocessed":
             return Unprocessed(_tasks(reply)[0])
@@ -279,6 +275,27 @@ def _read_closed(request: Any, reply: Reply) -> Any:
     return Outcome.MISSING if reply.status == "missing" else reply.info
 
 
+def _ask_watch(request: r.WatchTasks, discipline: str) -> Asked:
+    return Asked("watch_tasks", {"inbox": request.inbox}, request.ids)
+
+
+def _read_notices(request: r.TakeNotices, reply: Reply) -> Any:
+    match reply.status:
+        case "notices":
+            parts = iter(reply.items)
+            told = zip(reply.info, parts, parts, parts, strict=True)
+            return r.TakenNotices([_notice(*one) for one in told])
+        case "no_notice":
+            return NoNotice()
+    return outcome(request, reply)
+
+
+def _notice(about: Any, id: bytes, error: bytes, data: bytes) -> r.Notice:
+    number, event, deliveries, token = about
+    result = None if token is None else r.Result(data, token)
+    return r.Notice(number, id, event, deliveries, decode(error), result)
+
+
 does(t.OpenTasks, _ask_open, _read_open)
 does(t.ConfigureTasks, _ask_configure, _read_open)
 does(t.PutTasks, _ask_put, _read_put)
@@ -290,7 +307,7 @@ MAKE_IDS = Way(
 )
 does(t.TakeTasks, _ask_take, _read_take)
 does(t.AckTask, _ask_settle("ack", "delay"), _read_task)
-does(t.ReleaseTask, _ask_settle("release", "delay", "ttl", "priority"), _read_task)
+does(t.ReleaseTask, _ask_settle("release", "delay", "ttl", "priority", "unbegun"), _read_task)
 does(t.BuryTask, _ask_settle("bury", "ttl"), _read_task)
 does(t.TouchTask, _ask_settle("touch", "increment"), _read_task)
 does(t.AckTasks, _ask_ack_many, _read_ack_many)
@@ -334,3 +351,7 @@ does(
 does(t.CloseTasks, fields("close"), outcome, once=False)
 does(t.AreTasksClosed, fields("is_closed"), _read_closed, reads=True)
 does(t.DeleteTasks, fields("delete"), outcome)
+does(r.OpenInbox, fields("open_inbox"), outcome, once=False)
+does(r.CloseInbox, fields("close_inbox"), outcome, once=False)
+does(r.WatchTasks, _ask_watch, outcome)
+does(r.TakeNotices, fields("take_notices"), _read_notices, once=False)

@@ -7,10 +7,12 @@ that only reads goes over a connection of this package.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from ...exceptions import ArgumentError, ArgumentTypeError
@@ -22,28 +24,20 @@ from ..contract.replies import Later
 from ..contract.requests import Request
 from ..contract.session import SessionDefaults
 from ..contract.tasks import AckTask, AckTasks, PutTasks
-from ..own_connections import unwrap
+from ..own_connections import Wanted, unwrap
 from . import task_ways
-from .binding import Binding
-from .callers import (
-    IDENTITY,
-    WANTED,
-    AnyConnection,
-    CallersTransaction,
-    as_of_queues,
-    as_read,
-    check,
-)
+from .binding import AnyConnection, Binding, CallersTransaction
+from .errors import refusal
 from .loop_pool import LoopPool
 from .loop_session import AsyncPostgresSession
 from .outage import persist
 from .pool import Pool
 from .session import BaseSession, PostgresSession
-from .statements import Statement
+from .statements import IDENTIFY, IDENTITY
 from .ways import Asked, Reply, ways
 
 _STAGED = (Put, StoreChunks, Acknowledge, PutTasks, AckTask, AckTasks)
-_IDENTIFY = Statement(b"identify", IDENTITY.encode(), ())
+_WANTED = Wanted((Connection, AsyncConnection), "psycopg 3")
 
 
 class BaseTransactionSession(SessionDefaults):
@@ -52,7 +46,7 @@ class BaseTransactionSession(SessionDefaults):
     def __init__(
         self, binding: Binding, pool: Pool, reader: BaseSession, connection: AnyConnection
     ) -> None:
-        check(connection, binding.name)
+        _check(connection, binding.name)
         self._binding = binding
         self._pool = pool
         self._reader = reader
@@ -81,7 +75,7 @@ class BaseTransactionSession(SessionDefaults):
         """Check that the connection leads to the queue's database."""
         binding, known = self._binding, self._binding.known
         if known.identity is None:
-            rows = await persist(self._pool, binding.options, end, lambda again: (_IDENTIFY, ()))
+            rows = await persist(self._pool, binding.options, end, lambda again: (IDENTIFY, ()))
             known.identity = tuple((part or b"").decode() for part in rows[0])
         known.add(self._connection, await self._execute(IDENTITY, ()), binding.address.url)
 
@@ -120,7 +114,7 @@ class BaseTransactionSession(SessionDefaults):
                 ),
             )
         except psycopg.Error as error:
-            raise as_of_queues(error, binding.address.url, binding.address.schema) from error
+            raise _as_of_queues(error, binding.address.url, binding.address.schema) from error
         status, info, items, xid = row
         if status == "isolation":
             raise ArgumentError(
@@ -140,7 +134,7 @@ class TransactionSession(BaseTransactionSession):
     """The session of a thread."""
 
     def __init__(self, binding: Binding, pool: Pool, given: object) -> None:
-        connection = unwrap(given, WANTED)
+        connection = unwrap(given, _WANTED)
         if not isinstance(connection, Connection):
             raise ArgumentTypeError(
                 "the queues for threads need a psycopg.Connection, not an AsyncConnection; those "
@@ -153,7 +147,7 @@ class TransactionSession(BaseTransactionSession):
         with Cursor(self._cursors, row_factory=tuple_row) as cursor:
             row = cursor.execute(text, params).fetchone()
         assert row is not None
-        return as_read(row)
+        return _as_read(row)
 
     def call(self, request: Request, end: float | None = None) -> Any:
         return finish(self._call(request, end))
@@ -169,7 +163,7 @@ class AsyncTransactionSession(BaseTransactionSession):
     """The session of an asyncio task."""
 
     def __init__(self, binding: Binding, pool: LoopPool, given: object) -> None:
-        connection = unwrap(given, WANTED)
+        connection = unwrap(given, _WANTED)
         if not isinstance(connection, AsyncConnection):
             raise ArgumentTypeError(
                 "the queues of asyncio need a psycopg.AsyncConnection, not a Connection; those "
@@ -182,7 +176,7 @@ class AsyncTransactionSession(BaseTransactionSession):
         async with AsyncCursor(self._cursors, row_factory=tuple_row) as cursor:
             row = await (await cursor.execute(text, params)).fetchone()
         assert row is not None
-        return as_read(row)
+        return _as_read(row)
 
     async def call(self, request: Request, end: float | None = None) -> Any:
         return await self._call(request, end)
@@ -192,3 +186,37 @@ class AsyncTransactionSession(BaseTransactionSession):
 
     async def end(self) -> None:
         await self._end()
+
+
+def _as_read(row: Sequence[Any]) -> tuple[Any, ...]:
+    """Decode the texts of a row: psycopg has them as bytes where the encoding is not known
+    (SQL_ASCII). Contents of queues are in arrays, and stay bytes."""
+    return tuple(one.decode() if isinstance(one, bytes) else one for one in row)
+
+
+def _check(connection: AnyConnection, name: str) -> None:
+    """Raise ArgumentError unless a transaction is under way, or begins with the next statement;
+    ``name`` is the queue's."""
+    refused = f"a call on queue {name!r} cannot be part of a transaction of this connection: "
+    if connection.closed:
+        raise ArgumentError(refused + "it is closed")
+    status = connection.info.transaction_status
+    if status == TransactionStatus.INERROR:
+        raise ArgumentError(refused + "its transaction has failed; roll it back")
+    if status == TransactionStatus.IDLE and connection.autocommit:
+        raise ArgumentError(
+            refused + "it is in autocommit mode, and no transaction has begun; use connection= "
+            "within `with connection.transaction():`, or without autocommit (Django: within "
+            "transaction.atomic())"
+        )
+
+
+def _as_of_queues(error: Any, shown: str, schema: str) -> BaseException:
+    """Return the error to raise when a statement of this package failed in a caller's transaction:
+    an error of this package if the schema, or a right to it, is missing; otherwise psycopg's own,
+    as for any other statement of the caller's."""
+    state = error.sqlstate or ""
+    if state in ("3F000", "42883", "42501"):
+        return refusal(state, error.diag.message_primary or str(error), shown, schema)
+    found: BaseException = error
+    return found

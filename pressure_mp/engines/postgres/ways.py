@@ -6,7 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from ..contract.forwarding import Forward, Forwarded, ForwardReply, NotSettled
+from ..contract.items import Added
 from ..contract.replies import Outcome
+from ..contract.task_records import StoredTask
 from .packing import Part
 
 R = TypeVar("R")
@@ -21,24 +24,16 @@ class Reply(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The call of a function: the name of an operation, arguments, and bytes; and the call at
-    another queue that is made in the same step."""
+    """The call of a function: the name of an operation, arguments, and bytes. ``settles`` is the
+    call that settles a delivery of another queue in the same step; the prefix, kind, name and
+    discipline of that queue are in ``source``."""
 
     op: str
     args: dict[str, Any]
     items: Sequence[Part] = ()
     keys: Sequence[Part] = ()
-    settles: Settles | None = None
-
-
-class Settles(NamedTuple):
-    """A call at another queue, which settles a delivery there."""
-
-    prefix: str
-    kind: str
-    name: str
-    discipline: str
-    asked: Asked
+    settles: Asked | None = None
+    source: tuple[str, ...] = ()
 
 
 class Way(NamedTuple):
@@ -96,3 +91,29 @@ def given(**said: Any) -> dict[str, Any]:
 def fields(op: str) -> Callable[[Any, str], Asked]:
     """Make the ``ask`` of a request whose fields are the arguments."""
     return lambda request, discipline: Asked(op, given(**request._asdict()))
+
+
+def _ask_forward(request: Forward, discipline: str) -> Asked:
+    source, settle, put = request
+    settling = ways[type(settle)].ask(settle, source.discipline)
+    queue = source.prefix, source.kind, source.name, source.discipline
+    putting = ways[type(put)].ask(put, discipline)
+    return putting._replace(settles=settling, source=queue)
+
+
+def _read_forward(request: Forward, reply: Reply) -> ForwardReply:
+    read_put, read_settled = ways[type(request.put)].read, ways[type(request.settle)].read
+    status, info, items = reply
+    if status == "refused":
+        return NotSettled(read_settled(request.settle, Reply(info["status"], info["info"], items)))
+    if status != "forwarded":
+        found: ForwardReply = read_put(request.put, reply)
+        return found
+    number = info["number"]
+    put = read_put(request.put, Reply(info["put"], info["info"], items[:number]))
+    settled = read_settled(request.settle, Reply(info["settled"], info["told"], items[number:]))
+    ids = [] if isinstance(put, Added) else put
+    return Forwarded(ids, settled if isinstance(settled, StoredTask) else None)
+
+
+does(Forward, _ask_forward, _read_forward)

@@ -11,21 +11,22 @@ import select
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from psycopg import OperationalError, pq
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PollingStatus
 
-from ...exceptions import AddressError
+from ...exceptions import AddressError, PressureError
 from ...hidden import without_frames
 from ...polling import Poll, new_poll
 from ..cancelled_calls import postponed
 from ..contract.cancellation import mark_as_unknown
+from ..lines import set_once
 from ..silence import GRACE, SILENCE, unconfirmed
 from .errors import DEPENDED_ON, ConnectionLost, refusal, unreachable
 from .schema import SETTINGS
-from .silence import waits_for_client
 from .statements import Statement
 
 #: Each statement is a transaction of its own, in which each step sees all earlier commits.
@@ -35,6 +36,11 @@ _OPTIONS = " ".join(
 )
 #: Seconds after which the operating system gives up a host that confirms no data.
 _GONE = 10
+#: Seconds to connect in order to ask for a silent connection, and for the answer.
+_LIMIT = 5.0
+_WAITS_FOR_CLIENT = Statement(
+    b"", b"SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Client'", (0,)
+)
 _SILENT = "timeout: the server says nothing"
 _LOST = "it is silent: the server, asked over another one, waits for bytes of this one"
 
@@ -200,7 +206,12 @@ class Wire(ABC):
     async def _result(self, end: float | None) -> list[Row]:
         """Return the rows of the statement that was sent."""
         await self._wait_while(self.pgconn.is_busy, end)
-        return self._read()
+        found: Any = None
+        while (result := self.pgconn.get_result()) is not None:
+            fails = result.status == ExecStatus.FATAL_ERROR
+            if found is None or (fails and found.status != ExecStatus.FATAL_ERROR):
+                found = result
+        return self._rows(found)
 
     @abstractmethod
     async def _wait_while(self, lacks: Callable[[], bool], end: float | None) -> None:
@@ -209,7 +220,8 @@ class Wire(ABC):
 
     async def _flush(self, end: float | None) -> None:
         while self.pgconn.flush():
-            if not await self.ready(False, _left(end)):
+            left = None if end is None else max(end - time.monotonic(), 0.0)
+            if not await self.ready(False, left):
                 raise OperationalError("the server accepts no more bytes")
 
     async def _wait_on(self, end: float | None) -> None:
@@ -223,16 +235,6 @@ class Wire(ABC):
         is_waited_for = await waits_for_client(self.pgconn.backend_pid, other, self._conninfo)
         if is_waited_for and not await self.ready(True, GRACE) and unconfirmed(own) >= before:
             raise OperationalError(_LOST)
-
-    def _read(self) -> list[Row]:
-        """Return the rows, which have been received."""
-        pgconn = self.pgconn
-        found: Any = None
-        while (result := pgconn.get_result()) is not None:
-            fails = result.status == ExecStatus.FATAL_ERROR
-            if found is None or (fails and found.status != ExecStatus.FATAL_ERROR):
-                found = result
-        return self._rows(found)
 
     def _rows(self, found: Any) -> list[Row]:
         """Return the rows of one result, or raise its error."""
@@ -257,14 +259,28 @@ class Wire(ABC):
         if self._pid == os.getpid():
             pgconn.finish()
         else:
-            _let_go(pgconn)
+            with suppress(OSError, OperationalError):
+                os.close(pgconn.socket)
 
 
-def _let_go(pgconn: Any) -> None:
+async def waits_for_client(backend: int, other: Wire, conninfo: str) -> bool:
+    """Tell whether a backend waits for its client. Ask over another wire, connected and closed
+    here. Blocks for at most 5 s to connect, and 5 s for the answer.
+
+    The server answers other connections while a call waits for a lock, so its answer there does not
+    show that the call is lost. But if the backend waits for its client (``pg_stat_activity``, the
+    PostgreSQL manual, "The Cumulative Statistics System") while the client waits for a reply, bytes
+    between them were dropped: something on the way drops them, and the client sees no end.
+
+    False where this is not known: a pooler that gives each transaction another backend hides it.
+    """
     try:
-        os.close(pgconn.socket)
-    except (OSError, OperationalError):
-        pass
+        await other.connect(conninfo, _LIMIT)
+        return bool(await other.execute(_WAITS_FOR_CLIENT, (b"%d" % backend,), _LIMIT))
+    except PressureError:
+        return False
+    finally:
+        other.close()
 
 
 def _with_options(conninfo: str) -> bytes:
@@ -290,10 +306,6 @@ def _with_options(conninfo: str) -> bytes:
         keyword + b"='" + value.replace(b"\\", b"\\\\").replace(b"'", b"\\'") + b"'"
         for keyword, value in said.items()
     )
-
-
-def _left(end: float | None) -> float | None:
-    return None if end is None else max(end - time.monotonic(), 0.0)
 
 
 def _until_silent(end: float | None) -> float:
@@ -360,16 +372,11 @@ class LoopWire(Wire):
             if reads
             else (loop.add_writer, loop.remove_writer)
         )
-        timer = None if timeout is None else loop.call_later(timeout, _set, done, False)
-        add(socket, _set, done, True)
+        timer = None if timeout is None else loop.call_later(timeout, set_once, done, False)
+        add(socket, set_once, done, True)
         try:
             return await done
         finally:
             remove(socket)
             if timer is not None:
                 timer.cancel()
-
-
-def _set(future: asyncio.Future[bool], value: bool) -> None:
-    if not future.done():
-        future.set_result(value)

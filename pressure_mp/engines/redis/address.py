@@ -63,7 +63,9 @@ class RedisAddress(NamedTuple):
 
     @property
     def url(self) -> str:
-        shown = self.shown_options()
+        shown = [one for one in self.query.split("&") if one and not urls.is_secret(one)]
+        if self.allow_eviction:
+            shown.append("allow_eviction=1")
         user = f"{quote(self.username, safe='')}@" if self.username else ""
         if self.scheme in _TCP:
             path = f"{user}{urls.join(self.host, self.port)}/{self.db}"
@@ -78,12 +80,6 @@ class RedisAddress(NamedTuple):
             if self.db:
                 shown.insert(0, f"db={self.db}")
         return f"{self.scheme}://{path}" + (f"?{'&'.join(shown)}" if shown else "")
-
-    def shown_options(self) -> list[str]:
-        """List the options that are not passwords."""
-        options = filter(None, self.query.split("&"))
-        shown = [one for one in options if not urls.is_secret(one)]
-        return [*shown, "allow_eviction=1"] if self.allow_eviction else shown
 
     @property
     def endpoint(self) -> Endpoint | None:
@@ -163,7 +159,12 @@ def parse(url: Url, prefix: str, variables: Mapping[str, str]) -> RedisAddress:
         found = settings(url, prefix, variables, path)
         found = found._replace(nodes=nodes, service=unquote(service))
     elif url.scheme in _TCP:
-        host, port = _only(url, url.hosts(DEFAULT_HOST, DEFAULT_PORT))
+        hosts = url.hosts(DEFAULT_HOST, DEFAULT_PORT)
+        if len(hosts) > 1:
+            raise url.error(
+                "names several hosts: that is for redis+sentinel:// and redis+cluster://"
+            )
+        host, port = hosts[0] if hosts else (DEFAULT_HOST, DEFAULT_PORT)
         found = settings(url, prefix, variables, path)._replace(host=host, port=port)
     else:
         found = settings(url, prefix, variables)._replace(path=unquote(url.path))
@@ -182,9 +183,12 @@ def settings(
     url.check_options((*own, *redis_py))
     named = hide_in(url.take(*own))
     allows = urls.yes_or_no(named.get("allow_eviction", "0"), "allow_eviction in a broker's URL")
+    database = named.get("db", database)
+    if database and not database.isdecimal():
+        raise AddressError(f"broker URL {url.shown!r}: database {database!r} is not a number")
     return RedisAddress(
         scheme=url.scheme,
-        db=_database(url, named.get("db", database)),
+        db=int(database or 0),
         username=url.username or named.get("username") or None,
         password=url.password or named.get("password") or None,
         query=url.query,
@@ -194,18 +198,6 @@ def settings(
         allow_eviction=allows or _allows_eviction(variables),
         origin=Origin(url.origin),
     )
-
-
-def _only(url: Url, hosts: tuple[tuple[str, int], ...]) -> tuple[str, int]:
-    if len(hosts) > 1:
-        raise url.error("names several hosts: that is for redis+sentinel:// and redis+cluster://")
-    return hosts[0] if hosts else (DEFAULT_HOST, DEFAULT_PORT)
-
-
-def _database(url: Url, text: str) -> int:
-    if text and not text.isdecimal():
-        raise AddressError(f"broker URL {url.shown!r}: database {text!r} is not a number")
-    return int(text or 0)
 
 
 def _problem(address: RedisAddress) -> str | None:

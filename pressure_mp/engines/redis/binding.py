@@ -1,4 +1,5 @@
-"""One queue on one server: its names, its commands, its options."""
+"""One queue on one server: its names, its commands, its options; and its fast paths, smaller
+scripts that do what a larger one does if that can be done at once, and otherwise nothing."""
 
 from __future__ import annotations
 
@@ -6,19 +7,20 @@ import math
 from typing import Any, NamedTuple, Protocol
 
 from ...identity.processes import host
+from ..contract.hosts import QueueKey
 from ..contract.items import Put, Take
 from ..contract.session import TICK, Durability, Options
 from ..contract.tasks import TakeTasks
-from ..shortcut import Shortcut
+from ..host_sessions import Pools
+from ..lines import Shortcut
 from . import keys, scripts, signals
 from .address import RedisAddress
 from .commands import Command, Commands
-from .fast_paths import FastPath, Rare
-from .host_registry import NoteArguments, NotesOfHost
 from .lanes import Lane
 from .listening import Listening
 from .role_checks import RoleChecks
 from .scripts import FORWARDS
+from .statuses import DECLINED, Reply
 
 #: Seconds until a client notices that a reply is lost, when its server fell silent; and seconds for
 #: which a request may still be on its way to the server after its client gave up connecting again.
@@ -41,14 +43,79 @@ REJECTING = frozenset(("reject",))
 CONTENT_OPERATIONS = ("store", "fetch")
 
 
-class Server(Protocol):
+class Rare(Shortcut):
+    """A fast path that helps in all of a queue's calls or in none, and is seldom tried in vain."""
+
+    PROBATION = 100
+
+    def is_due(self) -> bool:
+        """Tell whether to try it for a call; if not, the call counts as a full one."""
+        if not self.is_open:
+            self.note(True)
+        return self.is_open
+
+
+class FastPath(Shortcut):
+    """A smaller script.
+
+    ``waiting`` is the one for a caller that may wait, which also takes the role to wait with. Its
+    arguments are client id, ticket, lease in milliseconds, and the item that came with the wake-up,
+    if one did.
+    """
+
+    def __init__(self, op: str, waiting: FastPath | None = None) -> None:
+        super().__init__()
+        self.op = op
+        self.waiting = waiting
+
+    def did(self, reply: Reply) -> bool:
+        """Tell whether the smaller call did the request; otherwise make the full call."""
+        if reply[0] == DECLINED:
+            self.close()
+            return False
+        return True
+
+
+#: Arguments of the script that opens a queue: the queue, if it is to be noted; and whether the
+#: reply is to say what was noted before.
+NoteArguments = tuple[str, str]
+
+
+class NotesOfHost:
+    """The queues that were noted before this process opened its first queue, as the reply to that
+    call said. A forked child does not ask again, as its parent did."""
+
+    def __init__(self) -> None:
+        self._found: list[bytes] | None = None
+        self._is_known = False  # or not needed any more
+
+    def arguments(self, queue: QueueKey, user: str) -> NoteArguments:
+        """Return the arguments with which to open a queue, which is anonymous if it has a
+        ``user``."""
+        return as_noted(queue) if user else "", "0" if self._is_known else "1"
+
+    def hear(self, arguments: NoteArguments, found: list[bytes]) -> None:
+        """Keep what the reply to an opening with these arguments says."""
+        if arguments[1] == "1" and not self._is_known:
+            self._found, self._is_known = found, True
+
+    def take(self) -> list[bytes] | None:
+        """Return the queues that were noted, once. After None the caller asks the server itself,
+        and no later opening asks."""
+        found, self._found, self._is_known = self._found, None, True
+        return found
+
+
+def as_noted(queue: QueueKey) -> str:
+    """Return the member of the host's set that stands for a queue."""
+    name, discipline = queue
+    return f"{discipline} {name}"
+
+
+class Server(Pools, Protocol):
     """The server on which a queue is, as the engine presents it to its bindings."""
 
     address: RedisAddress
-
-    @property
-    def silence(self) -> float | None:
-        """Seconds after which a server that does not answer is given up; None for never."""
 
     def slot(self, key: bytes) -> int:
         """Return the slot of a key, for the pools' route."""
@@ -61,6 +128,10 @@ class Server(Protocol):
 
     notes_of_host: NotesOfHost
     """The queues that were noted for this host."""
+
+    def lanes(self) -> list[bytes]:
+        """List the ids of the lanes of all connections of this process, also of some that are
+        closed."""
 
 
 class Blocking(NamedTuple):
@@ -92,7 +163,7 @@ class RedisBinding:
             self._keep += CONFIRM_SECONDS
         #: The operations that can be one exchange over a connection.
         self.quick: set[str] = set()
-        if server.silence is None and options.until is None:
+        if server.thread_pool.silence is None and options.until is None:
             self.quick = {*self.scripts, *FORWARDS} - self._durable - set(CONTENT_OPERATIONS)
         #: The operations that may share a connection: none that is woken by the id of its
         #: connection, and none after which the connection waits.
@@ -134,7 +205,7 @@ class RedisBinding:
     def note_arguments(self, user: str) -> NoteArguments:
         """Return the arguments that note the queue with this host when it is opened."""
         if not self.server.opens_at_once:
-            return NoteArguments()
+            return "", ""  # the script cannot do it
         return self.server.notes_of_host.arguments((self.name, self.discipline), user)
 
     def durability(self, op: str) -> Durability | None:

@@ -10,20 +10,19 @@ from ..blocking_coroutines import finish
 from ..contract.items import TakeBack
 from ..contract.replies import Later, NoItem
 from ..contract.requests import Request
+from ..retries import patience
 from .binding import TAKING, RedisBinding
 from .blocking_wire import BlockingWire
 from .caller import Call, Waiter
 from .lanes import Lane
 from .loading import is_missing, load
 from .one_script import FirstScript, OneScript, PlainRead, bells_in
-from .outage import patience
 from .packing import pack_command
 from .pool import Pool
 from .received_items import accept
 from .requests import implementations
 from .scripts import read_bare
-from .sent_calls import Attempt, SentCall
-from .session import CAME_AGAIN, RedisSession
+from .session import CAME_AGAIN, Attempt, RedisSession, SentCall
 from .statuses import DECLINED, DONE, Reply
 
 #: The statuses with which the first call of an operation leaves its connection idle.
@@ -227,13 +226,9 @@ class BlockingSession:
         reply = self._call_quickly(op, args, end)
         if reply is not None:
             return reply
-        if op in self.binding.giving_back and self._has_taken:
+        if op in self.binding.giving_back and self.taken is not None:
             self.interrupted()  # an exception came: otherwise there would be nothing to give back
         return finish(self._longer().script(op, args, end))
-
-    @property
-    def _has_taken(self) -> bool:
-        return (self._session.taken if self._session is not None else self._taken) is not None
 
     def _longer(self) -> RedisSession:
         """Return the session for everything but calls that succeed at once."""
@@ -330,19 +325,14 @@ class BlockingSession:
                 caller.waiter = None
         finally:
             session, wire = self._session, self._wire
-            if session is not None:
-                _end_connection(session)
+            if session is not None and session.is_parked:
+                finish(session.end())
+            elif session is not None:
+                session.give_wire_back()
             elif wire is not None:
                 self._wire = None
                 self._pool.checkin(wire)
         self._caller = None  # no cycle, which would keep the items until garbage is collected
-
-
-def _end_connection(session: RedisSession) -> None:
-    if session.is_parked:
-        finish(session.end())
-    else:
-        session.give_wire_back()
 
 
 class _Caller:

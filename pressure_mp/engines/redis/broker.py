@@ -1,5 +1,5 @@
-"""Requests to a server, not to a single queue: its queues, page by page, its samples, its
-settings."""
+"""Requests to a server, not to a single queue: its queues, page by page, its samples, its settings;
+and the notes of the processes of a host, a set of the anonymous queues that they use."""
 
 from __future__ import annotations
 
@@ -12,40 +12,20 @@ from typing import Any, NamedTuple
 from ... import states
 from ...exceptions import BrokerError
 from ...identity.client import is_gone, is_reader, process_of, ticket
-from ..contract.brokers import (
-    AppendSample,
-    AppendSampleReply,
-    Damage,
-    DamagedPage,
-    ExamineServer,
-    ExamineServerReply,
-    FindDamaged,
-    Finding,
-    Identify,
-    IdentifyReply,
-    ListQueues,
-    MayGet,
-    MayGetReply,
-    QueuePage,
-    QueueRenewal,
-    QueueSummary,
-    ReadSamples,
-    ReadSamplesReply,
-    RenewAll,
-    RenewAllReply,
-    Sample,
-    of_tasks,
-)
-from ..contract.hosts import QueueKey
+from ..contract import brokers as b
+from ..contract import hosts as h
 from ..contract.implementations import Implementations
 from ..contract.items import Attendance
+from ..contract.queues import ANONYMOUS
+from ..contract.replies import Outcome
 from ..contract.requests import Request
 from ..contract.session import Options
-from ..host_sessions import AsyncHostSession, HostSession
+from ..host_sessions import Asked
 from . import keys, scripts
-from .hosts import PooledServer
+from .binding import Server, as_noted
 from .packing import KeyNames, pack_command
 from .plain_commands import PlainCommands
+from .pool import Pool
 from .requests.items import attendance
 from .role_checks import WaitingOperation, note_renewal
 from .settings import examine
@@ -86,53 +66,51 @@ class _ScanPosition(NamedTuple):
 for_brokers: Implementations[RedisBroker, [PlainCommands]] = Implementations()
 
 
-class RedisBroker:
-    """One server, or the nodes of a cluster."""
+class RedisBroker(Asked):
+    """One server, or the nodes of a cluster; for the processes of a host, with their notes."""
 
-    def __init__(self, server: PooledServer, options: Options) -> None:
+    def __init__(self, server: Server, options: Options, host: str = "") -> None:
+        super().__init__(server, options)
         self._server = server
-        self._options = options
         self._prefix = server.address.prefix
+        self._notes = keys.registry(self._prefix, host)
 
-    def session(self) -> HostSession:
-        return HostSession(self, PlainCommands(self._server.thread_pool, self._options))
-
-    def asession(self) -> AsyncHostSession:
-        return AsyncHostSession(self, PlainCommands(self._server.loop_pool, self._options))
-
-    async def call(self, request: Request, commands: PlainCommands, end: float | None) -> Any:
+    async def call(self, request: Request, pool: Pool, end: float | None) -> Any:
+        commands = PlainCommands(pool, self._options)
         return await for_brokers[type(request)](self, request, commands)
 
-    @for_brokers.does(Identify)
-    async def _identify(self, request: Identify, commands: PlainCommands) -> IdentifyReply:
+    @for_brokers.does(b.Identify)
+    async def _identify(self, request: b.Identify, commands: PlainCommands) -> b.IdentifyReply:
         drawn, key = os.urandom(8).hex(), keys.identity(self._prefix)
         _, told = await self._run(commands, "identify", key, drawn)
         identity: str = told.decode()
         return identity
 
-    @for_brokers.does(AppendSample)
-    async def _append(self, request: AppendSample, commands: PlainCommands) -> AppendSampleReply:
+    @for_brokers.does(b.AppendSample)
+    async def _append(
+        self, request: b.AppendSample, commands: PlainCommands
+    ) -> b.AppendSampleReply:
         data, *numbers = request
         key = keys.samples(self._prefix)
         (status,) = await self._run(commands, "append", key, *numbers, data)
         return bool(status == b"done")
 
-    @for_brokers.does(ReadSamples)
+    @for_brokers.does(b.ReadSamples)
     async def _read_samples(
-        self, request: ReadSamples, commands: PlainCommands
-    ) -> ReadSamplesReply:
+        self, request: b.ReadSamples, commands: PlainCommands
+    ) -> b.ReadSamplesReply:
         _, told = await self._run(commands, "samples", keys.samples(self._prefix), request.after)
-        return [Sample(int(time), data) for time, data in _pairs(told)]
+        return [b.Sample(int(time), data) for time, data in _pairs(told)]
 
-    @for_brokers.does(ListQueues)
-    async def _list(self, request: ListQueues, commands: PlainCommands) -> QueuePage:
+    @for_brokers.does(b.ListQueues)
+    async def _list(self, request: b.ListQueues, commands: PlainCommands) -> b.QueuePage:
         found, after = await self._scan(keys.every(self._prefix, "bound"), request, commands)
-        return QueuePage(await self._summaries(found, commands), after)
+        return b.QueuePage(await self._summaries(found, commands), after)
 
     async def _scan(
         self,
         pattern: str,
-        request: ListQueues | FindDamaged,
+        request: b.ListQueues | b.FindDamaged,
         commands: PlainCommands,
         kind: str | None = "string",
     ) -> tuple[set[bytes], str]:
@@ -151,29 +129,31 @@ class RedisBroker:
             return set(found), str(_ScanPosition(tuple(others), "0"))
         return set(found), str(position._replace(cursor=cursor.decode()))
 
-    @for_brokers.does(FindDamaged)
-    async def _find_damaged(self, request: FindDamaged, commands: PlainCommands) -> DamagedPage:
+    @for_brokers.does(b.FindDamaged)
+    async def _find_damaged(self, request: b.FindDamaged, commands: PlainCommands) -> b.DamagedPage:
         if request.after.startswith(_OWN):
             return await self._find_damaged_own(request, commands)
         found, after = await self._scan(keys.every(self._prefix, _COUNTER), request, commands)
         names = [keys.name_of(self._prefix, _COUNTER, counter) for counter in found]
         told = await self._ask("damages", scripts.EXAMINED, names, commands)
-        return DamagedPage(_damages(told), after or _OWN)
+        return b.DamagedPage(_damages(told), after or _OWN)
 
-    async def _find_damaged_own(self, request: FindDamaged, commands: PlainCommands) -> DamagedPage:
+    async def _find_damaged_own(
+        self, request: b.FindDamaged, commands: PlainCommands
+    ) -> b.DamagedPage:
         request = request._replace(after=request.after.removeprefix(_OWN))
         found, after = await self._scan(keys.every_own(self._prefix), request, commands, None)
         names = {keys.name_of_own(self._prefix, key) for key in found}
         told = await self._damages_of_own(list(filter(None, names)), commands)
-        return DamagedPage(_damages(told), after and _OWN + after)
+        return b.DamagedPage(_damages(told), after and _OWN + after)
 
     async def _damages_of_own(self, names: list[str], commands: PlainCommands) -> dict[str, Any]:
         parts = scripts.EXAMINED_OWN
-        return await self._ask("own_damages", parts, names, commands, _WAYS, is_own=True)
+        return await self._ask("own_damages", parts, names, commands, _WAYS, keys.ANY_OWN)
 
     async def _summaries(
         self, bounds: Iterable[bytes], commands: PlainCommands
-    ) -> list[QueueSummary]:
+    ) -> list[b.QueueSummary]:
         """Make the summaries of the queues that have these keys, without queues that were deleted
         meanwhile."""
         own, plain = {}, []
@@ -183,7 +163,8 @@ class RedisBroker:
                 plain.append(name)
             else:
                 own[own_name] = name
-        found = await self._ask("list", scripts.LISTED_OWN, list(own), commands, (1, *_WAYS), True)
+        given = (1, *_WAYS)
+        found = await self._ask("list", scripts.LISTED_OWN, own, commands, given, keys.ANY_OWN)
         # A queue of the protocol can have a name that looks like another discipline's key. So does
         # a queue that lost the record of its kind.
         unknown = [own_name for own_name in own if not found[own_name]]
@@ -200,14 +181,15 @@ class RedisBroker:
         names: Iterable[str],
         commands: PlainCommands,
         args: Sequence[Any] = (),
-        is_own: bool = False,
+        discipline: str = keys.FIFO,
         own_args: Mapping[str, str] | None = None,
         at_once: int = _AT_ONCE,
     ) -> dict[str, Any]:
         """Call a script for several queues; return its replies by the queues' names. The script
         gets these parts of each queue as keys, and each queue's own argument."""
+        is_own = discipline != keys.FIFO
         names_of_keys = KeyNames(keys.endings(parts, is_own))
-        script = scripts.load_for_broker(op)
+        script = scripts.load_for_broker(op, discipline)
         by_slot: dict[int, list[tuple[str, bytes]]] = {}
         for name in names:
             begins = keys.beginning(self._prefix, name, is_own)
@@ -229,22 +211,21 @@ class RedisBroker:
         told: list[Any] = await commands.exchange(slot, "EVALSHA", packed, script)
         return told
 
-    @for_brokers.does(MayGet)
-    async def _may_get(self, request: MayGet, commands: PlainCommands) -> MayGetReply:
+    @for_brokers.does(b.MayGet)
+    async def _may_get(self, request: b.MayGet, commands: PlainCommands) -> b.MayGetReply:
         by_kind: dict[str, list[str]] = {}
         for name, discipline in request.queues:
             by_kind.setdefault(discipline, []).append(name)
-        found: dict[QueueKey, bool] = {}
+        found: dict[h.QueueKey, bool] = {}
         for discipline, names in by_kind.items():
             parts = ("bound", "closed", scripts.storage(discipline).item)
-            is_own = discipline != keys.FIFO
-            told = await self._ask("may_get", parts, {*names}, commands, is_own=is_own)
+            told = await self._ask("may_get", parts, {*names}, commands, (), discipline)
             found |= {(name, discipline): said == 1 for name, said in told.items()}
         return [found[queue] for queue in request.queues]
 
-    @for_brokers.does(RenewAll)
-    async def _renew_all(self, request: RenewAll, commands: PlainCommands) -> RenewAllReply:
-        by_kind: dict[str, list[QueueRenewal]] = {}
+    @for_brokers.does(b.RenewAll)
+    async def _renew_all(self, request: b.RenewAll, commands: PlainCommands) -> b.RenewAllReply:
+        by_kind: dict[str, list[b.QueueRenewal]] = {}
         for queue in request.queues:
             by_kind.setdefault(queue.discipline, []).append(queue)
         found: dict[tuple[str, str], Attendance | None] = {}
@@ -256,9 +237,10 @@ class RedisBroker:
             }
             args = {one.name: _asked(one, asked[one.name]) for one in some}
             parts = (*scripts.RENEWED, scripts.storage(discipline).item)
-            is_own = discipline != keys.FIFO
-            given = (some[0].renew.owner, int(not is_own))
-            told = await self._ask("renew", parts, args, commands, given, is_own, args, _RENEWED)
+            given = (some[0].renew.owner,)
+            told = await self._ask(
+                "renew", parts, args, commands, given, discipline, args, _RENEWED
+            )
             for name, reply in told.items():
                 if reply and reply[0] == DONE and _are_there(reply[5], gone) and reply[4]:
                     note_renewal(asked[name], began, reply[6])
@@ -268,14 +250,54 @@ class RedisBroker:
                     found[name, discipline] = attendance(reply)
         return [found.get((one.name, one.discipline)) for one in request.queues]
 
-    @for_brokers.does(ExamineServer)
-    async def _examine(self, request: ExamineServer, commands: PlainCommands) -> ExamineServerReply:
-        found: dict[Finding, None] = {}
+    @for_brokers.does(b.ExamineServer)
+    async def _examine(
+        self, request: b.ExamineServer, commands: PlainCommands
+    ) -> b.ExamineServerReply:
+        found: dict[b.Finding, None] = {}
         for slot in await commands.slots():
             info = await _reply_or_none(commands, slot, "INFO")
             config = await _reply_or_none(commands, slot, "CONFIG", "GET", "*")
             found |= dict.fromkeys(examine(info, config))
         return list(found)
+
+    @for_brokers.does(h.Remember)
+    async def _remember(self, request: h.Remember, commands: PlainCommands) -> h.RememberReply:
+        await self._note(commands, "SADD", as_noted(request.queue))
+        return Outcome.DONE
+
+    @for_brokers.does(h.GetRemembered)
+    async def _get_remembered(
+        self, request: h.GetRemembered, commands: PlainCommands
+    ) -> h.GetRememberedReply:
+        told = self._server.notes_of_host.take()
+        if told is None:
+            told = await self._note(commands, "SMEMBERS")
+        return [_read_note(noted) for noted in told]
+
+    @for_brokers.does(h.Forget)
+    async def _forget(self, request: h.Forget, commands: PlainCommands) -> h.ForgetReply:
+        if request.queues:
+            await self._note(commands, "SREM", *map(as_noted, request.queues))
+        return Outcome.DONE
+
+    async def _note(self, commands: PlainCommands, command: str, *notes: str) -> Any:
+        slot = self._server.slot(self._notes)
+        return await commands.request(slot, command, self._notes, *notes)
+
+    @for_brokers.does(h.Leave)
+    async def _leave(self, request: h.Leave, commands: PlainCommands) -> h.LeaveReply:
+        for slot, kept in self._kept(request.queues).items():
+            await commands.request(slot, "UNLINK", *kept)
+        return Outcome.DONE
+
+    def _kept(self, queues: Iterable[h.QueueKey]) -> dict[int, list[bytes]]:
+        """List the keys in which replies are kept for this process, by their slots."""
+        lanes, found = self._server.lanes(), dict[int, list[bytes]]()
+        for name, discipline in queues if lanes else ():
+            kept = keys.kept(self._prefix, name, discipline)
+            found.setdefault(self._server.slot(kept), []).extend(kept + lane for lane in lanes)
+        return found
 
 
 async def _reply_or_none(commands: PlainCommands, slot: int, *command: str) -> Any:
@@ -286,7 +308,7 @@ async def _reply_or_none(commands: PlainCommands, slot: int, *command: str) -> A
         return None
 
 
-def _asked(queue: QueueRenewal, waiting: Iterable[WaitingOperation]) -> str:
+def _asked(queue: b.QueueRenewal, waiting: Iterable[WaitingOperation]) -> str:
     flags = (queue.lease, int(queue.renew.consumes), int(queue.renew.produces))
     return "\n".join([*map(str, flags), *(one.ticket for one in waiting)])
 
@@ -303,16 +325,18 @@ def _are_there(tickets: list[bytes], gone: dict[str, bool]) -> bool:
     return True
 
 
-def _read(name: str, told: list[Any]) -> QueueSummary:
+def _read(name: str, told: list[Any]) -> b.QueueSummary:
     if told[0] == b"tasks":
         _, closed, getting, age, ways, pauses, workers, *bound = told
         numbers = {way.decode(): int(number) for way, number in _pairs(ways)}
         seconds = max(int(age), 0) / 1000 if age else None
         paused = read_paused(pauses)
-        return of_tasks(name, bool(closed), paused, numbers, int(getting), seconds, workers, *bound)
+        return b.of_tasks(
+            name, bool(closed), paused, numbers, int(getting), seconds, workers, *bound
+        )
     discipline, bound, length, put, got, *more = told
     closed, in_flight, rejected, putting, getting, returned = more or _NOTHING_MORE
-    return QueueSummary(
+    summary = b.QueueSummary(
         name=name,
         discipline=discipline.decode(errors="replace"),
         length=length,
@@ -328,10 +352,20 @@ def _read(name: str, told: list[Any]) -> QueueSummary:
         tasks={},
         returned=int(returned),
     )
+    if name.startswith(ANONYMOUS) and summary.discipline == keys.FIFO:
+        from ..shared.ring_files import add_counts  # only anonymous queues need it
+
+        return add_counts(summary)
+    return summary
 
 
-def _damages(told: dict[str, Any]) -> list[tuple[str, Damage]]:
-    return [(name, Damage(word.decode())) for name, word in told.items() if word]
+def _read_note(noted: bytes) -> h.QueueKey:
+    discipline, _, name = noted.decode().partition(" ")
+    return name, discipline
+
+
+def _damages(told: dict[str, Any]) -> list[tuple[str, b.Damage]]:
+    return [(name, b.Damage(word.decode())) for name, word in told.items() if word]
 
 
 def _pairs(flat: list[Any]) -> Iterator[tuple[Any, Any]]:

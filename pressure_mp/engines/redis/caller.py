@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from ..contract.implementations import Implementations
 from ..contract.replies import Later
 from .binding import RedisBinding
 from .statuses import Reply
@@ -78,3 +79,9 @@ class Caller(Protocol):
     @property
     def wait_reply(self) -> Any:
         """The server's reply to the last wait, if it has ended and the signal came."""
+
+
+#: The functions in ``requests``, which do requests on a server. Each gets the caller, the request
+#: and the end of the call.
+implementations: Implementations[Caller, [float | None]] = Implementations()
+does = implementations.does

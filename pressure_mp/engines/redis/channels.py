@@ -170,6 +170,10 @@ class SharedConnection(asyncio.Protocol):
         self._slots.append(slot)
         return slot
 
+    def send_unread(self, packed: bytes) -> None:
+        """Send a command whose reply no call reads."""
+        self.send(packed).future.cancel()
+
     def send_together(self, key: Hashable, packed: bytes) -> _Slot:
         """Send a command in one transaction with all commands of this key in the same round of the
         loop."""

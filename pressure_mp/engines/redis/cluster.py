@@ -77,14 +77,11 @@ class ClusterRoute(Route):
             )
         slots: dict[int, Node] = {}
         for first, last, (host, port, *_), *_ in reply:
-            serving = self._node_at(_known(host) or asked.host, port)
+            # The cluster gives no host, or "?", where it means the node that was asked.
+            named = "" if host in (None, b"?") else host.decode()
+            serving = self._node_at(named or asked.host, port)
             slots.update(dict.fromkeys(range(first, last + 1), serving))
         return slots
-
-
-def _known(host: bytes | None) -> str:
-    """Return a host's name, or nothing where the cluster means the node that was asked."""
-    return "" if host in (None, b"?") else host.decode()
 
 
 class ClusterEngine(RedisEngine):

@@ -79,7 +79,8 @@ class Command:
         if self._before_given:
             pieces.append(self._before_given)
             for key in args[: self._given]:
-                pieces += _line(len(key)), key
+                size = len(key)
+                pieces += _LINES[size] if size < 1024 else b"\r\n$%d\r\n" % size, key
             args = args[self._given :]
         pieces.append(self._constant)
         if self._in_lane:
@@ -94,10 +95,6 @@ class Command:
             pieces.append(number)
         pieces.append(b"\r\n")
         return b"".join(pieces)
-
-
-def _line(size: int) -> bytes:
-    return _LINES[size] if size < 1024 else b"\r\n$%d\r\n" % size
 
 
 def _constant(parts: tuple[Any, ...]) -> bytes:

@@ -60,6 +60,8 @@ def make(address: RedisAddress, module: Any, timeout: float | None) -> Any:
     Raises AddressError for an option whose value cannot be used.
     """
     options = _read(address)
+    # The options with which redis-py sends its name: its releases differ in these.
+    names = ("driver_info",) if hasattr(module, "DriverInfo") else ("lib_name", "lib_version")
     limit = options.get("socket_connect_timeout", _CONNECT_TIMEOUT)
     limit = limit if timeout is None else min(limit, timeout)
     options |= {
@@ -73,7 +75,7 @@ def make(address: RedisAddress, module: Any, timeout: float | None) -> Any:
         "health_check_interval": 0,
         # Do not let redis-py send its name (CLIENT SETINFO): that needs a right that old servers do
         # not know, and it would read its version from files for each connection.
-        **_silence(module),
+        **dict.fromkeys(names),
     }
     if address.scheme == "unix":
         kind = module.UnixDomainSocketConnection
@@ -111,13 +113,6 @@ _VALUES: dict[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "ssl_min_version": (lambda given: given in set(ssl.TLSVersion), "a number of ssl.TLSVersion"),
 }
-
-
-def _silence(module: Any) -> dict[str, Any]:
-    """Return the options with which redis-py does not send its name. Its releases differ in
-    these."""
-    names = ("driver_info",) if hasattr(module, "DriverInfo") else ("lib_name", "lib_version")
-    return dict.fromkeys(names)
 
 
 class NoReply(ConnectionError):

@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from .binding import RedisBinding
-from .incarnation import adopt, must_adopt
-from .loading import is_missing, load
+from .loading import send_again
 from .packing import pack_command
 from .refusals import translate
 from .statuses import DONE, LOST, Reply
@@ -23,20 +22,15 @@ async def call(
     """Do an operation that moves chunks, which may be done twice. The reply is the first one that
     reports a failure, if any does."""
     move = _store if op == "store" else _fetch
-    reply = _worst(await move(wire, binding, args, limit))
-    if is_missing(reply):
-        await load(wire, binding, "store", limit)
-        reply = _worst(await move(wire, binding, args, limit))
-    while must_adopt(reply):
-        await adopt(wire, binding, limit)
-        reply = _worst(await move(wire, binding, args, limit))
+
+    async def send() -> Any:
+        replies = await move(wire, binding, args, limit)
+        return next((reply for reply in replies if reply != [DONE]), replies[0])
+
+    reply = await send_again(await send(), send, wire, binding, "store", limit)
     if type(reply) is not list:
         raise await translate(reply, binding, "store", args, wire)
     return reply
-
-
-def _worst(replies: list[Any]) -> Any:
-    return next((reply for reply in replies if reply != [DONE]), replies[0])
 
 
 async def _store(

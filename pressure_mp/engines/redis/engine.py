@@ -12,12 +12,10 @@ from ..contract.queues import ANONYMOUS
 from ..contract.session import DEFAULTS, Binding, Options
 from . import keys
 from .address import RedisAddress
-from .binding import RedisBinding
+from .binding import NotesOfHost, RedisBinding
 from .blocking import BlockingSession
 from .blocking_wire import BlockingWire
 from .broker import RedisBroker
-from .host_registry import NotesOfHost
-from .hosts import RedisHost
 from .lanes import dropped
 from .loop_pool import LoopPool
 from .loop_session import LoopSession
@@ -41,7 +39,8 @@ class RedisEngine:
         self._role_checks: weakref.WeakValueDictionary[QueueKey, RoleChecks] = (
             weakref.WeakValueDictionary()
         )
-        self._threads = Pool(self._route(address, BlockingWire))
+        #: The connections that threads use.
+        self.thread_pool = Pool(self._route(address, BlockingWire))
         self.notes_of_host = NotesOfHost()
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopPool] = (
             weakref.WeakKeyDictionary()
@@ -57,22 +56,10 @@ class RedisEngine:
         return found
 
     def role_checks(self, name: str, discipline: str) -> RoleChecks:
-        """Return the role checks of a queue, for all operations of this process."""
         return self._role_checks.setdefault((name, discipline), RoleChecks())
 
     @property
-    def silence(self) -> float | None:
-        """The ``silence`` of the connections that threads use."""
-        return self._threads.silence
-
-    @property
-    def thread_pool(self) -> Pool:
-        """The connections that threads use."""
-        return self._threads
-
-    @property
     def loop_pool(self) -> LoopPool:
-        """The connections of the running event loop."""
         loop = asyncio.get_running_loop()
         pool = self._loops.get(loop)
         if pool is None:
@@ -83,7 +70,6 @@ class RedisEngine:
         return pool
 
     def slot(self, key: bytes) -> int:
-        """Return the slot of a key, for the pools' route."""
         return 0
 
     def rival(self, name: str, discipline: str, options: Options = DEFAULTS) -> Binding | None:
@@ -93,24 +79,22 @@ class RedisEngine:
     def broker(self, options: Options = DEFAULTS) -> RedisBroker:
         return RedisBroker(self, options)
 
-    def host(self, name: str, options: Options = DEFAULTS) -> RedisHost:
-        return RedisHost(self, name, options)
+    def host(self, name: str, options: Options = DEFAULTS) -> RedisBroker:
+        return RedisBroker(self, options, name)
 
     def lanes(self) -> list[bytes]:
-        """List the ids of the lanes of all connections of this process, also of some that are
-        closed."""
-        pools = [self._threads, *list(self._loops.values())]
+        pools = [self.thread_pool, *list(self._loops.values())]
         return [*dropped, *(lane for pool in pools for lane in pool.lanes())]
 
     def after_fork(self) -> None:
-        for pool in (self._threads, *self._loops.values()):
+        for pool in (self.thread_pool, *self._loops.values()):
             pool.after_fork()
         for role_checks in list(self._role_checks.values()):
             role_checks.after_fork()
         self._loops.clear()  # the child has none of the parent's event loops
 
     def close(self, kept: int = 0) -> None:
-        self._threads.close(kept)
+        self.thread_pool.close(kept)
 
 
 class RedisQueue(RedisBinding):

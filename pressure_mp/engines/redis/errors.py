@@ -9,7 +9,8 @@ from .address import RedisAddress
 
 #: The replies of a server that cannot do a call now, and has done nothing.
 _NOT_NOW = re.compile(
-    r"(?:^|-)(?:LOADING|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|ASK|NOSCRIPT) "
+    r"(?:^|-)(?:LOADING|MASTERDOWN|READONLY|NOREPLICAS|CLUSTERDOWN|TRYAGAIN|ASK|NOSCRIPT|BUSY"
+    r"|MISCONF) "
     r"|max number of clients|WAIT(?:AOF)? cannot be used with replica"
 )
 #: Errors of servers when the user may not run a command, or use a key, also in a script.

@@ -43,7 +43,10 @@ def check(reply: Any, address: RedisAddress) -> None:
         if str(reply).startswith(("NOPERM", "ERR unknown command")):
             _asked.add(address)
         return
-    policy, limit = _read(reply)
+    told = dict(line.partition(b":")[::2] for line in reply.splitlines())
+    # A server that does not tell these has no limit, in bytes.
+    policy = told.get(b"maxmemory_policy", b"noeviction").decode()
+    limit = int(told.get(b"maxmemory", 0))
     problem = None
     if limit and policy != "noeviction":
         problem = (
@@ -59,10 +62,3 @@ def check(reply: Any, address: RedisAddress) -> None:
     if problem:
         warn_caller(problem, EvictionWarning)
     _asked.add(address)
-
-
-def _read(reply: bytes) -> tuple[str, int]:
-    """Read the policy and the limit in bytes, 0 for none; a server that does not tell these has
-    none."""
-    fields = dict(line.partition(b":")[::2] for line in reply.splitlines())
-    return fields.get(b"maxmemory_policy", b"noeviction").decode(), int(fields.get(b"maxmemory", 0))

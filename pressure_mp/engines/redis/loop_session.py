@@ -22,6 +22,7 @@ from ..contract.requests import Request
 from ..contract.session import ONE_TRY
 from ..contract.tasks import TakenTasks, TakeTasks
 from ..lines import LARGE, MAY_WAIT, Place, line_of
+from ..retries import patience
 from .binding import CLAIMING, NOTIFYING, TAKING, RedisBinding
 from .blocking import BlockingSession
 from .caller import Call
@@ -30,12 +31,11 @@ from .lanes import Lane
 from .loop_pool import LoopPool
 from .loop_wire import LoopWire
 from .one_script import FirstScript, bells_in
-from .outage import patience
+from .packing import pack_command
 from .requests import implementations
 from .requests.forwarding import try_forward
 from .scripts import FORWARDS, read_bare
-from .sent_calls import Attempt
-from .session import CAME_AGAIN, RedisSession
+from .session import CAME_AGAIN, Attempt, RedisSession
 from .statuses import DONE, FIRST, NOW, TRY, Reply
 from .task_waiting import TaskWaiter
 from .turns import Turns
@@ -179,7 +179,7 @@ class LoopSession(RedisSession):
             return await place.wait(timeout)
         if self.waiter is None:  # it is its turn, and only a call begins a wait
             return True
-        return await super().wait(later, timeout)
+        return await self.waiter.wait(later, timeout)
 
     async def end(self) -> None:
         if not self._pool.loop.is_running:
@@ -291,28 +291,23 @@ class LoopSession(RedisSession):
         _check(op, reply)
         return reply
 
-    async def _evaluate(
-        self,
-        wire: Carrier,
-        op: str,
-        args: tuple[Any, ...],
-        number: bytes,
-        limit: float | None,
-        again: bool = False,
-    ) -> Reply:
+    async def _evaluate(self, wire: Carrier, op: str, args: tuple[Any, ...], *more: Any) -> Reply:
         binding = self.binding
         if isinstance(wire, Channel) and (op in binding.scripts or op in FORWARDS):
             shared, script = wire.connection, binding.scripts[op]
             if not shared.knows(script.sha):
+                _, limit, *_ = more
                 async with shared.learning(script.sha, limit):
-                    return await super()._evaluate(wire, op, args, number, limit, again)
-        return await super()._evaluate(wire, op, args, number, limit, again)
+                    return await super()._evaluate(wire, op, args, *more)
+        return await super()._evaluate(wire, op, args, *more)
 
     def _is_shared(self, op: str, args: tuple[Any, ...]) -> bool:
-        if op not in self.binding.shareable and not (
-            op in self.binding.shareable_at_once and _is_at_once(args)
-        ):
-            return False
+        if op not in self.binding.shareable:
+            if op not in self.binding.shareable_at_once:
+                return False
+            mode, turn = args[-3:-1]
+            if mode not in (TRY, NOW) or turn != FIRST:  # a call that waits, or holds a role
+                return False
         size = 0
         for arg in args:
             if type(arg) is bytes:
@@ -364,6 +359,16 @@ class LoopSession(RedisSession):
             self.taken = taken  # until the caller has the items
         return handed_out
 
+    async def _take_back(
+        self, wire: Carrier, lane: Lane, number: bytes, if_open: bool, limit: float | None
+    ) -> Reply:
+        # The loop may end before a reply is there that the server does not have the script, and
+        # then the items would be lost: so the script is sent with its first call.
+        script = self.binding.scripts["take_back"]
+        if isinstance(wire, Channel) and not wire.connection.knows(script.sha):
+            wire.connection.send_unread(pack_command(("SCRIPT", "LOAD", script.source)))
+        return await super()._take_back(wire, lane, number, if_open, limit)
+
     async def _take_back_later(self, taken: tuple[Lane, bytes], if_open: bool) -> Any:
         # In a session of its own: this one may end before.
         session = LoopSession(self.binding, self._pool, self._begin)
@@ -397,9 +402,3 @@ def _check(op: str, reply: Reply) -> None:
     or after a call that did nothing."""
     if op in TAKING or op in CLAIMING or reply[:1] != [DONE]:
         postponed.check()
-
-
-def _is_at_once(args: tuple[Any, ...]) -> bool:
-    """Tell whether the arguments are of a call of ``Turns`` that neither waits nor holds a role."""
-    mode, turn = args[-3:-1]
-    return mode in (TRY, NOW) and turn == FIRST

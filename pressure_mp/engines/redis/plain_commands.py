@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from ..contract.session import Options
+from ..retries import patience
 from .errors import not_done, refusal
 from .loading import is_missing
-from .outage import Outage, patience
+from .outage import Outage
 from .packing import pack_command
 from .pool import Pool
 from .scripts import Script

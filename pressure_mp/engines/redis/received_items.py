@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from ...exceptions import PressureError
 from ..blocking_coroutines import finish
 from .binding import RedisBinding
-from .blocking_wire import BlockingWire
 from .lanes import Lane
 from .pool import Pool
 from .scripts import read_bare
-from .sent_calls import Attempt
-from .session import CAME_AGAIN, RedisSession
+from .session import CAME_AGAIN, Attempt, RedisSession
 from .statuses import DONE, Reply
 
 #: Bytes of the largest item that is sent again to say which item was taken.
@@ -44,7 +44,8 @@ def accept(
         wire.send_now(packed)
         # Another client may have the role from the moment `safe` on: send the call before that.
         if time.monotonic() < safe:
-            wire.unread = _Removal(binding, pool, op, args, wire, lane, number)
+            attempt = Attempt(wire, lane, number, None)
+            wire.unread = partial(_finish_removal, binding, pool, op, args, attempt)
             return [DONE, item]
         reply = read_bare(wire.exchange_now(b""))
     except OSError as error:
@@ -57,34 +58,22 @@ def accept(
     return finish(session.script(op, args, attempt=Attempt(wire, lane, number, reply)))
 
 
-class _Removal(NamedTuple):
-    """A call that removes an item which its caller has already."""
-
-    binding: RedisBinding
-    pool: Pool
-    op: str
-    args: tuple[Any, ...]
-    wire: BlockingWire
-    lane: Lane
-    number: bytes
-
-    def finish(self, outcome: Any) -> None:
-        """Make the call again if it failed. When the broker cannot be reached, the item is still
-        queued, and is delivered again when the lease of the role has ended."""
-        if outcome is None or type(outcome) is bytes:
-            return
-        session = RedisSession(self.binding, self.pool)
-        attempt = None
-        if isinstance(outcome, OSError):
-            attempt = Attempt(self.wire, self.lane, self.number, outcome)
-        # Otherwise the server refused the call, and may have done the next call of that lane, whose
-        # reply is still to come over this connection: so make a new call, over another one.
-        try:
-            finish(session.script(self.op, self.args, attempt=attempt))
-        except PressureError:
-            pass
-        wire = session.free_wire
-        if wire is not None:
-            if attempt is not None:
-                wire.lane = Lane()  # the other lane is for the caller's next call
-            session.give_wire_back()
+def _finish_removal(
+    binding: RedisBinding, pool: Pool, op: str, args: tuple[Any, ...], sent: Attempt, outcome: Any
+) -> None:
+    """Make the call again that removes an item which its caller has already, if it failed. When the
+    broker cannot be reached, the item is still queued, and is delivered again when the lease of the
+    role has ended."""
+    if outcome is None or type(outcome) is bytes:
+        return
+    session = RedisSession(binding, pool)
+    again = sent._replace(outcome=outcome) if isinstance(outcome, OSError) else None
+    # Otherwise the server refused the call, and may have done the next call of that lane, whose
+    # reply is still to come over this connection: so make a new call, over another one.
+    with suppress(PressureError):
+        finish(session.script(op, args, attempt=again))
+    wire = session.free_wire
+    if wire is not None:
+        if again is not None:
+            wire.lane = Lane()  # the other lane is for the caller's next call
+        session.give_wire_back()

@@ -17,8 +17,12 @@ from .binding import RedisBinding
 from .errors import not_done, refusal
 from .wire import Carrier
 
-#: Digits of the longest bound; scripts ignore a longer number.
-_LONGEST_BOUND = 300
+#: Seconds between two calls of a client that waits, while the server has no memory.
+_NO_MEMORY = 0.5
+
+#: The value of the key `bound`, of a queue of the protocol and of any other: scripts refuse another
+#: one, and a longer number.
+_BOUND, _OWN_BOUND = re.compile(rb"[0-9]{1,300}"), re.compile(rb"[a-z]+ [0-9]{1,300}")
 
 #: The error of a script that needs a missing key, within the text of the server.
 _LOST = re.compile(r"LOST (\w+)")
@@ -35,12 +39,15 @@ def stale(binding: RedisBinding, lane: bytes) -> BrokerError:
     )
 
 
-def refuse_wait(reply: Exception, binding: RedisBinding, signal: str) -> None:
-    """Raise BrokerError for an error reply to a wait, unless the next call will report the
+def refuse_wait(reply: Exception, binding: RedisBinding, signal: str) -> float:
+    """Return the seconds to pause before the next call, for an error reply to a wait: a server
+    without memory lets no client wait. Raises BrokerError, unless that call will report the
     cause."""
     text = str(reply)
+    if text.startswith("OOM "):
+        return _NO_MEMORY
     if text.startswith(("UNBLOCKED", "WRONGTYPE")) or not_done(text, binding.address):
-        return
+        return 0.0
     raise BrokerError(
         f"the broker at {binding.address.url} refuses to wait for {signal} on queue "
         f"{binding.name!r}: {reply}"
@@ -85,9 +92,10 @@ async def _wrong_key(binding: RedisBinding, op: str, wire: Carrier) -> str | Non
             return f"key {name.decode()!r} is a {kind}, where a {expected} belongs"
         if part == "bound" and kind == "string":
             value = await wire.request("GET", name)
-            if not value.isdigit() or len(value) > _LONGEST_BOUND:
+            before = "" if binding.discipline == keys.FIFO else f"{binding.discipline!r} and "
+            if not (_OWN_BOUND if before else _BOUND).fullmatch(value):
                 return (
-                    f"key {name.decode()!r} holds {value[:40]!r}, where a number from 0 on "
+                    f"key {name.decode()!r} holds {value[:40]!r}, where {before}a number from 0 on "
                     "belongs; set it right, or delete the queue"
                 )
         elif expected == "string" and part not in ("producer", "consumer", "deleting"):

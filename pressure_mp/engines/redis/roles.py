@@ -8,6 +8,7 @@ client of this package checks both roles, not only the one that it wants.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 from ...exceptions import PressureError
 from ...identity import hand_outs
@@ -15,7 +16,7 @@ from ...identity.client import client_id, is_gone, is_reader, process_of
 from ..contract.session import ONE_TRY
 from .caller import Caller
 from .packing import or_none
-from .statuses import DONE, RESERVED, Reply
+from .statuses import DONE, MISSING, RESERVED, Reply
 
 #: Seconds for which a call that may not wait waits for the end of a reservation, and between two
 #: checks whether it has ended.
@@ -23,11 +24,11 @@ GRACE = 0.2
 _PAUSE = 0.002
 
 
-async def wake(caller: Caller, holders: list[bytes], end: float | None = None) -> None:
+async def wake(caller: Caller, holders: list[bytes]) -> None:
     """Wake the clients whose role a reply asks for, by the names of their connections."""
     named = tuple(holder for holder in holders if holder)
     if named:
-        await caller.script("wake", named, end)
+        await caller.script("wake", named)
 
 
 async def free_roles(caller: Caller, end: float | None = None) -> float | None:
@@ -86,7 +87,7 @@ async def _end(caller: Caller, holder: str, is_gone: bool, end: float | None) ->
 
 async def read_counts(caller: Caller, op: str, end: float | None) -> Reply:
     """Read counts of the queue when no reservation is open, or after :data:`GRACE` seconds; at once
-    in a call of one try."""
+    in a call of one try. Then call :func:`check_roles`."""
     reply = await caller.script(op, (int(end == ONE_TRY),), end)
     latest, pause = time.monotonic() + GRACE, _PAUSE
     while reply[0] == RESERVED:
@@ -94,6 +95,9 @@ async def read_counts(caller: Caller, op: str, end: float | None) -> Reply:
         await caller.sleep(pause)
         pause *= 2
         reply = await caller.script(op, (int(time.monotonic() >= latest),), end)
+    if reply[0] != MISSING:
+        with suppress(PressureError):  # an operation that needs a role gets the error
+            await check_roles(caller, ONE_TRY)
     return reply
 
 
@@ -106,15 +110,6 @@ async def check_roles(caller: Caller, end: float | None) -> float | None:
     if role_checks.is_due():
         role_checks.note(await free_roles(caller, end))
     return role_checks.left
-
-
-async def try_to_check_roles(caller: Caller) -> None:
-    """Call :func:`check_roles` for an operation that only reads, and ignore errors: it has its
-    reply."""
-    try:
-        await check_roles(caller, ONE_TRY)
-    except PressureError:
-        pass  # an operation that needs a role gets the error
 
 
 async def finish_check(caller: Caller, again: int, tickets: list[bytes]) -> None:

@@ -89,16 +89,12 @@ def parse(name: str, text: str, preludes: dict[str, str], storage: Storage) -> S
     uses = header.get("uses", "").split()
     used = [storage.source if prelude == "storage" else preludes[prelude] for prelude in uses]
     named = _named(storage.keys, [*used, text]) if "storage" in uses else ()
-    if named:
-        first = len(keys) + given + 1
-        last = first + len(named) - 1
-        used.insert(0, f"local {', '.join(named)} = unpack(KEYS, {first}, {last})")
-        keys += named
     beside = tuple(header.get("beside", "").split())
-    if beside:
-        first = len(keys) + given + 1
-        last = first + len(beside) - 1
-        used.insert(0, f"local {', '.join(beside)} = unpack(KEYS, {first}, {last})")
+    last = len(keys) + given
+    for more in filter(None, (named, beside)):
+        first, last = last + 1, last + len(more)
+        used.insert(0, f"local {', '.join(more)} = unpack(KEYS, {first}, {last})")
+    keys += named
     whole = body = "\n".join([*used, text])
     once = "once" in header
     if once:
@@ -149,11 +145,6 @@ def folders(discipline: str) -> tuple[str, ...]:
     return (*_SHARED.get(discipline, _SHARED_BY_OTHER_ORDERS), discipline)
 
 
-@functools.cache
-def names(folder: str) -> frozenset[str]:
-    return frozenset(_read(_ROOT / folder)) - {"storage"}
-
-
 #: The scripts that put on a queue and settle a delivery of another one, of items or of tasks; and
 #: the script that settles.
 FORWARDS = {
@@ -201,11 +192,7 @@ def _forward(discipline: str, op: str) -> Script:
 @functools.cache
 def load(discipline: str) -> Scripts:
     """Load all scripts of a discipline, by the names of their operations."""
-    preludes = _read(_ROOT / "prelude")
-    if discipline != FIFO:
-        preludes["incarnation"] = preludes["own_incarnation"]
-    if "items" in storage(discipline).keys:
-        preludes["contents"] = preludes["contents_apart"]
+    preludes = _preludes(discipline)
     texts: dict[str, str] = {}
     for folder in folders(discipline):
         texts |= _read(_ROOT / folder)
@@ -214,6 +201,18 @@ def load(discipline: str) -> Scripts:
     return Scripts(
         discipline, {name: parse(name, text, preludes, kept) for name, text in texts.items()}
     )
+
+
+def _preludes(discipline: str) -> dict[str, str]:
+    """Read the preludes, as scripts of a discipline use them."""
+    found = _read(_ROOT / "prelude")
+    if discipline != FIFO:
+        found["incarnation"] = found["own_incarnation"]
+        named = f"local DISCIPLINE, UNBOUNDED = '{discipline}', '{discipline} 0'"
+        found["bound"] = f"{named}\n{found['own_bound']}"
+    if "items" in storage(discipline).keys:
+        found["contents"] = found["contents_apart"]
+    return found
 
 
 #: The keys of each queue for the script that renews leases in several queues; the list on which
@@ -247,10 +246,11 @@ EXAMINED_OWN = (
 
 
 @functools.cache
-def load_for_broker(name: str) -> Script:
-    """Load a script that is for many queues, with the keys of all of them."""
+def load_for_broker(name: str, discipline: str = FIFO) -> Script:
+    """Load a script that is for many queues, with the keys of all of them. Some scripts are for
+    queues of one discipline."""
     text = (_ROOT / "broker" / f"{name}.lua").read_text(encoding="utf-8")
-    return parse(name, text, _read(_ROOT / "prelude"), storage(FIFO))
+    return parse(name, text, _preludes(discipline), storage(FIFO))
 
 
 @functools.cache

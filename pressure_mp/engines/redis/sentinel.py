@@ -22,7 +22,9 @@ class SentinelRoute(Route):
 
     def __init__(self, address: RedisAddress, kind: type[Wire]) -> None:
         super().__init__(address, kind)
-        self._sentinels = [_sentinel(address, *place) for place in address.nodes]
+        login = address.sentinel_username, address.sentinel_password
+        asked = address._replace(username=login[0], password=login[1], db=0)
+        self._sentinels = [server(asked, *place) for place in address.nodes]
         self._primary: Node | None = None
 
     async def node(self, slot: int, timeout: float | None) -> Node:
@@ -75,14 +77,6 @@ class SentinelRoute(Route):
         self._sentinels = [sentinel, *(one for one in self._sentinels if one is not sentinel)]
         host, port = reply
         return self._node_at(host.decode(), int(port))
-
-
-def _sentinel(address: RedisAddress, host: str, port: int) -> RedisAddress:
-    return server(address, host, port)._replace(
-        username=address.sentinel_username,
-        password=address.sentinel_password,
-        db=0,
-    )
 
 
 class SentinelEngine(RedisEngine):

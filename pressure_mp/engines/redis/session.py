@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 from ...exceptions import PressureError
-from ..contract.replies import Later
-from ..contract.requests import Request
 from ..contract.session import TICK
+from ..retries import patience
 from . import contents
 from .binding import CONTENT_OPERATIONS, REJECTING, TAKING, RedisBinding
 from .caller import Call, Waiter
 from .durability import check, confirm
 from .errors import AGAIN, STALE, NotDone
-from .incarnation import adopt, must_adopt
 from .lanes import Lane
-from .loading import exchange, is_missing, load
-from .outage import Outage, patience
+from .loading import send_again
+from .outage import Outage
 from .packing import pack_command
 from .pool import Pool
 from .refusals import refuse_wait, stale, translate
-from .requests import implementations
 from .scripts import read_bare
-from .sent_calls import Attempt, SentCall
 from .statuses import DONE, Reply
 from .wire import Carrier, Wire
 
@@ -43,6 +42,38 @@ _SETTLING = frozenset(("ack", "next"))
 
 #: The replies to a call that came twice.
 CAME_AGAIN = (AGAIN, STALE)
+
+
+@dataclass(slots=True, eq=False)
+class SentCall:
+    """A call that was sent, and whose reply is read later.
+
+    It is sent alone, or behind a wait over the same connection: then the server does it when the
+    wait ends.
+    """
+
+    op: str
+    args: tuple[Any, ...]
+    wire: Any
+    number: bytes
+    #: Seconds after which the wait ends that was sent before it; None: no wait was sent.
+    limit: float | None = None
+    #: Whether a command that reads was sent before it.
+    reads: bool = False
+    #: Whether it is known to have been sent.
+    is_sent: bool = False
+
+
+class Attempt(NamedTuple):
+    """A call that was made once, and its outcome: a reply or an OSError.
+
+    No other operation uses the connection. It may have been given another lane meanwhile.
+    """
+
+    wire: Carrier
+    lane: Lane
+    number: bytes
+    outcome: Any
 
 
 class RedisSession:
@@ -68,13 +99,6 @@ class RedisSession:
         #: The token that the last wait granted, until the next call uses it.
         self.granted: str | None = None
 
-    async def call(self, request: Request, end: float | None = None) -> Any:
-        return await implementations[type(request)](self, request, end)
-
-    async def wait(self, later: Later, timeout: float | None) -> bool:
-        assert self.waiter is not None  # the call that returned later has set it
-        return await self.waiter.wait(later, timeout)
-
     async def script(
         self,
         op: str,
@@ -82,7 +106,6 @@ class RedisSession:
         end: float | None = None,
         attempt: Attempt | None = None,
     ) -> Reply:
-        """Call a script, once; return its status and values. ``end`` is as in ``Session.call``."""
         granted, self.granted = self.granted, None
         if op in self.binding.giving_back:
             if granted is not None and op == "release":
@@ -138,8 +161,10 @@ class RedisSession:
                 except BaseException:
                     self._discard()  # no caller would read the end of the wait
                     raise
-            except PressureError:  # an error reply: the connection is as good as before
-                if op in TAKING:
+            except PressureError as error:  # an error reply: the connection is as good as before
+                if outage is not None and outage.must_finish:
+                    error.took_nothing = False  # a try before may have
+                elif op in TAKING:
                     self.taken = None  # a script that fails does nothing
                 self._give_wire_back(wire)
                 raise
@@ -230,15 +255,13 @@ class RedisSession:
         again: bool = False,
     ) -> Reply:
         """Return the status and values of a reply to a script."""
-        has_effect = self.binding.scripts[op].once
-        if is_missing(reply):
-            await load(wire, self.binding, op, limit)
-            command = self._pack(wire, op, args, number)
-            reply = await wire.exchange(command, limit, has_effect)
-        while must_adopt(reply):
-            await adopt(wire, self.binding, limit)
-            command = self._pack(wire, op, args, number)
-            reply = await wire.exchange(command, limit, has_effect)
+        if isinstance(reply, Exception):
+
+            def send() -> Coroutine[Any, Any, Any]:
+                command = self._pack(wire, op, args, number)
+                return wire.exchange(command, limit, self.binding.scripts[op].once)
+
+            reply = await send_again(reply, send, wire, self.binding, op, limit)
         if self.binding.scripts[op].bare:
             reply = read_bare(reply)
         if type(reply) is not list:
@@ -255,10 +278,8 @@ class RedisSession:
         """Undo the call with this number in a lane, which is the last one there."""
         command, args = self.binding.commands["take_back"], (int(if_open),)
         packed = command.pack(args, wire.id, lane, number.split()[0])
-        reply = await exchange(wire, self.binding, "take_back", packed, limit, has_effect=True)
-        while must_adopt(reply):
-            await adopt(wire, self.binding, limit)
-            reply = await wire.exchange(packed, limit, has_effect=True)
+        send = partial(wire.exchange, packed, limit, has_effect=True)
+        reply = await send_again(await send(), send, wire, self.binding, "take_back", limit)
         return await self._understand(reply, wire, "take_back", args, b"", limit)
 
     async def _ring(self, wire: Carrier, ticket: str | bytes, limit: float | None) -> Any:
@@ -315,7 +336,7 @@ class RedisSession:
             raise
         self._parked = None
         if isinstance(reply, Exception):
-            refuse_wait(reply, self.binding, signal)
+            await self.sleep(min(refuse_wait(reply, self.binding, signal), limit))
             return False
         self.wait_reply = reply
         if reply is not None and self.binding.is_line(signal):

@@ -41,12 +41,10 @@ _ROLES = {
     for role in ("producer", "consumer")
 }
 
-#: Disciplines that have no roles.
-_OTHERS = {
-    "tasks": Signals(
-        lines={"task": LineKeys("wake", "woken", ("wake_another", ("", "")))}, keeps_place=True
-    )
-}
+#: Tasks have no roles.
+_TASKS = Signals(
+    lines={"task": LineKeys("wake", "woken", ("wake_another", ("", "")))}, keeps_place=True
+)
 
 #: The beginning of the signal of one waiter; its ticket follows.
 BELL = "bell:"
@@ -55,7 +53,7 @@ BELL = "bell:"
 def of(discipline: str, item: str) -> Signals:
     """Return the signals of a discipline, whose operations wait for an item on the list
     ``item``."""
-    if discipline in _OTHERS:
-        return _OTHERS[discipline]
+    if discipline == "tasks":
+        return _TASKS
     signs = {"space": "not_full", "finished": "finished", "item": item}
     return Signals(signs, _ROLES)

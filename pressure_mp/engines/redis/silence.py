@@ -22,7 +22,7 @@ from .errors import not_done
 PAUSE = 2.0
 #: Seconds to connect, and for the answer.
 _LIMIT = 5.0
-#: A call of a script that no server has. Like those of this package it waits for a script that
+#: A call of a script that no server has. Like a script of this package it waits for a script that
 #: runs, and until writing is no longer paused.
 _QUESTION = ("EVALSHA", "0" * 40, "0")
 
@@ -76,8 +76,7 @@ async def _answers(open: Open, address: RedisAddress) -> bool:
         return False
     finally:
         wire.close()
-    is_ready = reply.startswith("NOSCRIPT") or not not_done(reply, address)
-    return is_ready and not reply.startswith("BUSY")
+    return reply.startswith("NOSCRIPT") or not not_done(reply, address)
 
 
 class Timed(Protocol):

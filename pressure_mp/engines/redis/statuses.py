@@ -3,12 +3,13 @@ header."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from ..contract.replies import Outcome
 
 #: A status, then values that depend on it.
 Reply = list[Any]
+T = TypeVar("T")
 
 DONE = b"done"
 EMPTY = b"empty"
@@ -51,9 +52,9 @@ NOW = b"now"  # serve it at once or not at all, and give back a role that it hel
 _OUTCOMES = {one.value.encode(): one for one in Outcome}
 
 
-def outcome(reply: Reply) -> Any:
+def outcome(reply: Reply) -> T:  # type: ignore[type-var]  # the caller knows which statuses come
     """Return the outcome for a reply that is only a status."""
-    return _OUTCOMES[reply[0]]
+    return _OUTCOMES[reply[0]]  # type: ignore[return-value]
 
 
 def is_refusal(reply: Reply) -> bool:

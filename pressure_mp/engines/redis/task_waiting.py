@@ -18,40 +18,23 @@ from typing import Any
 
 from ...exceptions import PressureError
 from ...identity.client import ticket
+from ..contract import task_results as r
+from ..contract import tasks as t
 from ..contract.items import MOST_BYTES, MOST_ITEMS
 from ..contract.replies import Later, NoNotice, NoSpace, NoTask, Outcome, Unprocessed
 from ..contract.session import ONE_TRY
 from ..contract.task_records import StoredTask
-from ..contract.task_results import ABSENT as ABSENT_EVENT
-from ..contract.task_results import (
-    PROGRESS,
-    TAKEN,
-    Notice,
-    Result,
-    TakenNotices,
-    TakeNotices,
-    TakeNoticesReply,
-)
-from ..contract.tasks import (
-    AwaitTask,
-    AwaitTaskReply,
-    FinishedTask,
-    TakenTasks,
-    TakeTasks,
-    TakeTasksReply,
-)
 from .binding import RedisBinding
-from .caller import Call, Caller
-from .implementations import does
+from .caller import Call, Caller, does
 from .listening import Listening
 from .one_script import bells_in
 from .packing import or_none
+from .signals import BELL
 from .statuses import ABSENT, CLOSED, DONE, DUE, EMPTY, LOST, MISSING, NOW, UNFINISHED, WAIT, Reply
 from .task_records import PackedRecord, read_tasks
 
 #: The signal for takes from all tubes; all other waits have a bell.
 _TASK = "task"
-_BELL = "bell:"
 
 #: Seconds to wait beyond the moment at which a task is due, as the server may read its clock a bit
 #: late.
@@ -90,17 +73,12 @@ class TaskWaiter:
     def ticket(self, ticket: str) -> None:
         self._ticket = ticket
 
-    def begin(self, entry: bytes, request: TakeTasks, end: float | None) -> None:
+    def begin(self, entry: bytes, request: t.TakeTasks, end: float | None) -> None:
         """Note that the session is about to wait for a task."""
         self.entry, self.tube, self.passes_on = entry, request.tube, True
         self._then = None
         if end is None and self._caller.receives:
             self._then = Call("take", take_args(self._caller.binding, request, self))
-
-    def await_space(self, entry: bytes) -> None:
-        """Note that the session is about to wait for space. Without an entry it has no place yet,
-        and its next call asks for one."""
-        self.puts, self.entry = True, entry
 
     async def wait(self, later: Later, timeout: float | None) -> bool:
         if isinstance(later, NoSpace) and not self.entry:
@@ -110,7 +88,7 @@ class TaskWaiter:
             soon = later.due / 1000 + _GRACE
             timeout = soon if timeout is None else min(timeout, soon)
         then = self._then if in_line else None
-        signal = _TASK if in_line else f"{_BELL}{self.ticket}"
+        signal = _TASK if in_line else f"{BELL}{self.ticket}"
         came = await self._caller.park(signal, timeout, then)
         self.wait_reply = self._caller.wait_reply
         return came
@@ -160,15 +138,8 @@ def place_of(caller: Caller) -> bytes:
     return waiter.entry or waiter.ticket.encode()
 
 
-def end_wait_for_space(caller: Caller) -> None:
-    """Note that a put is done, and so has no place in line any more."""
-    waiter = caller.waiter
-    if isinstance(waiter, TaskWaiter):
-        waiter.puts = waiter.passes_on = False
-
-
 def take_args(
-    binding: RedisBinding, request: TakeTasks, waiter: TaskWaiter | None
+    binding: RedisBinding, request: t.TakeTasks, waiter: TaskWaiter | None
 ) -> tuple[Any, ...]:
     owner, call, limit, tube, ttr, _, waits, retries_alone, apart = request
     ticket, entry, turn = b"", b"", b"first"
@@ -182,8 +153,8 @@ def take_args(
 
 
 async def take(
-    caller: Caller, request: TakeTasks, end: float | None, reply: Reply | None
-) -> TakeTasksReply:
+    caller: Caller, request: t.TakeTasks, end: float | None, reply: Reply | None
+) -> t.TakeTasksReply:
     """Do :class:`TakeTasks` without ``acks``, from the reply of the first script on, if it was
     called."""
     tube = request.tube
@@ -215,12 +186,12 @@ async def take(
         if waiter is not None:
             waiter.passes_on = False
         if status == DONE:
-            return TakenTasks(tasks)
+            return t.TakenTasks(tasks)
         return Outcome.CLOSED if status == CLOSED else Outcome.MISSING
 
 
 async def _check_or_take(
-    caller: Caller, request: TakeTasks, waiter: TaskWaiter | None, end: float | None
+    caller: Caller, request: t.TakeTasks, waiter: TaskWaiter | None, end: float | None
 ) -> Reply:
     """Make the call of a take. A session that is still in line takes only if a task is ready;
     otherwise it keeps its place."""
@@ -242,8 +213,8 @@ async def had(
     return (reply[2], read_tasks(reply[3:])) if reply[0] == DONE else (0, [])
 
 
-@does(AwaitTask)
-async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> AwaitTaskReply:
+@does(t.AwaitTask)
+async def await_task(caller: Caller, request: t.AwaitTask, end: float | None) -> t.AwaitTaskReply:
     ticket = waiter_of(caller).ticket
     mode = WAIT if request.waits else NOW
     reply = await ask(caller, "await", (request.id, ticket, mode, int(request.whole)), end)
@@ -255,12 +226,14 @@ async def await_task(caller: Caller, request: AwaitTask, end: float | None) -> A
         return Unprocessed(StoredTask(request.id, PackedRecord(reply[2]), reply[3]))
     _, _, outcome, record, data, is_kept, said, token = reply
     task = StoredTask(request.id, PackedRecord(record), data) if record else None
-    result = Result(said, token.decode()) if is_kept else None
-    return FinishedTask(outcome.decode(), task, result)
+    result = r.Result(said, token.decode()) if is_kept else None
+    return t.FinishedTask(outcome.decode(), task, result)
 
 
-@does(TakeNotices)
-async def take_notices(caller: Caller, request: TakeNotices, end: float | None) -> TakeNoticesReply:
+@does(r.TakeNotices)
+async def take_notices(
+    caller: Caller, request: r.TakeNotices, end: float | None
+) -> r.TakeNoticesReply:
     inbox, seen, limit, waits = request
     waiter, binding = waiter_of(caller), caller.binding
     waiter.ticket = inbox
@@ -268,7 +241,7 @@ async def take_notices(caller: Caller, request: TakeNotices, end: float | None) 
     if notice is not None and notice.number == seen + 1 and waiter.listening is not None:
         waiter.listening.note(notice.number)
         binding.listening = waiter.listening
-        return TakenNotices([notice])
+        return r.TakenNotices([notice])
     listening, binding.listening = binding.listening, None
     if waits and listening is not None and listening.goes_on(inbox, seen):
         waiter.listening = listening
@@ -281,7 +254,7 @@ async def take_notices(caller: Caller, request: TakeNotices, end: float | None) 
         await ask(caller, "sweep", ("",), end)
     if reply[0] == DONE:
         parts = iter(reply[2:])
-        return TakenNotices(list(map(_notice, *[parts] * _PARTS)))
+        return r.TakenNotices(list(map(_notice, *[parts] * _PARTS)))
     if reply[0] == EMPTY:
         waiter.listening = Listening(inbox, seen)
         return NoNotice()
@@ -294,9 +267,9 @@ _EVENTS = {
     b"B": "buried",
     b"K": "killed",
     b"D": "dropped",
-    b"T": TAKEN,
-    b"G": PROGRESS,
-    b"A": ABSENT_EVENT,
+    b"T": r.TAKEN,
+    b"G": r.PROGRESS,
+    b"A": r.ABSENT,
 }
 #: The number of parts of a notice.
 _PARTS = 8
@@ -307,7 +280,7 @@ _PARTS = 8
 _RUNG = struct.Struct(">QI?IB")
 
 
-def _notice_heard(waiter: TaskWaiter) -> Notice | None:
+def _notice_heard(waiter: TaskWaiter) -> r.Notice | None:
     """Read the notice of a processed task that came on the bell, once."""
     reply, waiter.wait_reply = waiter.wait_reply, None
     if type(reply) is not list or len(reply[1]) < _RUNG.size:
@@ -330,6 +303,6 @@ def _notice(
     is_kept: int | bool,
     said: bytes,
     token: bytes,
-) -> Notice:
-    result = Result(said, token.decode()) if is_kept else None
-    return Notice(number, id, _EVENTS[event], deliveries, report.decode(errors="replace"), result)
+) -> r.Notice:
+    result = r.Result(said, token.decode()) if is_kept else None
+    return r.Notice(number, id, _EVENTS[event], deliveries, report.decode(errors="replace"), result)

@@ -9,8 +9,8 @@ from ...exceptions import IncompleteQueueError, PressureError
 from ...identity.client import client_id, receiver, ticket
 from ..contract.replies import InUse, Later
 from ..contract.session import ONE_TRY, TICK
+from .binding import FastPath
 from .caller import Caller
-from .fast_paths import FastPath
 from .inspection import as_text, is_lost
 from .keys import FIFO
 from .role_checks import WaitingOperation

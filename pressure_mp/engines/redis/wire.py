@@ -12,8 +12,8 @@ import collections
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import hiredis
 from redis.exceptions import RedisError
@@ -55,12 +55,9 @@ class Node:
                 return
 
 
-class UnreadCall(Protocol):
-    """A call whose reply was not waited for: the next read from its connection reads that first."""
-
-    def finish(self, outcome: Any) -> None:
-        """Finish the call; ``outcome`` is the reply, or an OSError if there is none. Raises
-        nothing."""
+#: Finishes a call whose reply was not waited for: the next read from its connection reads that
+#: first, and gives it the reply, or an OSError if there is none. Raises nothing.
+UnreadCall = Callable[[Any], None]
 
 
 class Carrier(ABC):
@@ -165,7 +162,6 @@ class Wire(Carrier):
             raise ConnectionError(f"it does not answer the first command: {error}") from error
 
     async def exchange(self, packed: bytes, timeout: float | None, has_effect: bool = False) -> Any:
-        """Do what :meth:`request` does, for a packed command."""
         await self._send(packed)
         return await self.read(timeout)
 
@@ -275,7 +271,7 @@ class Wire(Carrier):
     def _finish_unread(self, outcome: Any) -> None:
         unread, self.unread = self.unread, None
         if unread is not None:
-            unread.finish(outcome)
+            unread(outcome)
 
     def give_up(self) -> None:
         """Close the connection, and make an unread call again over another one: a server never does

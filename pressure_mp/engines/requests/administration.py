@@ -70,7 +70,7 @@ def get_length(state: QueueState, request: GetLength, caller: Caller) -> GetLeng
 @for_items.does(IsClosed)
 def is_closed(state: QueueState, request: IsClosed, caller: Caller) -> IsClosedReply:
     """Tell whether the queue was shut down."""
-    return state.closed
+    return state.dropping if request.immediate else state.closed
 
 
 @for_items.does(GetStats)

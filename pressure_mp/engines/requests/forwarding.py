@@ -12,6 +12,7 @@ from .deliveries import may_acknowledge
 from .dispatch import Pair, for_pairs
 from .line import Caller
 from .settling import may_settle
+from .state import queue_of
 
 
 @for_pairs.does(Forward)
@@ -22,23 +23,25 @@ def forward(pair: Pair, request: Forward, caller: Caller) -> ForwardReply:
         task_queue.begin(source)  # once for both steps: nothing becomes due in between
     if isinstance(request.put, PutTasks) and target is not source:
         task_queue.begin(target)
-    if not _may_settle(source, request.settle):
-        return NotSettled(_do(source, request.settle, caller))
-    put = _do(target, request.put, caller)
+    discipline = request.source.discipline
+    if not _may_settle(source, request.settle, discipline):
+        return NotSettled(_do(source, request.settle, caller, discipline))
+    put = _do(target, request.put, caller, caller.discipline)
     if not isinstance(put, (Added, list)):
         return cast(ForwardReply, put)
-    settled = _do(source, request.settle, caller)
+    settled = _do(source, request.settle, caller, discipline)
     is_task = not isinstance(request.settle, Acknowledge)
     return Forwarded(put if isinstance(put, list) else [], settled if is_task else None)
 
 
-def _may_settle(source: Any, settle: Settlement) -> bool:
+def _may_settle(source: Any, settle: Settlement, discipline: str) -> bool:
     if isinstance(settle, Acknowledge):
-        return bool(source.state) and may_acknowledge(source.state, settle)
+        state = queue_of(source, discipline)
+        return state is not None and may_acknowledge(state, settle)
     return bool(source.state) and may_settle(source.state, settle)
 
 
-def _do(place: Any, request: Settlement | Put | PutTasks, caller: Caller) -> Any:
+def _do(place: Any, request: Settlement | Put | PutTasks, caller: Caller, discipline: str) -> Any:
     if isinstance(request, (Acknowledge, Put)):
-        return queue.do(place, request, caller)
+        return queue.do_as(discipline, place, request, caller)
     return task_queue.do_now(place, request, caller)

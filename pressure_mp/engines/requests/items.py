@@ -22,10 +22,10 @@ from ..contract.items import (
     TakeReply,
 )
 from ..contract.replies import Closed, Ended, Late, NoItem, NoSpace, Outcome
+from .deliveries import put_back
 from .dispatch import for_items, for_slots
 from .line import Caller, Line
-from .returning import put_back
-from .state import Delivery, QueueState, Reader, Slot, owner_of
+from .state import Delivery, QueueState, Reader, Slot, owner_of, queue_of
 from .storage import Entry
 
 
@@ -138,7 +138,7 @@ def _prefetch_refusal(
 @for_slots.does(EndPrefetch)
 def end_prefetch(slot: Slot, request: EndPrefetch, caller: Caller) -> EndPrefetchReply:
     """Put the items back that the reader does not hand out."""
-    state = slot.state
+    state = queue_of(slot, caller.discipline)
     if state is None:
         return HandedOut(0)
     reader = state.readers.setdefault(request.reader, Reader())

@@ -30,10 +30,20 @@ class Counter(Protocol):
     def value(self, name: str) -> int: ...
 
 
-class Counts(Counter, Protocol):
+class Counts:
     """A counter whose names can be listed."""
 
-    def all(self) -> Mapping[str, int]: ...
+    def __init__(self, numbers: MutableMapping[str, int]) -> None:
+        self._numbers = numbers
+
+    def add(self, name: str, number: int) -> None:
+        self._numbers[name] = self._numbers.get(name, 0) + number
+
+    def value(self, name: str) -> int:
+        return self._numbers.get(name, 0)
+
+    def all(self) -> Mapping[str, int]:
+        return self._numbers
 
 
 class Leases(MutableMapping[str, int]):

@@ -7,7 +7,7 @@ from ..contract.replies import Done, Lost, Outcome
 from .contents import Contents
 from .dispatch import for_items, for_slots
 from .line import Caller
-from .state import QueueState, Slot
+from .state import QueueState, Slot, queue_of
 
 
 @for_items.does(StoreChunks)
@@ -23,9 +23,10 @@ def store_chunks(state: QueueState, request: StoreChunks, caller: Caller) -> Sto
 @for_slots.does(ReadChunks)
 def read_chunks(slot: Slot, request: ReadChunks, caller: Caller) -> ReadChunksReply:
     """Copy chunks to the caller's memory."""
-    if slot.state is None:
+    state = queue_of(slot, caller.discipline)
+    if state is None:
         return Outcome.LOST
-    return copy_chunks(slot.state.contents, request, caller.lease)
+    return copy_chunks(state.contents, request, caller.lease)
 
 
 def keep_chunks(contents: Contents, request: StoreChunks, lease: int) -> Done | Lost:

@@ -22,7 +22,7 @@ from ..contract.replies import Outcome
 from .dispatch import for_places, for_slots
 from .life import TaskPlace
 from .line import Caller
-from .state import Slot
+from .state import Slot, queue_of
 
 
 @for_slots.does(Open)
@@ -42,15 +42,20 @@ def open_queue(slot: Slot, request: Open, caller: Caller) -> OpenReply:
     return Opened(state.bound)
 
 
-@for_slots.does(Exists, also=for_places)
-def exists(place: Slot | TaskPlace, request: Exists, caller: Caller) -> ExistsReply:
+@for_slots.does(Exists)
+def exists(slot: Slot, request: Exists, caller: Caller) -> ExistsReply:
+    return queue_of(slot, caller.discipline) is not None
+
+
+@for_places.does(Exists)
+def tasks_exist(place: TaskPlace, request: Exists, caller: Caller) -> ExistsReply:
     return place.state is not None
 
 
 @for_slots.does(Delete)
 def delete(slot: Slot, request: Delete, caller: Caller) -> DeleteReply:
     """Delete the queue, without waiting for other clients."""
-    if slot.state is None:
+    if queue_of(slot, caller.discipline) is None:
         return Outcome.MISSING
     slot.delete()
     return Outcome.DONE
@@ -59,7 +64,7 @@ def delete(slot: Slot, request: Delete, caller: Caller) -> DeleteReply:
 @for_slots.does(Dismiss)
 def dismiss(slot: Slot, request: Dismiss, caller: Caller) -> DismissReply:
     """Remove users; the last one removes the queue. A queue that had no users stays."""
-    state = slot.state
+    state = queue_of(slot, caller.discipline)
     if state is None or not state.users:
         return Outcome.MISSING
     state.users -= {*request.users}
@@ -72,12 +77,13 @@ def dismiss(slot: Slot, request: Dismiss, caller: Caller) -> DismissReply:
 @for_slots.does(SweepContents)
 def sweep_contents(slot: Slot, request: SweepContents, caller: Caller) -> SweepContentsReply:
     """Remove all contents that are not needed, at once."""
-    if slot.state is not None:
-        slot.state.contents.sweep(request.token, not slot.state.items)
+    state = queue_of(slot, caller.discipline)
+    if state is not None:
+        state.contents.sweep(request.token, not state.items)
     return False
 
 
 @for_slots.does(TakeBack)
 def take_back(slot: Slot, request: TakeBack, caller: Caller) -> TakeBackReply:
     """Refuse: no session here has a take to undo."""
-    return Outcome.DONE if slot.state else Outcome.MISSING
+    return Outcome.DONE if queue_of(slot, caller.discipline) else Outcome.MISSING

@@ -7,13 +7,13 @@ from typing import Any
 from ..contract.brokers import QueueSummary
 from ..contract.default_replies import default_reply
 from ..contract.items import Put, Take
-from ..contract.queues import Join
+from ..contract.queues import GetDiscipline, Join
 from ..contract.replies import NoItem, NoSpace, Outcome, Unfinished
 from ..contract.requests import Request
 from .dispatch import for_items, for_slots
 from .items import end_of_items
 from .line import Caller, Line, Lines, Wish
-from .state import QueueState, Slot
+from .state import QueueState, Slot, queue_of
 
 _WISHES = (Put, Take, Join)
 _NOT_SERVED = (NoSpace, NoItem, Unfinished)
@@ -25,8 +25,14 @@ def do(slot: Slot, request: Request, caller: Caller) -> Any:
     A caller that waits and was not served gets a place in line, or keeps it. A caller that was
     served, or whose request does not wait, gives up its place.
     """
-    kind, state = type(request), slot.state
+    return do_as(caller.discipline, slot, request, caller)
+
+
+def do_as(discipline: str, slot: Slot, request: Request, caller: Caller) -> Any:
+    """Do the same for a queue of this discipline, which the caller's session may be beside."""
+    kind = type(request)
     if (do_there := for_items.get(kind)) is not None:
+        state = slot.state if kind is GetDiscipline else queue_of(slot, discipline)
         reply = Outcome.MISSING if state is None else do_there(state, request, caller)
     elif (do_anyway := for_slots.get(kind)) is not None:
         reply = do_anyway(slot, request, caller)

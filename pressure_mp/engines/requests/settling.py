@@ -60,6 +60,8 @@ def release(life: Life, request: ReleaseTask, caller: Caller) -> SettledReply:
     def give_back(task: Living) -> None:
         if request.priority is not None:
             task.record = task.record._replace(priority=request.priority)
+        if request.unbegun:
+            task.record = task.record._replace(deliveries=task.record.deliveries - 1)
         life.give_back(task, request.report, request.delay, request.ttl, request.tube)
 
     return _settle(life, request, give_back)

@@ -179,6 +179,13 @@ class Slot(Protocol):
     def delete(self) -> None: ...
 
 
+def queue_of(slot: Slot, discipline: str) -> QueueState | None:
+    """Return the queue for a caller of this discipline. A queue of another one, which was created
+    under the name of a deleted queue, does not exist for that caller."""
+    state = slot.state
+    return state if state is not None and state.discipline == discipline else None
+
+
 def owner_of(reader: str) -> str:
     """Return the process that owns the items that a reader prefetched."""
     return reader.rpartition("#")[0]

@@ -52,14 +52,23 @@ class Storage(Protocol):
 class Fair(Storage, Protocol):
     """The items of a queue that is fair by key."""
 
+    _tenants: MutableMapping[bytes, Tenant]
+
     def snapshot(self, limit: int) -> Snapshot:
         """Return the number of queued items, and the next ones."""
 
     def keys(self) -> list[bytes]:
         """List the keys that have queued items."""
+        return list(self._tenants)
 
     def queued(self, key: bytes) -> int:
         """Count the queued items of a key."""
+        return self._tenants[key].queued if key in self._tenants else 0
+
+    def _arrive(self, sort_key: bytes, present: int) -> tuple[int, bytes]:
+        """Count an item, and return its round and its key."""
+        weight, _, key = sort_key.partition(b" ")
+        return self._tenants.setdefault(key, Tenant()).arrive(int(weight), present), key
 
 
 @dataclass

@@ -3,28 +3,58 @@ the end of a task; or for a notice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, MutableMapping
+from typing import Any, Protocol
 
 from .line import Caller, Line
 
 
-class Ends(Protocol):
+class Ends:
     """The callers that wait for the end of a task, and the outcomes that they are to be told."""
+
+    def __init__(
+        self,
+        callers: MutableMapping[bytes, list[Any]],
+        ids: MutableMapping[Any, bytes],
+        outcomes: MutableMapping[Any, str],
+        name: Callable[[Caller], Any],
+    ) -> None:
+        """The mappings are by id or by the name of a caller."""
+        self._callers, self._ids, self._outcomes, self._name = callers, ids, outcomes, name
 
     def watch(self, id: bytes, caller: Caller) -> None:
         """Note that the caller waits for the end of this task."""
+        self.forget(caller)
+        name = self._name(caller)
+        self._callers.setdefault(id, []).append(name)
+        self._ids[name] = id
 
     def conclude(self, id: bytes, outcome: str) -> None:
         """Note the outcome of a task for the callers that wait for it."""
+        for name in self._callers.pop(id, ()):
+            del self._ids[name]
+            if self._may_live(name):
+                self._outcomes[name] = outcome
+
+    def _may_live(self, name: Any) -> bool:
+        return True
 
     def outcome(self, caller: Caller) -> str | None:
         """Return the outcome that the caller is to be told, and forget it."""
+        return self._outcomes.pop(self._name(caller), None)
 
-    def has_outcome(self, caller: Caller) -> bool: ...
+    def has_outcome(self, caller: Caller) -> bool:
+        return self._name(caller) in self._outcomes
 
     def forget(self, caller: Caller) -> None:
         """Note that the caller waits no longer."""
+        name = self._name(caller)
+        self._outcomes.pop(name, None)
+        id = self._ids.pop(name, None)
+        if id is not None:
+            self._callers[id].remove(name)
+            if not self._callers[id]:
+                del self._callers[id]
 
 
 class TaskLine(Protocol):

@@ -9,10 +9,12 @@ import threading
 from contextlib import suppress
 
 from ... import interrupts, lifecycle
+from ...exceptions import BrokerError
 from ...identity import shared_folder
+from ..contract.brokers import QueueSummary
 from . import linux
 from .deliveries import HoldingRing
-from .layout import MOVED, USE
+from .layout import HERE, MOVED, USE
 
 #: The environment variable that a program sets to 0 to keep all items at the broker.
 VARIABLE = "PRESSURE_SHARED_MEMORY"
@@ -74,12 +76,53 @@ def find(name: str) -> HoldingRing | None:
 
 
 def _open(folder: str, name: str) -> HoldingRing:
-    made = HoldingRing(_path(folder, name))
+    path = _path(folder, name)
+    os.lstat(path)  # needs no descriptor: without a free one, no open tells that there is no file
+    made = HoldingRing(path)
     found = _rings.setdefault(name, made)
     if found is not made:  # a signal handler came in between; closing the file releases its locks
         del made
         found.use()
     return found
+
+
+def add_counts(summary: QueueSummary) -> QueueSummary:
+    """Replace the broker's counts of a queue by its file's counts, if this process can see its
+    items there. Waits for no process, so what is taken or acknowledged meanwhile may count or not.
+
+    A file that this process does not use is closed again: a program that lists queues for days
+    keeps no file of a queue that has ended."""
+    if not linux.EXISTS:
+        return summary
+    with _lock:
+        ring = _rings.get(summary.name)
+        try:
+            if ring is None:
+                ring = HoldingRing(_path(shared_folder.find(), summary.name))
+            if ring.state != HERE:
+                return summary
+            return _with_counts(summary, ring)
+        except (OSError, ValueError, BrokerError) as error:
+            if interrupts.is_from_outside(error):
+                raise
+            return summary
+        finally:
+            del ring
+            # A signal handler may have begun to use the file: the close released its lock.
+            if (used := _rings.get(summary.name)) is not None:
+                used.use()
+
+
+def _with_counts(summary: QueueSummary, ring: HoldingRing) -> QueueSummary:
+    length, put = ring.length, ring.last  # in this order, so that no item is gone before it came
+    return summary._replace(
+        length=length,
+        maxsize=ring.bound,
+        closed=ring.is_closed,
+        produced=put,
+        consumed=ring.first if ring.drops else put - length,
+        in_flight=ring.held,
+    )
 
 
 def remove(name: str) -> None:

@@ -266,7 +266,10 @@ def _with_items(binding: SharedQueue, request: Inspect, reply: Any) -> Any:
 
 
 def _closed(binding: SharedQueue, request: IsClosed, reply: Any) -> Any:
-    return binding.is_closed if reply is False else reply
+    if reply is not False or binding.items is None:
+        return reply
+    ring = binding.items.ring
+    return ring.drops if request.immediate else ring.is_closed
 
 
 def _set_aside(binding: SharedQueue, request: SetAside, reply: Any) -> Any:

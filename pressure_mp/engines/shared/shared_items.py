@@ -97,7 +97,7 @@ class SharedItems(HeldItems):
         return mark_each(found)
 
     def add_to_stats(self, reply: GetStatsReply) -> Any:
-        """Add the counts of shared memory to those of the broker. MOVE: the items are no longer
+        """Add the counts of shared memory to the broker's. MOVE: the items are no longer
         here."""
         counting = partial(self._add_to_stats, reply)
         found = self.ring.taking.run(counting, time.monotonic() + GRACE)

@@ -80,11 +80,6 @@ class SharedQueue:
     def are_here(self) -> bool:
         return self.items is not None and self.items.state != MOVED
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether the queue was shut down while its items were in shared memory."""
-        return self.items is not None and self.items.ring.is_closed
-
     def put_here(self, item: bytes) -> bool:
         items = self.items
         return items is not None and items.put_one(item)

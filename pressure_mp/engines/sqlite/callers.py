@@ -1,24 +1,60 @@
-"""Transactions of connections that a program has to the file of a queue."""
+"""Transactions of connections that a program has to the file of a queue, and sessions in them."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...exceptions import ArgumentError
-from ..contract.session import Transaction
-from ..kv.store import Fate, How, Txn
+from ..contract.items import Put
+from ..contract.replies import Later
+from ..contract.task_records import StoredTask
+from ..contract.tasks import AckTask, GetTask, PutTasks
+from ..kv.engine import KvBinding
+from ..kv.session import StoredSession
+from ..kv.space import NamedQueue
+from ..kv.store import Body, Fate, How
 from ..own_connections import Wanted, unwrap
-from .own_transactions import OwnTransaction
 from .store import SqliteStore, SqliteTxn
 
 R = TypeVar("R")
 
 _WANTED = Wanted((sqlite3.Connection,), "sqlite3")
 _MARK = b"transaction"
+
+
+class OwnTransaction:
+    """A transaction of a connection. This has no weak reference, so it is kept until the
+    transaction is seen to be over."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection: sqlite3.Connection | None = connection
+        #: It is in the file while the transaction is under way, and when it was committed.
+        self.mark = os.urandom(8)
+
+    def end(self) -> None:
+        """Note that the transaction was rolled back, and the connection is in a later one."""
+        self._connection = None
+
+    @property
+    def is_over(self) -> bool:
+        if self._connection is not None and not _is_under_way(self._connection):
+            self._connection = None
+        return self._connection is None
+
+
+def _is_under_way(connection: sqlite3.Connection) -> bool:
+    try:
+        return connection.in_transaction
+    except sqlite3.ProgrammingError:  # it is closed
+        return False
+
+
+#: The last transaction of each connection, by the connection's id.
+_known: dict[int, OwnTransaction] = {}
 
 
 class SqliteTransaction:
@@ -30,7 +66,7 @@ class SqliteTransaction:
         self.traits, self._admit = store.traits, store.admit
         self._connection: sqlite3.Connection = unwrap(given, _WANTED)
         _check(self._connection, store.path, name)
-        self.transaction: Transaction = self._begin(store)
+        self.transaction = self._begin(store)
 
     def _begin(self, store: SqliteStore) -> OwnTransaction:
         connection = self._connection
@@ -41,17 +77,20 @@ class SqliteTransaction:
             else:
                 with store.turn():
                     cursor.execute("BEGIN IMMEDIATE")
-            txn, known = SqliteTxn(cursor), store.own_transactions
-            found = known.find(connection, txn.get(_MARK))
-            if found is None:
-                found = known.add(connection)
+            txn, found = SqliteTxn(cursor), _known.get(id(connection))
+            if found is None or found.mark != txn.get(_MARK):
+                if found is not None:
+                    found.end()
+                for key in [key for key, one in list(_known.items()) if one.is_over]:
+                    _known.pop(key, None)
+                found = _known[id(connection)] = OwnTransaction(connection)
                 txn.set(_MARK, found.mark)
                 # Only the queues move the log into the file, each under the lock of all.
                 cursor.execute("PRAGMA wal_autocheckpoint=0").fetchall()
             store.move_log()
             return found
 
-    def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
+    def write(self, body: Body[R], fate: Fate | None, how: How) -> R:
         """Call ``body``. If it raises, what it did is undone."""
         if how.adds:
             self._admit()
@@ -108,3 +147,55 @@ def _is_automatic(connection: sqlite3.Connection) -> bool:
     # Python 3.12 has the attribute; -1 is the behaviour of earlier versions.
     mode = getattr(connection, "autocommit", -1)
     return connection.isolation_level is None if mode == -1 else bool(mode)
+
+
+class TransactionSession(StoredSession):
+    """For a thread.
+
+    A session whose turn would come is woken at once, and not by the commit, which this process is
+    not told of: it then waits for the transaction's end, since that has the lock to write.
+    """
+
+    def __init__(self, binding: KvBinding, connection: object) -> None:
+        assert isinstance(binding.queue, NamedQueue)
+        store = binding.queue.space.store
+        assert isinstance(store, SqliteStore)
+        joined = SqliteTransaction(store, connection, binding.queue.name)
+        queue = binding.queue.within(joined)
+        super().__init__(queue, binding.bells, binding.discipline, binding.options)
+        self._is_durable = False  # the caller decides how durable its transaction is
+        self.transaction = joined.transaction
+
+    def call(self, request: Any, end: float | None = None) -> Any:
+        if isinstance(request, (Put, PutTasks)):
+            request = request._replace(waits=False)
+        if not isinstance(request, AckTask):
+            return super().call(request, end)
+        before, after = super().call(GetTask(request.id)), super().call(request)
+        return before if isinstance(after, StoredTask) else after  # it is taken until the commit
+
+    def wait(self, later: Later, timeout: float | None) -> bool:
+        raise AssertionError(f"no call waits in a transaction: {later}")
+
+    def end(self) -> None:
+        """Do nothing: the session has no place in line."""
+
+
+class AsyncTransactionSession:
+    """For an asyncio task, in the thread of its loop."""
+
+    found: list[Any] | None = None
+    taken = None
+
+    def __init__(self, binding: KvBinding, connection: object) -> None:
+        self._session = TransactionSession(binding, connection)
+        self.transaction = self._session.transaction
+
+    async def call(self, request: Any, end: float | None = None) -> Any:
+        return self._session.call(request, end)
+
+    async def wait(self, later: Later, timeout: float | None) -> bool:
+        return self._session.wait(later, timeout)
+
+    async def end(self) -> None:
+        """Do nothing, as for a thread."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 
 from ... import lifecycle
 from ..contract.address import SimpleAddress
@@ -10,8 +12,7 @@ from ..contract.brokers import Finding
 from ..contract.session import AsyncSessionIn, SessionIn
 from ..kv.engine import KvBinding, KvEngine
 from ..kv.space import NamedQueue
-from ..kv.transactions import AsyncTransactionSession, TransactionSession
-from .callers import SqliteTransaction, check_no_transaction
+from .callers import AsyncTransactionSession, TransactionSession, check_no_transaction
 from .store import SqliteStore
 
 #: The stores of this process, by the real paths of their files. A file has one, whatever the
@@ -23,24 +24,14 @@ class SqliteBinding(KvBinding):
     """One queue in a file."""
 
     def check_may_open(self, connection: object) -> None:
-        check_no_transaction(connection, self._named.name)
+        assert isinstance(self.queue, NamedQueue)
+        check_no_transaction(connection, self.queue.name)
 
     def session_in(self, connection: object) -> SessionIn:
-        return TransactionSession(self, self._joined(connection))
+        return TransactionSession(self, connection)
 
     def asession_in(self, connection: object) -> AsyncSessionIn:
-        return AsyncTransactionSession(self, self._joined(connection))
-
-    def _joined(self, connection: object) -> SqliteTransaction:
-        queue = self._named
-        store = queue.space.store
-        assert isinstance(store, SqliteStore)
-        return SqliteTransaction(store, connection, queue.name)
-
-    @property
-    def _named(self) -> NamedQueue:
-        assert isinstance(self.queue, NamedQueue)
-        return self.queue
+        return AsyncTransactionSession(self, connection)
 
 
 class SqliteEngine(KvEngine):
@@ -57,15 +48,12 @@ class SqliteEngine(KvEngine):
         return self.store.examine()
 
 
-def _before_fork() -> None:
+def _each(step: Callable[[SqliteStore], None]) -> None:
     for store in list(_stores.values()):
-        store.before_fork()
+        step(store)
 
 
-def _after_fork_in_parent() -> None:
-    for store in list(_stores.values()):
-        store.after_fork_in_parent()
-
-
-lifecycle.register("finish transactions of files", _before_fork)
-lifecycle.register("go on with transactions of files", _after_fork_in_parent)
+lifecycle.register("finish transactions of files", partial(_each, SqliteStore.before_fork))
+lifecycle.register(
+    "go on with transactions of files", partial(_each, SqliteStore.after_fork_in_parent)
+)

@@ -14,17 +14,16 @@ import sqlite3
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from ... import interrupts
-from ...exceptions import BrokerError, BrokerFull
+from ...exceptions import BrokerError, BrokerFull, CallCancelledError
 from ..contract.brokers import Finding
-from ..kv.store import Busy, Fate, How, Traits, Txn
+from ..kv.store import Body, Busy, Fate, How, Traits
 from . import findings
 from .files import Files, is_full
-from .own_transactions import OwnTransactions
 
 R = TypeVar("R")
 
@@ -107,19 +106,16 @@ class SqliteStore:
         self._releases = 0
         #: The transaction that the thread with the lock is in the midst of.
         self._txn: SqliteTxn | None = None
-        self.own_transactions = OwnTransactions()
         self._mover: threading.Thread | None = None
 
-    def write(self, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
+    def write(self, body: Body[R], fate: Fate | None, how: How) -> R:
         log = -1
         try:
             for held in interrupts.attempts(self._lock, -1 if how.wait else 0):
                 if not held:
                     raise Busy
                 try:
-                    files, reply = self._in_turn(
-                        lambda files: self._write(files, body, fate, how), how.wait
-                    )
+                    files, reply = self._in_turn(body, fate, how)
                     log = os.dup(files.log) if how.durable else -1
                 finally:
                     self._lock.release()
@@ -140,15 +136,15 @@ class SqliteStore:
             if log >= 0:
                 os.close(log)
 
-    def _in_turn(self, act: Callable[[Files], R], wait: bool) -> tuple[Files, R]:
-        """Call ``act`` with the file's lock, which this thread may have already."""
+    def _in_turn(self, body: Body[R], fate: Fate | None, how: How) -> tuple[Files, R]:
+        """Make a transaction with the file's lock, which this thread may have already."""
         if self._is_held:
-            return self._act(act)
+            return self._write(body, fate, how)
         # Each step may be the last one before an exception of a signal handler: so the lock is
         # given back even if it is not sure that it was got.
         try:
-            self._acquire(wait)
-            return self._act(act)
+            self._acquire(how.wait)
+            return self._write(body, fate, how)
         finally:
             self._release()
 
@@ -173,12 +169,6 @@ class SqliteStore:
             if self._releases != releases:  # a signal handler has used the lock, and released it
                 self._is_held = False
 
-    def _act(self, act: Callable[[Files], R]) -> tuple[Files, R]:
-        files = self._files
-        if files is None:
-            files = self._files = self._open()
-        return files, act(files)
-
     def _open(self) -> Files:
         """Open the files, unless a signal handler does so meanwhile."""
         try:
@@ -188,11 +178,13 @@ class SqliteStore:
                 raise
         else:
             if self._files is None:
-                return opened
-            opened.close()
+                self._files = opened
+            else:
+                opened.close()
         return self._files
 
-    def _write(self, files: Files, body: Callable[[Txn], R], fate: Fate | None, how: How) -> R:
+    def _write(self, body: Body[R], fate: Fate | None, how: How) -> tuple[Files, R]:
+        files = self._files or self._open()
         while True:
             txn = SqliteTxn(files.connection)
             try:
@@ -206,15 +198,10 @@ class SqliteStore:
                     raise
             else:
                 files.move_log()
-                return reply
+                return files, reply
 
     def _commit(
-        self,
-        files: Files,
-        txn: SqliteTxn,
-        body: Callable[[Txn], R],
-        fate: Fate | None,
-        how: How,
+        self, files: Files, txn: SqliteTxn, body: Body[R], fate: Fate | None, how: How
     ) -> R:
         connection, outer = files.connection, self._txn
         do = connection.execute
@@ -267,7 +254,7 @@ class SqliteStore:
                 if not wait:
                     raise Busy from None
                 if time.monotonic() > end:
-                    raise BrokerError(
+                    raise CallCancelledError(
                         f"{self.path}: for {_PATIENCE} s another connection has had a transaction "
                         "that writes to the file. If it is this program's own, make the call with "
                         "connection=, or after its end"
@@ -354,7 +341,6 @@ class SqliteStore:
                 self._files = None
                 files.close()
             finally:
-                self._is_held = False
-                self._releases += 1
+                self._release()
                 os.close(self._lock_file)
                 self._lock_file = -1

@@ -82,6 +82,16 @@ MOMENT = 0.02
 Step = Begin[AnyTask] | Take[AnyTask] | Acknowledge[AnyTask] | Rest
 
 
+def tasks_of(step: Step[AnyTask]) -> list[AnyTask]:
+    """Return the tasks that a worker has for a step."""
+    match step:
+        case Begin():
+            return [step.task]
+        case Take() | Acknowledge():
+            return step.done
+    return []
+
+
 class Dispatch(Generic[AnyTask]):
     """The workers of one handler, and the tasks that they have in hand: never more tasks than
     workers, and ``prefetch`` more, as a task counts until the broker has its acknowledgement."""
@@ -232,6 +242,13 @@ class Dispatch(Generic[AnyTask]):
         self._ready.clear()
         self._came_again.clear()
         return left
+
+    def leave_done(self) -> list[AnyTask]:
+        """Return the tasks that are done and that no worker acknowledges, and forget them: the run
+        ends."""
+        done = self._take_done()
+        self._held -= len(done)
+        return done
 
     def acknowledged(self, number: int) -> None:
         """Note that a step :class:`Acknowledge` is over."""

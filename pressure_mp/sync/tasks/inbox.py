@@ -67,9 +67,9 @@ class BaseInbox:
         if self._was_gone:
             self._was_gone = False
             raise InboxLost(
-                f"the inbox {self.name} of queue {self._at.name!r} was not asked for longer "
-                f"than its lease of {self._asked.lease / 1000:g} s: what it was to hear is lost. "
-                "It is there again: let it watch() the tasks that matter"
+                f"the events of inbox {self.name} of queue {self._at.name!r} are lost: it was not "
+                f"asked for longer than its lease of {self._asked.lease / 1000:g} s, or the broker "
+                "lost its data. The inbox is there again: watch() the tasks that matter"
             )
 
 

@@ -7,11 +7,20 @@ import math
 import threading
 import time
 
-from ...exceptions import ArgumentError, BrokerUnavailable, WrongServerError
+from ...exceptions import (
+    ArgumentError,
+    BrokerFull,
+    BrokerUnavailable,
+    CallCancelledError,
+    PressureError,
+    WrongServerError,
+)
 from ...numeric import seconds
 
 #: Seconds from a failed call to the next try. Each try lasts for ``reconnect`` seconds.
 PAUSE = 0.5
+#: The errors of calls that a program makes again until they succeed.
+PASSING = BrokerUnavailable, BrokerFull, CallCancelledError
 #: Seconds from one line of the log to the next.
 _INTERVAL = 60.0
 
@@ -38,7 +47,7 @@ class Outages:
         #: When the last outage was over; and when a call was answered.
         self._over = self._heard = -math.inf
 
-    def failed(self, error: BrokerUnavailable, tried: float) -> None:
+    def failed(self, error: PressureError, tried: float) -> None:
         """Note that a call failed that began at the time ``tried``, on the monotonic clock. Raises
         ``error`` if the outage has lasted for too long, or if another try does not help."""
         if isinstance(error, WrongServerError):

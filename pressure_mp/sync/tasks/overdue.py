@@ -22,6 +22,9 @@ AnyTask = TypeVar("AnyTask", bound=BaseTask[Any])
 class EndOfProcess(Protocol):
     """Ends this process, and with it a handler in a thread, which nothing else can end."""
 
+    #: The main thread calls this first: it gives back the tasks that no handler has begun.
+    leave: Callable[[], object]
+
     def fail(self, task: Any, error: TimeoutError) -> object:
         """End it, as the handler of that task takes too long; the task fails."""
 
@@ -33,6 +36,12 @@ class EndOfProcess(Protocol):
 end_of_process: EndOfProcess | None = None
 
 _log = logging.getLogger("pressure_mp")
+
+
+def leave_by(leave: Callable[[], object]) -> None:
+    """Have ``leave`` called before this process ends for a task, if it may."""
+    if end_of_process is not None:
+        end_of_process.leave = leave
 
 
 class Work(Generic[AnyTask]):
@@ -100,14 +109,21 @@ class Work(Generic[AnyTask]):
     def may_begin(self) -> bool:
         """Return whether this process still has the task, so that its handler may begin; else tell
         the log."""
-        if not self._is_news():
-            return True
-        _log.warning(
-            "task %r of %r is ready again: its ttr was over, after %.3g s, before a worker had "
-            "time for it. Lower prefetch=, or give it a longer ttr",
-            *(self.task.id, self._queue, time.monotonic() - self._taken),
-        )
-        return False
+        if self._is_news():
+            _log.warning(
+                "task %r of %r is ready again: its ttr was over, after %.3g s, before a worker had "
+                "time for it. Lower prefetch=, or give it a longer ttr",
+                *(self.task.id, self._queue, time.monotonic() - self._taken),
+            )
+            return False
+        if self.task.is_lost:
+            _log.info(
+                "task %r of %r was removed, or given to another process, before a worker had time "
+                "for it",
+                *(self.task.id, self._queue),
+            )
+            return False
+        return True
 
     def look(self) -> None:
         """Tell the log, and other programs, when the task is ready again; and the log when the

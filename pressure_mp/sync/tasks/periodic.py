@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -12,10 +13,14 @@ from ... import interrupts
 from ...drivers import drive, waits_end_when
 from ...effects import AnyOperation, On, Operation, T, WaitEnded
 from ...encoding.schedules import Missed, Schedule, check
+from ...encoding.task_values import decode_id
 from ...exceptions import (
     ArgumentError,
     ArgumentTypeError,
+    BrokerError,
     BrokerUnavailable,
+    IncompleteQueueError,
+    NotDurable,
     PressureError,
     QueueDoesNotExistError,
     ShutDown,
@@ -33,6 +38,10 @@ from .producer import put_options
 
 #: Seconds until a run looks again whether its queue has schedules.
 _LOOK = 10.0
+
+#: Refusals by the state of the broker or of its queues, after which a try can succeed. After a put
+#: that was not confirmed (NotDurable), the next try finds the task there.
+_PASSING = (BrokerError, IncompleteQueueError, NotDurable)
 
 _log = logging.getLogger("pressure_mp")
 
@@ -59,8 +68,8 @@ class PeriodicTasks(TaskHandle[Data, AnyTask]):
         The broker keeps the schedule, for all programs, until :meth:`unschedule` removes it, or the
         queue is deleted. Whichever :meth:`run` of the queue is there puts the task when its time
         comes, once for each time, also if processes die. A program may call this whenever it
-        starts: a schedule of the same name that is the same goes on; another one takes its place,
-        and begins now. Returns the name.
+        starts: a schedule under that name that is equal, and not buried, goes on. A different or a
+        buried schedule is replaced, and the new schedule begins now. Returns the name.
 
         :param when: a number of seconds, the first of which begin now; or a cron line such as
             ``"*/5 * * * *"``, with a field for seconds in front if it has six. Cron lines need
@@ -96,7 +105,8 @@ class PeriodicTasks(TaskHandle[Data, AnyTask]):
         return self._then(self._run(setting), lambda _: named)
 
     def schedules(self) -> list[PeriodicTask]:
-        """The schedules of the queue, the next one first; at most 1,000. Never waits."""
+        """The schedules of the queue, the next one first; at most 1,000. Never waits. Raises
+        DecodingError for a schedule that this version of the package cannot decode."""
         return self._run(on_schedules(self._at, ScheduleOperations.schedules, []))
 
     def unschedule(self, name: str) -> bool:
@@ -136,9 +146,15 @@ class PeriodicPuts:
         self._binding, self._here = at.beside(self._operations.name)
         self._over = threading.Event()
         self._are_there = False
-        #: A schedule that this process has taken and not yet given back; and the call that took it.
+        #: A schedule that this process has taken and not yet given back; the call that took it, and
+        #: when that was done, on the monotonic clock.
         self._taken: DecodedTask | None = None
         self._claim = Claim()
+        self._since = 0.0
+        #: The kinds of refusals that the log was told of, until a first try is not refused.
+        self._told: set[type[PressureError]] = set()
+        #: The schedules that this machine cannot read, as the log was told.
+        self._unreadable: set[bytes] = set()
 
     def __enter__(self) -> None:
         if not self._at.is_anonymous:
@@ -165,9 +181,12 @@ class PeriodicPuts:
             if not self._are_there:
                 self._are_there = self._run(self._operations.exists())
                 return 0.0 if self._are_there else _LOOK
+            is_new = self._taken is None
             if self._taken is None:
                 self._taken = self._take()
             self._put(self._taken)
+            if is_new:
+                self._told.clear()
         except WaitEnded:
             return 0.0
         except BrokerUnavailable:  # the run tells of that
@@ -177,7 +196,7 @@ class PeriodicPuts:
             self._are_there = False
             return _LOOK
         except PressureError as error:
-            self._bury(error)
+            return self._answer_refusal(error)
         return 0.0
 
     def _take(self) -> DecodedTask:
@@ -185,14 +204,27 @@ class PeriodicPuts:
         how = self._here, self._claim.begin(), 1, "", None, None
         with waits_end_when(self._over.is_set):
             (taken,), _, _ = self._run(self._operations.take(DecodedTask, *how))
+        self._since = time.monotonic()
         return taken
 
     def _put(self, taken: DecodedTask) -> None:
         bindings = self._binding, self._at.attached()
+        since = self._since
+        putting = self._operations.put_due(
+            self._at.operations, bindings, taken, lambda: time.monotonic() - since
+        )
         with waits_end_when(self._over.is_set):
-            self._run(self._operations.put_due(self._at.operations, bindings, taken))
+            why = self._run(putting)
         self._here.lose([(taken.id, self._claim.call)])
         self._taken = None
+        if why is None:
+            self._unreadable.discard(taken.id)
+        elif taken.id not in self._unreadable:
+            self._unreadable.add(taken.id)
+            _log.warning(
+                "the schedule %r of %r is left to other machines: %s",
+                *(decode_id(taken.id), self._at.name, why),
+            )
 
     def _give_back(self) -> None:
         """Have another run put what this one has not put."""
@@ -202,13 +234,25 @@ class PeriodicPuts:
         with suppress(PressureError):  # the lease does it later
             self._run(self._here.lease.disown(self._claim))
 
-    def _bury(self, error: PressureError) -> None:
-        """Set aside a schedule whose task cannot be put."""
-        _log.error("a periodic task of %r cannot be put", self._at.name, exc_info=error)
-        if self._taken is None:
-            return
-        held = Subject(self._taken.id, self._claim.call)
-        with suppress(PressureError):
+    def _answer_refusal(self, error: PressureError) -> float:
+        """Set aside a schedule whose task can never be put, and try again after any other refusal;
+        return in how many seconds."""
+        if self._taken is not None and not isinstance(error, _PASSING):
+            return 0.0 if self._bury(self._taken, error) else PAUSE
+        if type(error) not in self._told:
+            self._told.add(type(error))
+            _log.warning("periodic tasks of %r are tried again: %s", self._at.name, error)
+        return PAUSE
+
+    def _bury(self, taken: DecodedTask, error: PressureError) -> bool:
+        """Set a schedule aside, or give it back if that is refused; return whether it is set
+        aside."""
+        held = Subject(taken.id, self._claim.call)
+        try:
             self._run(self._operations.bury(held, self._here, UNCHANGED, 0, None, error))
-            self._taken = None
-        self._give_back()
+        except PressureError:
+            self._give_back()
+            return False
+        self._taken = None
+        _log.error("a periodic task of %r cannot be put", self._at.name, exc_info=error)
+        return True

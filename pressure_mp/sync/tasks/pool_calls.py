@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +15,13 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from ...background.announcing import Announced
+from ...background.takers import Takers
 from ...exceptions import (
-    BrokerUnavailable,
     DecodingError,
     EncodingError,
+    ItemTooLargeError,
     PressureError,
+    QueueDoesNotExistError,
     ShutDown,
     TaskError,
     TaskNotFound,
@@ -27,7 +30,7 @@ from ...operations.task_taking import Delivery
 from ...states import TAKEN
 from .dispatch import AnyTask, Take
 from .jobs import Job, announced, check_grace, check_max_tasks
-from .outages import Outages, of_run
+from .outages import PASSING, Outages, of_run
 from .periodic import PeriodicPuts
 
 #: The error of a task that is given back.
@@ -54,9 +57,13 @@ class Run(Generic[AnyJob]):
     #: To handle before the run ends.
     max_tasks: float
     takes_at_a_time: int
-    #: Take tasks, and acknowledge tasks: blocks, or returns a coroutine.
+    #: Take tasks, acknowledge tasks, give back a task that no handler began: blocks, or returns a
+    #: coroutine.
     take: Callable[..., Any]
     acknowledge: Callable[..., Any]
+    release_unbegun: Callable[..., Any]
+    #: The tasks of this process.
+    here: Takers
 
 
 @contextmanager
@@ -77,13 +84,13 @@ def begun(
     takes = at.address.capabilities.takes_at_a_time
     with PeriodicPuts(at), at.here.announced(*announced(jobs)) as worker:
         take = partial(queue._take_for_run, worker.number)
-        how = grace, outages, most, takes, take, queue._acknowledge_for_run
-        yield Run(at.name, worker, jobs, *how)
+        calls = take, queue._acknowledge_for_run, queue._release_unbegun
+        yield Run(at.name, worker, jobs, grace, outages, most, takes, *calls, at.here)
 
 
 class PoolCalls(Generic[AnyTask]):
-    """The part of a worker pool that makes calls. While the broker does not answer, each call is
-    made again until the run ends; then it raises BrokerUnavailable."""
+    """The part of a worker pool that makes calls. While the broker does not answer, or has no
+    memory, each call is made again until the run ends; then it raises the error."""
 
     _run: Run[Any]
 
@@ -111,7 +118,7 @@ class PoolCalls(Generic[AnyTask]):
             tried = time.monotonic()
             try:
                 found = await do(call)
-            except BrokerUnavailable as error:
+            except PASSING as error:
                 if self._is_ending:
                     raise
                 self._run.outages.failed(error, tried)
@@ -134,6 +141,9 @@ class PoolCalls(Generic[AnyTask]):
         taken: Delivery[AnyTask]
         try:
             taken = await self._persist(self._call, take)
+        except ItemTooLargeError:  # a result
+            await self._acknowledge_all(done)
+            return []
         except PressureError as error:
             if not _is_of_a_buried_task(error):
                 raise
@@ -146,8 +156,8 @@ class PoolCalls(Generic[AnyTask]):
         return tasks
 
     async def _acknowledge_all(self, done: list[AnyTask]) -> None:
-        """Acknowledge tasks, in one call. Give them back if a queue is shut down into which their
-        handlers put."""
+        """Acknowledge tasks, in one call if the broker stores all results. Give them back if a
+        queue is shut down into which their handlers put."""
         left: list[AnyTask] = []
 
         def acknowledge() -> Any:
@@ -156,17 +166,24 @@ class PoolCalls(Generic[AnyTask]):
             return self._run.acknowledge(left)
 
         try:
-            await self._bury_each(left, await self._persist(self._finish, acknowledge))
+            problems = await self._persist(self._finish, acknowledge)
+            await self._bury_each(left, problems)
         except ShutDown:
             await self._give_back(done)
+        except ItemTooLargeError as error:
+            if len(left) == 1:
+                await self._bury_each(left, {0: error})
+                return
+            for task in left:
+                await self._acknowledge_all([task])
 
     async def _bury_each(
         self, done: Sequence[AnyTask], problems: Mapping[int, PressureError]
     ) -> None:
-        """Bury the tasks whose results cannot be encoded, now or later; log which tasks were
-        acknowledged too late. Raises any other error."""
+        """Bury the tasks whose results cannot be encoded or stored, now or later; log which tasks
+        were acknowledged too late. Raises any other error."""
         for place, error in problems.items():
-            if isinstance(error, EncodingError):
+            if isinstance(error, (EncodingError, ItemTooLargeError)):
                 task: Any = done[place]
                 _log.error(
                     "task %r of %r is buried, its result cannot be kept",
@@ -186,19 +203,45 @@ class PoolCalls(Generic[AnyTask]):
         except TaskError as error:
             say_late(error)
 
-    async def _give_back(self, tasks: Sequence[Any]) -> None:
+    async def _settle_failed(self, task: Any, error: BaseException) -> None:
+        """Settle a task whose handler raised ``error``. Bury it if the broker does not store
+        that."""
+        try:
+            await self._settle(partial(task.fail, error))
+        except ItemTooLargeError as problem:
+            problem.__context__ = None  # it leads to the error that is too large
+            await self._bury_each([task], {0: problem})
+
+    async def _give_back(self, unfinished: Sequence[Any], unbegun: Sequence[Any] = ()) -> None:
         """Release the tasks that this process has and does not finish: what their handlers do with
-        them from now on is refused."""
-        for task in tasks:
-            if task.state != TAKEN:
-                continue
-            _log.warning("task %r of %r is given back: %s", task.id, self._run.name, UNFINISHED)
-            try:
-                await self._finish(partial(task.release, error=UNFINISHED))
-            except TaskError:
-                pass  # it was finished at this moment
-            except PressureError:
-                _log.exception("task %r could not be released", task.id)
+        them from now on is refused. No handler began the ``unbegun`` ones. If the broker does not
+        answer, or refuses that, they are released later."""
+        left, here = deque[tuple[Any, str | None]](), self._run.here
+        left += [(task, UNFINISHED) for task in not_acknowledged(unfinished)]
+        left += [(task, None) for task in unbegun]
+        try:
+            while left and not here.releases_later:
+                await self._release(*left[0])
+                left.popleft()
+        except PressureError as error:
+            _log.warning(
+                "%d tasks of %r are given back when the broker answers: %s",
+                *(len(left), self._run.name, error),
+            )
+        finally:
+            if left:
+                here.release_later({(task.id_bytes, task.call): why for task, why in left})
+
+    async def _release(self, task: Any, error: str | None) -> None:
+        if error is None:
+            release = partial(self._run.release_unbegun, task)
+        else:
+            _log.warning("task %r of %r is given back: %s", task.id, self._run.name, error)
+            release = partial(task.release, error=error)
+        try:
+            await self._finish(release)
+        except (TaskError, QueueDoesNotExistError):
+            pass  # it was finished at this moment, or removed
 
 
 def not_acknowledged(done: Sequence[AnyTask]) -> list[AnyTask]:

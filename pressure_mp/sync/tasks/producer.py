@@ -158,7 +158,7 @@ class TaskProducer(TaskHandle[Data, AnyTask]):
     ) -> list[int | str]:
         """Put a task for each of ``data``, in order, up to 1,000 or 1 MB in each round trip.
 
-        Returns their ids. The options are those of :meth:`put`, for each task; ``ids``, if stated,
+        Returns their ids. Takes the options of :meth:`put`, for each task; ``ids``, if stated,
         has an id for each, and ``unique`` a text or None for each. Of two tasks with the same
         unique text the second meets the first, and the id that is returned for it is the first
         one's, unless that has ended or, with ``on_conflict="replace"``, was taken meanwhile.

@@ -80,7 +80,7 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
         """Take the next tasks: 1 to ``max_tasks``, and at most 1,000 or about 1 MB.
 
         Blocks as :meth:`take` does until one task is ready; then takes, without waiting, as many
-        more as are ready. The options are those of :meth:`take`, and so is what is raised. Tasks
+        more as are ready. Takes the options of :meth:`take`, and raises the same errors. Tasks
         that cannot be decoded are buried. If others can be returned, this warns with
         RejectedItemWarning; else it raises the error of the first.
         """
@@ -180,7 +180,7 @@ class TaskTaker(TaskHandle[Data, AnyTask]):
             cluster it is in the same hash slot. It may be this queue.
         :param data: the item or the data of the task to put.
         :param result: as for :meth:`ack`.
-        :param options: those of the other queue's ``put``, such as ``timeout``, ``delay`` or
+        :param options: options of the other queue's ``put``, such as ``timeout``, ``delay`` or
             ``unique``; without ``wait`` and ``connection``. If another task has the ``unique``
             text, which is not put again then, this task is acknowledged all the same.
 

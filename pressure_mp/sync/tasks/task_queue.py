@@ -120,7 +120,7 @@ class TaskQueue(
 
     @classmethod
     def create(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
-        """Create the queue called ``name``; the options are those of the class.
+        """Create the queue called ``name``, with the options of the class.
 
         Raises QueueAlreadyExistsError, and what the class raises.
         """
@@ -128,7 +128,7 @@ class TaskQueue(
 
     @classmethod
     def attach(cls, name: str, **options: Unpack[TaskQueueOptions]) -> Self:
-        """Attach to the existing queue called ``name``; the options are those of the class.
+        """Attach to the existing queue called ``name``, with the options of the class.
 
         Returns a handle. Raises QueueDoesNotExistError, and what the class raises.
         """

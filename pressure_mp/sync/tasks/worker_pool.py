@@ -16,12 +16,13 @@ from ... import interrupts
 from ...drivers import waits_end_when
 from ...effects import WaitEnded
 from ...engines.blocking_coroutines import finish
-from ...exceptions import BrokerUnavailable, Empty, ShutDown, TaskError
+from ...exceptions import Empty, ShutDown, TaskError
 from ...exhaustive import assert_never
 from ...states import TAKEN
-from .dispatch import Acknowledge, Begin, Dispatch, Rest, Take, Wake
+from . import overdue
+from .dispatch import Acknowledge, Begin, Dispatch, Rest, Step, Take, Wake, tasks_of
 from .jobs import Handler, Job
-from .outages import PAUSE
+from .outages import PASSING, PAUSE
 from .overdue import Work
 from .pool_calls import Calling, PoolCalls, Run, not_acknowledged, say_late
 from .task import Task
@@ -48,12 +49,15 @@ class WorkerPool(PoolCalls[Task[Any]]):
         self._handled: dict[int, Work[Task[Any]]] = {}  # by thread
         self._lock = threading.Lock()  # of all books; the run itself takes it only at its end
         self._books: list[Dispatch[Task[Any]]] = []
+        #: Held while tasks are given back that no thread has begun.
+        self._leaving = threading.Lock()
         self._bells: list[queue.SimpleQueue[None]] = []
         self._until_the_end = waits_end_when(lambda: self._is_ending)
         self._error: BaseException | None = None
 
     def run(self) -> None:
         """Work until stopped; raises what ended a thread."""
+        overdue.leave_by(self._leave_ready)
         threads = [thread for job in self._run.jobs for thread in self._threads_of(job)]
         with self._signals():
             try:
@@ -88,7 +92,8 @@ class WorkerPool(PoolCalls[Task[Any]]):
             bell.put(None)
 
     def _wait_for_threads(self, working: int) -> None:
-        """Wait until all threads have ended, or the tasks in hand have no more time."""
+        """Wait until all threads have ended, or the tasks in hand have no more time. Give back what
+        no thread has begun as soon as the run takes no more."""
         deadline, has_rung = None, False
         while working and (deadline is None or time.monotonic() < deadline):
             for work in list(self._handled.values()):
@@ -96,6 +101,9 @@ class WorkerPool(PoolCalls[Task[Any]]):
             if self._is_ending and not has_rung:
                 has_rung = True
                 self._ring()
+                # This thread hears signals, and looks at the handlers.
+                leaving = threading.Thread(target=self._leave_ready, daemon=True)
+                interrupts.start(leaving)
             try:
                 news = self._news.get(timeout=_until_look(deadline))
             except queue.Empty:
@@ -118,11 +126,15 @@ class WorkerPool(PoolCalls[Task[Any]]):
     def _give_back_rest(self) -> None:
         """Release the tasks whose handlers go on: their next call for the task fails; and the tasks
         that no thread has begun."""
-        left = [work.task for work in list(self._handled.values())]
-        for book in self._books:
+        finish(self._give_back([work.task for work in list(self._handled.values())]))
+        self._leave_ready()
+
+    def _leave_ready(self) -> None:
+        """Give back the tasks that no thread has begun."""
+        with self._leaving:
             with self._lock:
-                left += book.leave_ready()
-        finish(self._give_back(left))
+                ready = [task for book in self._books for task in book.leave_ready()]
+            finish(self._give_back([], ready))
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
@@ -146,6 +158,7 @@ class WorkerPool(PoolCalls[Task[Any]]):
     def _work(self, job: Job, book: Dispatch[Task[Any]], bell: queue.SimpleQueue[None]) -> None:
         """Do the steps of one thread, until the run ends."""
         wake = partial(bell.put, None)
+        step: Step[Task[Any]] = Rest.WAIT
         try:
             while True:
                 with self._lock:
@@ -157,7 +170,6 @@ class WorkerPool(PoolCalls[Task[Any]]):
                             book.finished(step.task) if is_done else book.drop(step.task)
                             self._left -= 1
                             self._is_told = self._is_told or self._left <= 0
-                        del step  # the task is not kept while this thread waits
                     case Take():
                         self._take(job, book, step, wake)
                     case Acknowledge():
@@ -171,6 +183,9 @@ class WorkerPool(PoolCalls[Task[Any]]):
         except BaseException as error:
             self._error = self._error or error
             self._ending.set()
+            with self._lock:
+                done = book.leave_done()
+            finish(self._give_back([*tasks_of(step), *done]))
         finally:
             self._news.put(None)
 
@@ -198,7 +213,7 @@ class WorkerPool(PoolCalls[Task[Any]]):
                 tasks = finish(self._take_after(job, step, None if step.waits else 0, note))
         except (WaitEnded, Empty):
             tasks = []
-        except BrokerUnavailable:
+        except PASSING:
             if not self._is_ending or not_acknowledged(step.done):
                 raise
             tasks = []
@@ -207,6 +222,9 @@ class WorkerPool(PoolCalls[Task[Any]]):
             with self._lock:
                 book.shut(step, wake)
             return
+        if job.prefetch:
+            for task in tasks:
+                task.watch_loss()
         with self._lock:
             book.took(step, tasks, time.monotonic())
 
@@ -219,20 +237,25 @@ class WorkerPool(PoolCalls[Task[Any]]):
 
     def _process(self, step: Begin[Task[Any]], job: Job) -> bool:
         """Run the handler; returns whether the task is to be acknowledged."""
-        me, task, is_done = threading.get_ident(), step.task, False
+        me, task = threading.get_ident(), step.task
         work = Work(self._name, self._run.worker, task, step.taken, job.time_limit)
+        if self._is_ending:
+            finish(self._give_back([], [task]))
+            return False
         work.ends_with_process(task)
         self._handled[me] = work
         try:
-            if self._is_ending:
-                task.release()
-            elif work.may_begin():
-                is_done = self._handle(task, job.handler)
+            if work.may_begin():
+                return self._handle(task, job.handler)
+            with self._lock:
+                self._left += 1  # no handler ends
+            return False
         except TaskError as error:
             say_late(error)
-        work.end()
-        del self._handled[me]
-        return is_done
+            return False
+        finally:
+            work.end()
+            del self._handled[me]
 
     def _handle(self, task: Task[Any], handler: Handler) -> bool:
         """Run the handler, and say what became of the task if that failed; returns whether it is to
@@ -245,7 +268,7 @@ class WorkerPool(PoolCalls[Task[Any]]):
                 "task %r of %r failed, delivery %d", task.id, self._name, task.deliveries
             )
             if task.state == TAKEN:
-                finish(self._settle(partial(task.fail, error)))
+                finish(self._settle_failed(task, error))
             if not isinstance(error, Exception):
                 raise
             return False

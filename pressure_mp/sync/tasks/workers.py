@@ -43,7 +43,7 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
     ) -> Callable[[Callable[[Task[Data]], Result]], Callable[[Task[Data]], Result]]:
         """Register a function as a handler for :meth:`run`, as a decorator.
 
-        The options are those of :meth:`run`. The function itself is not changed. Handlers are not
+        Takes the options of :meth:`run`. The function itself is not changed. Handlers are not
         pickled with the queue.
         """
 
@@ -148,7 +148,8 @@ class TaskWorkers(TaskTaker[Data, Task[Data]]):
 
         While the broker does not answer, the run takes no tasks, and goes on when it answers: the
         log gets a line when that begins, one each minute, and one when it is over. A handler that
-        returns or fails meanwhile settles its task then, if this process still has it.
+        returns or fails meanwhile settles its task then, if this process still has it. BrokerFull
+        and CallCancelledError count as no answer.
 
         Raises, when running handlers are finished: what :meth:`take` raises, BrokerUnavailable only
         after ``max_outage`` or when the run is stopped during an outage and cannot settle a task,

@@ -65,9 +65,11 @@ class LossyProxy:
                 one.shutdown(socket.SHUT_RDWR)
 
     def trouble(self, done: threading.Event) -> None:
-        """Lose a reply, or cut every connection, again and again until it is ``done``."""
-        draw = random.Random(1)
-        while not done.wait(draw.uniform(0.01, 0.1)):
+        """Lose a reply, or cut every connection, again and again until it is ``done``: ever more
+        rarely, so that calls get through on a busy machine too."""
+        draw, longer = random.Random(1), 1.0
+        while not done.wait(draw.uniform(0.01, 0.1) * longer):
+            longer *= 1.02
             if draw.random() < 0.5:
                 self.lose()
             else:

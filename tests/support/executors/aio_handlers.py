@@ -7,6 +7,8 @@ import time
 from executors.functions import note_here
 from pressure_mp import aio
 
+PREFETCH = int(os.environ.get("PREFETCH", "0"))
+
 queue = aio.TaskQueue(os.environ["TASKS"])
 
 hasty = aio.TaskQueue(os.environ["TASKS"])
@@ -19,7 +21,7 @@ async def handle(task):
     return os.getpid()
 
 
-@hasty.worker(on_error="bury", time_limit=0.5, tube="plain")
+@hasty.worker(on_error="bury", time_limit=0.5, tube="plain", prefetch=PREFETCH)
 def handle_in_time(task):
     note_here(task.data)
     if task.data == "hold":

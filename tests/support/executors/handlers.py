@@ -48,7 +48,7 @@ def handle(task):
     return os.getpid()
 
 
-@hasty.worker(on_error="bury", time_limit=0.5)
+@hasty.worker(on_error="bury", time_limit=0.5, prefetch=int(os.environ.get("PREFETCH", "0")))
 def handle_in_time(task):
     """Hold for ever, or until the process is to end, or let no thread run."""
     note_here(task.data)

@@ -19,7 +19,7 @@ from pressure_mp.engines.contract.queues import How
 from pressure_mp.engines.contract.replies import Outcome
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.engines.foundationdb.address import FoundationAddress
-from pressure_mp.engines.foundationdb.engine import FoundationEngine
+from pressure_mp.engines.foundationdb.store import FoundationEngine
 from pressure_mp.engines.kv import store as stores
 from pressure_mp.engines.kv.items import StoredSlot
 from pressure_mp.engines.kv.records import load_entry

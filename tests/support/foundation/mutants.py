@@ -9,8 +9,7 @@ from unittest import mock
 
 from pressure_mp.engines.foundationdb.client import fdb_error
 from pressure_mp.engines.foundationdb.store import _UNKNOWN, FoundationStore
-from pressure_mp.engines.foundationdb.txn import FoundationTxn
-from pressure_mp.engines.foundationdb.watch import Watch
+from pressure_mp.engines.foundationdb.txn import FoundationTxn, Watch
 from pressure_mp.engines.kv.bells import WatchedBells
 from pressure_mp.engines.kv.line import Row
 from pressure_mp.engines.kv.orders import Fifo

@@ -199,13 +199,18 @@ class PlainQueue:
             if do_anyway is not None:
                 reply = do_anyway(self, request, caller)
             elif do is not None:
-                reply = do(self, request, caller) if self.state else Outcome.MISSING
+                is_there = self.is_of(caller) or (self.state and type(request) is GetDiscipline)
+                reply = do(self, request, caller) if is_there else Outcome.MISSING
             if isinstance(request, (Put, Take)):
                 self._keep_place(request, reply, caller)
             if not isinstance(reply, (NoItem, NoSpace)):
                 self._tell()
             caller.seen = self.changes
         return reply
+
+    def is_of(self, caller: _Session) -> bool:
+        """Whether there is a queue, of the caller's discipline."""
+        return self.state is not None and self.state.discipline == caller.discipline
 
     def _keep_place(self, request: Put | Take, reply: Any, caller: _Session) -> None:
         line = self.putters if isinstance(request, Put) else self.takers
@@ -250,7 +255,7 @@ def open_queue(queue: PlainQueue, request: Open, caller: _Session) -> Any:
 
 @for_names.does(Exists)
 def exists(queue: PlainQueue, request: Exists, caller: _Session) -> bool:
-    return queue.state is not None
+    return queue.is_of(caller)
 
 
 @for_items.does(Delete)
@@ -381,7 +386,8 @@ def store_chunks(queue: PlainQueue, request: StoreChunks, caller: _Session) -> A
 @for_names.does(ReadChunks)
 def read_chunks(queue: PlainQueue, request: ReadChunks, caller: _Session) -> Any:
     for number, room in enumerate(request.rooms, request.first):
-        chunk = queue.state.chunks.get((request.token, number)) if queue.state else None
+        there = queue.state.chunks if queue.is_of(caller) else {}
+        chunk = there.get((request.token, number))
         if chunk is None:
             return Outcome.LOST
         for view in room:
@@ -391,7 +397,7 @@ def read_chunks(queue: PlainQueue, request: ReadChunks, caller: _Session) -> Any
 
 @for_names.does(SweepContents)
 def sweep_contents(queue: PlainQueue, request: SweepContents, caller: _Session) -> bool:
-    if queue.state is not None:
+    if queue.is_of(caller):
         kept = {token_of(item) for item in queue.state.items if is_manifest(item)}
         gone = {request.token} - kept
         queue.state.chunks = {k: v for k, v in queue.state.chunks.items() if k[0] not in gone}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -99,6 +100,30 @@ def run_with_limit(url: str) -> None:
         for number in range(100):
             there.put(number)
         assert [there.get() for _ in range(100)] == list(range(100))
+
+
+def make_without_descriptors(url: str) -> None:
+    """Make a queue while this process can open no file, and use it later."""
+    import resource
+
+    from pressure_mp import Queue
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    with Queue(url=url) as used, Queue(url=url, buffering=9) as connected:
+        for queue in (used, connected):  # also to import what a queue needs
+            queue.put("item")
+            assert queue.get(timeout=30) == "item"
+        opened = []
+        with contextlib.suppress(OSError):
+            while True:
+                opened.append(os.open(os.devnull, os.O_RDONLY))
+        made = Queue(url=url)
+        made.put("first")
+        for number in opened:
+            os.close(number)
+        made.put("second")
+        assert [made.get(timeout=30) for _ in range(2)] == ["first", "second"]
+        made.close()
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def play(url, name):
     q.limit(None, each_key=True)
     refused(TaskQueue.create, name, url=url)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis_tasks, "_FORMAT", "0")
+        patch.setattr(redis_tasks, "FORMAT", "0")
         assert type(run(OpenTasks(How.OPEN, SETTINGS))) is Mismatch
     begin_to_wait()
     assert look() == b"empty"

@@ -242,7 +242,8 @@ BEGIN
     WHEN 'get_length' THEN
         RETURN pressure_mp.said('number', to_jsonb(q.length));
     WHEN 'is_closed' THEN
-        RETURN pressure_mp.said('closed', to_jsonb(q.closed));
+        RETURN pressure_mp.said('closed',
+            to_jsonb(CASE WHEN args ? 'immediate' THEN q.dropping ELSE q.closed END));
     WHEN 'get_discipline' THEN
         RETURN pressure_mp.said('discipline', to_jsonb(q.discipline));
     WHEN 'get_users' THEN

@@ -222,7 +222,7 @@ BEGIN
     c := ROW(a_slot, a_client, a_lease, a_session, a_listener);
     IF a_op = 'open' THEN
         r := pressure_mp.open_queue(q, a_slot, a_prefix, a_kind, a_name, a_discipline, args);
-    ELSIF q.id IS NULL THEN
+    ELSIF q.discipline IS DISTINCT FROM a_discipline THEN  -- or there is none
         r.status := 'missing';
     ELSIF a_kind = 'items' THEN
         r := pressure_mp.do_items(q, c, a_op, args, a_items, a_keys);
@@ -340,8 +340,9 @@ END $$;
 
 -- Do a request that only reads one queue, without its lock where that is possible. The status "due":
 -- transitions of tasks are to be made first, so the request needs a call with the lock.
-CREATE OR REPLACE FUNCTION pressure_mp.look_at(a_prefix text, a_kind text, a_name text, a_op text,
-    args jsonb, a_items bytea[], OUT status text, OUT info jsonb, OUT items bytea[])
+CREATE OR REPLACE FUNCTION pressure_mp.look_at(a_prefix text, a_kind text, a_name text,
+    a_discipline text, a_op text, args jsonb, a_items bytea[],
+    OUT status text, OUT info jsonb, OUT items bytea[])
 LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
@@ -355,9 +356,9 @@ BEGIN
     END IF;
     SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, a_kind, a_name);
     IF a_op = 'exists' THEN
-        r := pressure_mp.said('exists', to_jsonb(q.id IS NOT NULL));
-    ELSIF q.id IS NULL OR (a_op IN ('get_snapshot', 'get_keys', 'get_queued')
-        AND q.discipline <> 'fair')
+        r := pressure_mp.said('exists', to_jsonb(q.discipline IS NOT DISTINCT FROM a_discipline));
+    ELSIF q.id IS NULL OR (q.discipline <> a_discipline AND a_op <> 'get_discipline')
+        OR (a_op IN ('get_snapshot', 'get_keys', 'get_queued') AND q.discipline <> 'fair')
     THEN
         r.status := 'missing';
     ELSIF a_op = 'count_ready' THEN

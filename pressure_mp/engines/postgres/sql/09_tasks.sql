@@ -75,6 +75,7 @@ BEGIN
         t := pressure_mp.process(q, c.slot, moment, t, delay, a_tube);
     WHEN 'release' THEN
         t.priority := coalesce((args->>'priority')::double precision, t.priority);
+        t.deliveries := t.deliveries - (args ? 'unbegun')::integer;
         t := pressure_mp.give_back(q, c.slot, moment, t, parts[3], delay, a_ttl, a_tube);
     WHEN 'bury' THEN
         IF parts[3] <> '' THEN

@@ -20,7 +20,7 @@ BEGIN
     SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, a_kind, a_name);
     a_items := coalesce(a_items, '{}');
     a_keys := coalesce(a_keys, '{}');
-    IF q.id IS NULL THEN
+    IF q.discipline IS DISTINCT FROM a_discipline THEN
         r.status := 'missing';
     ELSIF q.closed AND a_op IN ('put', 'store_chunks') THEN
         r.status := 'closed';

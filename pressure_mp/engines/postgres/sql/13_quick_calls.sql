@@ -49,14 +49,18 @@ BEGIN
     END IF;
 END $$;
 
--- Find a queue by its name. Its row notes the puts, or the takes, of this lane from now on.
+-- Find a queue by its name, if it has the discipline. Its row notes the puts, or the takes, of this
+-- lane from now on.
 CREATE OR REPLACE FUNCTION pressure_mp.give_note(a_slot bigint, a_prefix text, a_name text,
-    a_lane text, for_puts boolean) RETURNS pressure_mp.queues LANGUAGE plpgsql VOLATILE AS $$
+    a_discipline text, a_lane text, for_puts boolean) RETURNS pressure_mp.queues
+LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     q pressure_mp.queues;
 BEGIN
     SELECT * INTO q FROM pressure_mp.find_queue(a_slot, a_prefix, 'items', a_name);
-    IF for_puts AND q.put_lane <> a_lane THEN
+    IF q.discipline IS DISTINCT FROM a_discipline THEN
+        RETURN NULL;
+    ELSIF for_puts AND q.put_lane <> a_lane THEN
         PERFORM pressure_mp.move_put_note(q);
         UPDATE pressure_mp.queues v SET version = v.version + 1, put_lane = a_lane, put_number = 0
             WHERE v.slot = q.slot AND v.version >= q.version AND v.id = q.id;
@@ -81,8 +85,8 @@ BEGIN
     -- The settings: schema.py says what is done here.
     a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
     PERFORM pg_advisory_xact_lock(a_slot);
-    q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, true);
-    IF q.discipline IS DISTINCT FROM 'fifo' THEN
+    q := pressure_mp.give_note(a_slot, a_prefix, a_name, 'fifo', a_lane, true);
+    IF q.id IS NULL THEN
         RETURN NULL;
     END IF;
     now_at := pressure_mp.put_next(a_slot, q.id, q.version, a_client, a_lane, a_number, a_item);
@@ -135,8 +139,8 @@ END $$;
 
 -- Take from a queue that is not fair. Returns its slot, its id and its version, eight bytes each, and
 -- the item; NULL if it is not done.
-CREATE OR REPLACE FUNCTION pressure_mp.take_one(a_prefix text, a_name text, a_client text,
-    a_lane text, a_number bigint) RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
+CREATE OR REPLACE FUNCTION pressure_mp.take_one(a_prefix text, a_name text, a_discipline text,
+    a_client text, a_lane text, a_number bigint) RETURNS bytea LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     a_slot bigint;
     q pressure_mp.queues;
@@ -145,8 +149,8 @@ BEGIN
     -- The settings: schema.py says what is done here.
     a_slot := pressure_mp.slot(a_prefix, 'items', a_name);
     PERFORM pg_advisory_xact_lock(a_slot);
-    q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_lane, false);
-    IF q.discipline IS NULL OR q.discipline = 'fair' THEN
+    q := pressure_mp.give_note(a_slot, a_prefix, a_name, a_discipline, a_lane, false);
+    IF q.id IS NULL OR q.discipline = 'fair' THEN
         RETURN NULL;
     END IF;
     taken := pressure_mp.take_next(a_slot, q.id, q.version, a_client, a_lane, a_number);

@@ -4,5 +4,5 @@ Importing this package fills :data:`implementations`.
 """
 
 from .. import task_waiting  # noqa: F401
-from ..implementations import implementations as implementations
-from . import contents, fair, forwarding, items, queues, results, tasks  # noqa: F401
+from ..caller import implementations as implementations
+from . import contents, forwarding, items, queues, tasks  # noqa: F401

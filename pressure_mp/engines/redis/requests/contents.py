@@ -10,8 +10,7 @@ from ...contract import contents
 from ...contract.replies import Outcome
 from ...contract.session import ONE_TRY
 from ..binding import RedisBinding
-from ..caller import Caller
-from ..implementations import does
+from ..caller import Caller, does
 from ..one_script import plain
 from ..statuses import LOST, MISSING
 

@@ -11,8 +11,7 @@ from ...contract.items import Acknowledge, Added, Put
 from ...contract.task_records import StoredTask
 from ...contract.tasks import AckTask
 from ..binding import RedisBinding
-from ..caller import Caller
-from ..implementations import does
+from ..caller import Caller, does
 from ..one_script import bells_in
 from ..scripts import FORWARDS
 from ..statuses import DONE, Reply, outcome
@@ -94,7 +93,10 @@ async def _forward(
         args = tasks.put_args(caller, request.put)
         said, settled = await _call(caller, request, args, end)
     except _RefusedError as error:
-        return NotSettled(_why_not(request, error.reply))
+        if isinstance(request.settle, Acknowledge):
+            return NotSettled(outcome(error.reply))
+        why: Any = tasks.settlement(request.settle.id, error.reply)
+        return NotSettled(why)
     if bells := bells_in(said):
         await caller.script("ring", bells)
     put = tasks.read_put(caller, request.put, said)
@@ -107,9 +109,3 @@ def _settled(request: Forward, reply: Reply) -> StoredTask | None:
     found = tasks.settlement(request.settle.id, reply)
     assert isinstance(found, StoredTask)
     return found
-
-
-def _why_not(request: Forward, reply: Reply) -> Any:
-    if isinstance(request.settle, Acknowledge):
-        return outcome(reply)
-    return tasks.settlement(request.settle.id, reply)

@@ -7,12 +7,11 @@ import time
 from typing import Any
 
 from ....identity.client import client_id, client_id_bytes, process_prefix
-from ...contract import items
+from ...contract import fair, items
 from ...contract.items import MOST_BYTES, MOST_ITEMS, TAKE_ONE
 from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, Outcome
 from ..binding import RedisBinding
-from ..caller import Caller
-from ..implementations import does
+from ..caller import Caller, does
 from ..keys import FIFO
 from ..one_script import FirstScript, PlainRead, only_list, plain
 from ..packing import or_none, pack_command
@@ -80,8 +79,7 @@ async def put(
         return InUse("producer")
     if reply[0] == UNORDERED:
         return items.NotComparable(reply[1])
-    found: items.PutReply = outcome(reply)
-    return found
+    return outcome(reply)
 
 
 does(items.Put)(FirstScript(_offer, _offered, put))
@@ -144,8 +142,7 @@ def _not_taken(reply: Reply) -> NoItem | InUse | Closed | Ended | Missing:
         return NoItem()
     if reply[0] == BUSY:
         return InUse("consumer")
-    found: Closed | Ended | Missing = outcome(reply)
-    return found
+    return outcome(reply)
 
 
 @does(items.TakeBack)
@@ -156,8 +153,7 @@ async def take_back(
     reply = await caller.script("take_back", args, end)
     if reply[0] == TAKEN:
         return items.Taken(reply[1])
-    found: items.TakeBackReply = outcome(reply)
-    return found
+    return outcome(reply)
 
 
 def _begin(binding: RedisBinding, request: items.Prefetch) -> tuple[str, tuple[Any, ...]] | None:
@@ -194,8 +190,7 @@ def _prefetched(request: items.Prefetch, reply: Reply) -> items.PrefetchReply | 
         return items.NextIsLarge()
     if reply[0] in (EMPTY, BUSY):
         return _not_taken(reply)
-    found: items.PrefetchReply = outcome(reply)
-    return found
+    return outcome(reply)
 
 
 def _taken_ahead(request: items.Prefetch, found: list[bytes]) -> items.Taken | NoItem:
@@ -271,8 +266,7 @@ async def acknowledge(
     reply = await caller.script("acknowledge", (owner, or_none(number)), end)
     if len(reply) > 2 and reply[2]:
         await sweep_all(caller)
-    found: items.AcknowledgeReply = outcome(reply)
-    return found
+    return outcome(reply)
 
 
 def _placed(request: items.PeekPlaced, reply: Reply) -> list[items.Placed]:
@@ -302,6 +296,16 @@ does(items.PeekPlaced)(plain("peek", _placed))
 does(items.Requeue)(plain("requeue", args=_requeue))
 
 
+def _read_snapshot(request: fair.GetSnapshot, reply: Reply) -> fair.GetSnapshotReply:
+    _, length, keys, items, current = reply
+    return fair.Snapshot(int(length), list(zip(keys, items, strict=True)), int(current))
+
+
+does(fair.GetSnapshot)(plain("snapshot", _read_snapshot))
+does(fair.GetKeys)(plain("tenants", only_list))
+does(fair.GetQueued)(plain("queued", lambda request, reply: int(reply[1])))
+
+
 @does(items.Renew)
 async def renew(caller: Caller, request: items.Renew, end: float | None) -> items.RenewReply:
     """Renew leases, and give back the roles of clients that have ended."""
@@ -325,8 +329,7 @@ async def retire(caller: Caller, request: items.Retire, end: float | None) -> it
     reply = await caller.script("retire", (owner, or_none(seen)), end)
     if reply[0] == DONE:
         await wake(caller, reply[1:])
-    found: items.RetireReply = outcome(reply)
-    return found
+    return outcome(reply)
 
 
 def attendance(reply: Reply) -> items.Attendance:

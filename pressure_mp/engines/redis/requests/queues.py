@@ -8,19 +8,14 @@ from ...contract import queues
 from ...contract.items import Purge, PurgeReply
 from ...contract.replies import InUse, Outcome, Unfinished
 from .. import inspection
-from ..caller import Caller
-from ..implementations import does
+from ..caller import Caller, does
 from ..one_script import plain
-from ..roles import free_roles, read_counts, try_to_check_roles, wake
-from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, outcome
+from ..roles import free_roles, read_counts, wake
+from ..statuses import BUSY, DONE, EXISTS, MISMATCH, MISSING, UNFINISHED, Reply, outcome
 from ..turns import Turns, UntilFinished
 
-#: The format version of the keys of a queue of items.
-_FORMAT = "1"
-
-
-def _decode(text: bytes) -> str:
-    return text.decode(errors="replace")
+#: The format version of the keys of a queue.
+FORMAT = "1"
 
 
 @does(queues.Open)
@@ -28,21 +23,26 @@ async def open_(caller: Caller, request: queues.Open, end: float | None) -> queu
     discipline = caller.binding.discipline
     how, bound, user = request
     noted = caller.binding.note_arguments(user)
-    reply = await caller.script("open", (how.value, bound, discipline, _FORMAT, user, *noted), end)
+    reply = await caller.script("open", (how.value, bound, discipline, FORMAT, user, *noted), end)
     if reply[0] == EXISTS:
         return queues.Existing(int(reply[1]))
     if reply[0] == MISMATCH:
-        what = reply[1].decode()
-        wanted = {"format": _FORMAT}.get(what, discipline)
-        return queues.Mismatch(what, _decode(reply[2]), wanted)
+        return mismatch(reply, discipline)
     if reply[0] == MISSING:
         return Outcome.MISSING
     caller.binding.server.notes_of_host.hear(noted, reply[3])
     return queues.Opened(int(reply[1]))
 
 
+def mismatch(reply: Reply, discipline: str) -> queues.Mismatch:
+    """Read the reply to a call that opens a queue under a name in use for another kind."""
+    what = reply[1].decode()
+    wanted = FORMAT if what == "format" else discipline
+    return queues.Mismatch(what, inspection.as_text(reply[2]), wanted)
+
+
 does(queues.Exists)(plain("exists", lambda request, reply: bool(reply[1])))
-does(queues.GetDiscipline)(plain("kind", lambda request, reply: _decode(reply[1])))
+does(queues.GetDiscipline)(plain("kind", lambda request, reply: inspection.as_text(reply[1])))
 does(queues.Enlist)(plain("enlist"))
 does(queues.GetUsers)(plain("users", lambda request, reply: [user.decode() for user in reply[1]]))
 does(queues.Dismiss)(
@@ -57,7 +57,6 @@ async def get_length(
     reply = await read_counts(caller, "length", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    await try_to_check_roles(caller)
     return int(reply[1])
 
 
@@ -71,7 +70,6 @@ async def get_stats(
     reply = await read_counts(caller, "stats", end)
     if reply[0] == MISSING:
         return Outcome.MISSING
-    await try_to_check_roles(caller)
     *numbers, producer, consumer = reply[1:]
     bound, length, closed, put, put_bytes, got, got_bytes, *rest = map(int, numbers)
     unfinished, rejected, in_flight = rest
@@ -83,8 +81,8 @@ async def get_stats(
         produced_bytes=put_bytes,
         consumed_messages=got,
         consumed_bytes=got_bytes,
-        producer=producer and _decode(producer),
-        consumer=consumer and _decode(consumer),
+        producer=producer and inspection.as_text(producer),
+        consumer=consumer and inspection.as_text(consumer),
         unfinished=unfinished,
         rejected=rejected,
         in_flight=in_flight,
@@ -99,8 +97,7 @@ does(queues.CountDone)(plain("task_done"))
 async def join(caller: Caller, request: queues.Join, end: float | None) -> queues.JoinReply:
     reply = await caller.script("join", (), end)
     if reply[0] != UNFINISHED:
-        found: queues.JoinReply = outcome(reply)
-        return found
+        return outcome(reply)
     waiter = caller.waiter
     if not isinstance(waiter, UntilFinished):
         waiter = caller.waiter = UntilFinished(caller)
@@ -144,7 +141,7 @@ async def purge(caller: Caller, request: Purge, end: float | None) -> PurgeReply
 does(queues.Unlock)(
     plain(
         "unlock",
-        lambda request, reply: _decode(reply[1]),
+        lambda request, reply: inspection.as_text(reply[1]),
         lambda binding, request: (request.role, b""),
     )
 )

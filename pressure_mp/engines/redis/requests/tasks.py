@@ -1,4 +1,4 @@
-"""Requests to queues of tasks, each by its script."""
+"""Requests to queues of tasks, and about their inboxes, each by its script."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...contract import task_administration as a
+from ...contract import task_results as r
 from ...contract import tasks as t
-from ...contract.queues import Mismatch
 from ...contract.replies import Changed, Lost, Missing, NoSpace, NoTask, Outcome
 from ...contract.task_records import Edit, StoredTask, TaskSettings
 from .. import task_waiting
 from ..binding import RedisBinding
-from ..caller import Caller
-from ..implementations import does
+from ..caller import Caller, does
 from ..one_script import FirstScript, OneScript, bells_in, fields, only_status
 from ..packing import or_none
 from ..statuses import (
@@ -40,15 +39,14 @@ from ..task_records import (
     read_paused,
     read_tasks,
 )
-from ..task_waiting import ask, end_wait_for_space, place_of, waiter_of
-
-_FORMAT = "1"
+from ..task_waiting import ask, place_of, waiter_of
+from .queues import FORMAT, mismatch
 
 
 @does(t.OpenTasks)
 async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.OpenTasksReply:
     settings, discipline = request.settings, caller.binding.discipline
-    named = (request.how.value, dump(settings), discipline, _FORMAT, request.user)
+    named = (request.how.value, dump(settings), discipline, FORMAT, request.user)
     noted = caller.binding.note_arguments(request.user)
     args = (*named, *_numbers(settings), request.mends, *noted)
     reply = await caller.script("open", args, end)
@@ -56,9 +54,7 @@ async def open_(caller: Caller, request: t.OpenTasks, end: float | None) -> t.Op
     if status == MISSING:
         return Outcome.MISSING
     if status == MISMATCH:
-        what = reply[1].decode()
-        wanted = {"format": _FORMAT}.get(what, discipline)
-        return Mismatch(what, reply[2].decode(errors="replace"), wanted)
+        return mismatch(reply, discipline)
     if status == DONE:
         caller.binding.server.notes_of_host.hear(noted, reply[2])
     found = load(reply[1])
@@ -98,18 +94,20 @@ def put_args(caller: Caller, request: t.PutTasks) -> tuple[Any, ...]:
 def read_put(caller: Caller, request: t.PutTasks, reply: Reply) -> t.PutTasksReply:
     status = reply[0]
     if status == DONE:
-        end_wait_for_space(caller)
+        if isinstance(caller.waiter, task_waiting.TaskWaiter):  # it has no place in line any more
+            caller.waiter.puts = caller.waiter.passes_on = False
         return reply[2:]
     if status == FULL:
         if request.waits:
-            waiter_of(caller).await_space(reply[3])
+            waiter = waiter_of(caller)
+            # Without an entry it has no place yet, and its next call asks for one.
+            waiter.puts, waiter.entry = True, reply[3]
         return NoSpace(reply[2])
     if status == EXISTS:
         return t.TaskThere(reply[2], reply[3].decode())
     if status == HELD:
         return t.KeyTaken(reply[2], reply[3].decode())
-    found: t.PutTasksReply = outcome(reply)
-    return found
+    return outcome(reply)
 
 
 def _first_of_put(binding: RedisBinding, request: t.PutTasks) -> tuple[str, tuple[Any, ...]] | None:
@@ -424,6 +422,19 @@ does(t.AreTasksClosed)(OneScript("closed", fields, lambda request, reply: bool(r
 does(t.DeleteTasks)(OneScript("delete", fields, only_status))
 
 
+def _watch(binding: RedisBinding, request: r.WatchTasks) -> tuple[Any, ...]:
+    return (request.inbox, len(request.ids), *request.ids)
+
+
+def _close_inbox(binding: RedisBinding, request: r.CloseInbox) -> tuple[Any, ...]:
+    return request.inbox, 0, 0
+
+
+does(r.OpenInbox)(OneScript("inbox", fields, only_status))
+does(r.CloseInbox)(OneScript("inbox", _close_inbox, only_status))
+does(r.WatchTasks)(OneScript("watch", _watch, only_status))
+
+
 def settlement(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lost | Missing:
     """Read the reply to a request that settles a task."""
     status = reply[0]
@@ -433,5 +444,4 @@ def settlement(id: bytes, reply: Reply) -> StoredTask | t.Refusal | Changed | Lo
         return t.OtherState(reply[2].decode())
     if status == FOREIGN:
         return t.OtherOwner(reply[2].decode(errors="replace"))
-    found: t.Refusal | Changed | Lost | Missing = outcome(reply)
-    return found
+    return outcome(reply)

@@ -47,7 +47,8 @@ local function items(at, discipline)
   if not counts[1] and parts == 12 then return nil end
   -- One of the two is an error: data is a list or a sorted set.
   local length = told(redis.pcall('LLEN', data)) or told(redis.pcall('ZCARD', data)) or 0
-  local reply = {discipline, counts[1] or '0', length, counts[2] or '0', counts[3] or '0'}
+  local bound_of_own = string.match(counts[1] or '', '^%l+ (%d+)$')
+  local reply = {discipline, bound_of_own or counts[1] or '0', length, counts[2] or '0', counts[3] or '0'}
   -- Most queues have none of these most of the time: then the reply has nothing for them.
   local returned = told(redis.pcall('HGET', meta, 'returned'))
   if returned or redis.call('EXISTS', closed, in_flight, readers, rejected, line, p_holder, c_holder) > 0 then

@@ -2,6 +2,7 @@
 -- keys: bound users
 -- args: user
 -- replies: done | missing
-if redis.call('EXISTS', KEYS[1]) == 0 then return {'missing'} end
+-- uses: bound
+if not is_there(KEYS[1]) then return {'missing'} end
 redis.call('HSET', KEYS[2], ARGV[1], '1')
 return {'done'}

@@ -1,4 +1,5 @@
 -- exists: return whether the queue was created (specification: Exists).
 -- keys: bound
 -- replies: done flag
-return {'done', redis.call('EXISTS', KEYS[1])}
+-- uses: bound
+return {'done', is_there(KEYS[1]) and 1 or 0}

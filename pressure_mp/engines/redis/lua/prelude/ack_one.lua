@@ -1,8 +1,9 @@
 -- The fast path of `ack`: the task is removed; it has no tube, no bundle and no key of either kind, at most one inbox is told of it,
 -- the content of its result exists if it needs one, and no client waits for the end of a task. It writes directly, and
 -- the functions for other cases are not even defined. Where it does not apply nothing has changed. Like the fast path
--- of `put`, it makes no transitions that are due. Returns the record that the task had, the ticket of the waiter to
--- wake, and the inbox, nil if there is none. `bell` is the bell of the inbox, nil if the caller does not know it.
+-- of `put`, it makes no transitions that are due; and it does not apply if there are many results to be removed. Returns
+-- the record that the task had, the ticket of the waiter to wake, and the inbox, nil if there is none. `bell` is the
+-- bell of the inbox, nil if the caller does not know it.
 local function ack_one(id, owner, call, result, token, bell)
   if not settings or settings.keep or settings.zombie ~= 0 then return nil end
   local record = redis.call('HGET', records, id)
@@ -17,7 +18,8 @@ local function ack_one(id, owner, call, result, token, bell)
   if token ~= '' and tonumber(redis.call('ZSCORE', times, 'c' .. token) or '0') <= now then return nil end
   local is_heard = bell and box and box.ticket ~= '' and redis.call('LLEN', bell) == 0
   if result_ttl ~= 0 and redis.call('HEXISTS', results, id) == 1 then return nil end
-  if result_ttl > 0 then redis.call('ZCARD', times) end
+  -- The complete script removes what is over, and this one adds to it: so that one is called once there are many.
+  if result_ttl ~= 0 and redis.call('ZCOUNT', times, '-inf', now) >= MOST_DUE then return nil end
   redis.call('HLEN', payloads)
   redis.call('ZCARD', taken)
   if ends > 0 then redis.call('ZCARD', due) end

@@ -7,6 +7,23 @@ local function parse_bound(text)
   return tonumber(text)
 end
 
+-- Return the bound, and its text.
 local function read_bound(key)
-  return parse_bound(redis.call('GET', key))
+  local text = redis.call('GET', key)
+  return parse_bound(text), text
+end
+
+-- Return the discipline of the queue that has this value as its bound, and the text of the bound.
+local function split_bound(text)
+  parse_bound(text)
+  return 'fifo', text
+end
+
+local function write_bound(key, text)
+  redis.call('SET', key, text)
+end
+
+-- Whether the queue exists; its bound may be of any value, and any type.
+local function is_there(key)
+  return redis.call('EXISTS', key) == 1
 end

@@ -2,7 +2,7 @@
 -- keys: bound data producer consumer producer_free consumer_free produced_messages produced_bytes consumed_messages consumed_bytes not_full closed meta done finished rejected users producer_granted producer_holder consumer_granted consumer_holder deleting waiting in_flight deliveries presence returned producers fetched readers uploads chunks
 -- args: client ticket mode turn lease conn
 -- replies: done holder holder | busy producer state holder holder | busy consumer state holder holder | missing
--- uses: role line storage
+-- uses: role line bound storage
 -- once: mending
 -- full: yes
 -- `done` and `busy` name the connections (or '') that wait with a role of this queue: wake them. After `busy` in mode
@@ -13,7 +13,7 @@ local client, ticket, mode, turn = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local p_free, p_granted, p_holder = KEYS[5], KEYS[18], KEYS[19]
 local c_free, c_granted, c_holder = KEYS[6], KEYS[20], KEYS[21]
 
-local exists = redis.call('EXISTS', KEYS[1]) == 1
+local exists = is_there(KEYS[1])
 -- A foreign client that deletes the queue leaves the note of a deletion, but not the mark that it is closed.
 local begun = redis.call('EXISTS', KEYS[22], KEYS[12]) == 2
 if turn ~= 'first' and (exists or not begun) then return {'done', '', ''} end

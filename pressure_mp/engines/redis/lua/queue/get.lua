@@ -15,6 +15,7 @@ if ARGV[1] == '1' and has_former_keys(KEYS[2], KEYS[8]) then return ADOPT_FIRST 
 local entry = leave_line(waiting, turn, ticket)
 local state, held = read_role('consumer', turn, free, granted, holder, ticket, lease, data)
 local bound = read_bound(KEYS[2])
+if not bound then return refuse('missing', state, free, granted, holder) end
 local length = size(data)
 if length == 0 and redis.call('EXISTS', uploads) == 1 then sweep_contents(uploads, KEYS[14], true) end
 local over = length == 0 and end_of_stream(KEYS[3], ARGV[1], KEYS[12])

@@ -7,7 +7,7 @@
 -- A role is {last, place, ticket, client, since, until, lease}; its place is free, granted, held or foreign. The line
 -- is tickets and entries, in no order. The bound is '' for a queue whose deletion waits for a role. The damage is ''
 -- for none.
-local bound = read_bound(KEYS[1])
+local bound, text = read_bound(KEYS[1])
 if not bound and redis.call('EXISTS', KEYS[14], KEYS[3]) < 2 then return {'missing'} end
 
 local function look(last, free, granted, holder)
@@ -42,7 +42,7 @@ elseif ARGV[1] ~= '0' and not has_former_keys(KEYS[1], KEYS[17]) and lacks_taken
   damage = 'none in flight'
 end
 return {
-  'done', string.format('%d', milliseconds()), redis.call('GET', KEYS[1]) or '',
+  'done', string.format('%d', milliseconds()), text or '',
   size(KEYS[2]), redis.call('EXISTS', KEYS[3]), redis.call('LLEN', KEYS[4]),
   look(KEYS[5], KEYS[6], KEYS[7], KEYS[8]), look(KEYS[9], KEYS[10], KEYS[11], KEYS[12]),
   redis.call('HRANDFIELD', KEYS[13], ARGV[1], 'WITHVALUES'),

@@ -14,18 +14,16 @@ local how, maxsize, discipline, format, user = ARGV[1], ARGV[2], ARGV[3], ARGV[4
 local rival = find_rival(rival_bound, rival_meta, user, ARGV[7])
 if rival then return {'mismatch', 'discipline', rival} end
 local before = note_with_host(host_queues, ARGV[6], ARGV[7])
-local bound = redis.call('GET', KEYS[1])
-if read_bound(KEYS[1]) then
+local kept = redis.call('GET', KEYS[1])
+if kept then
+  local kind, bound = split_bound(kept)
   if how == 'create' then return {'exists', bound} end
   if has_former_keys(KEYS[1], KEYS[10]) then return ADOPT_FIRST end
   local meta = redis.call('HMGET', KEYS[13], 'discipline', 'format')
+  if discipline ~= 'fifo' then meta[1] = kind end
   if meta[1] and meta[1] ~= discipline then return {'mismatch', 'discipline', meta[1]} end
   if meta[2] and meta[2] ~= format then return {'mismatch', 'format', meta[2]} end
-  if not meta[1] and discipline ~= 'fifo' then
-    -- The record of its kind was removed: the caller states its kind.
-    local first = size(KEYS[2]) > 0 and discipline ~= 'lifo' and redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-    local other = first and (first[2] == '0' and 'priority' or 'fair')
-    if other and other ~= discipline then return {'mismatch', 'discipline', other} end
+  if discipline ~= 'fifo' and not meta[2] then -- the record of its kind was removed
     redis.call('HSET', KEYS[13], 'discipline', discipline, 'format', format)
   end
   if user ~= '' then redis.call('HSET', KEYS[17], user, '1') end
@@ -39,7 +37,7 @@ if redis.call('EXISTS', data, KEYS[3]) == 2 and redis.call('EXISTS', closed, KEY
   local other = redis.call('HGET', KEYS[13], 'discipline')
   if other and other ~= discipline then return {'mismatch', 'discipline', other} end
   local length, signs = size(data), redis.call('LLEN', not_full)
-  redis.call('SET', KEYS[1], maxsize)
+  write_bound(KEYS[1], maxsize)
   if maxsize ~= '0' and length >= tonumber(maxsize) then
     redis.call('DEL', not_full)
   elseif signs == 0 then
@@ -52,7 +50,7 @@ end
 -- Keys that an unfinished deletion left would be taken for this queue's. The last four keys are the keys beside it, and
 -- the lane's.
 redis.call('UNLINK', unpack(KEYS, 1, #KEYS - 4))
-redis.call('SET', KEYS[1], maxsize)
+write_bound(KEYS[1], maxsize)
 mark(KEYS[10], '0')
 redis.call('LPUSH', KEYS[5], '1')
 redis.call('LPUSH', KEYS[6], '1')

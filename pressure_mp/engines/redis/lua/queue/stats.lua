@@ -5,8 +5,8 @@
 -- replies: done bound length closed produced_messages produced_bytes consumed_messages consumed_bytes unfinished rejected in_flight producer consumer | reserved | missing
 -- uses: bound role looks tasks deliveries storage incarnation
 if has_former_keys(KEYS[1], KEYS[7]) then return ADOPT_FIRST end
-local bound = redis.call('GET', KEYS[1])
-if not read_bound(KEYS[1]) then return {'missing'} end
+local exists, bound = read_bound(KEYS[1])
+if not exists then return {'missing'} end
 if ARGV[1] == '0' and is_read(KEYS[14], KEYS[2]) then return {'reserved'} end
 local ahead, all = 0, redis.call('HGETALL', KEYS[13])
 for i = 2, #all, 2 do

@@ -3,7 +3,7 @@
 -- args: token
 --   token  of a content that the caller has read, or will not put; may be empty
 -- replies: done left
--- uses: storage chunks
+-- uses: bound storage chunks
 -- `left`: how many contents have more to remove; call again. Contents whose items are queued meanwhile stay.
 local token, uploads, chunks = ARGV[1], KEYS[3], KEYS[4]
 -- A server whose memory is full refuses to write that the token's time is over, but not to remove.
@@ -12,4 +12,4 @@ if tonumber(redis.call('ZSCORE', uploads, token) or 'inf') < math.huge then
   if not all then return {'done', 1} end
   redis.call('ZREM', uploads, token)
 end
-return {'done', sweep_contents(uploads, chunks, redis.call('EXISTS', KEYS[1]) == 1 and size(KEYS[2]) == 0)}
+return {'done', sweep_contents(uploads, chunks, is_there(KEYS[1]) and size(KEYS[2]) == 0)}

@@ -27,7 +27,7 @@ elseif bound and reply and last == number and replied == -number then
     if place then places = cmsgpack.unpack(place) end
   end
 end
-local length, dropping = size(data), redis.call('HGET', KEYS[4], 'dropping')
+local length, dropping = bound and size(data) or 0, redis.call('HGET', KEYS[4], 'dropping')
 unfinished(KEYS[5], KEYS[6], KEYS[8])
 local bytes, weight = tonumber(read_count(KEYS[7])), 0
 redis.call('LLEN', KEYS[9])

@@ -8,7 +8,7 @@
 --   mends    1: make lost keys again from the records of the tasks, see `make_again`; else 0
 --   note, asks  as for a queue of items
 -- replies: done options noted | exists options | missing | mismatch what have
--- uses: opening storage notices changes limits groups transitions repair
+-- uses: bound opening storage notices changes limits groups transitions repair
 -- once: yes
 -- full: yes
 local how, options, discipline, format, user = unpack(ARGV, 1, 5)
@@ -24,12 +24,12 @@ if have[1] or (not is_lost and redis.call('EXISTS', KEYS[1]) == 1) then
   if have[1] ~= discipline then return {'mismatch', 'discipline', have[1] or 'fifo'} end
   if have[2] ~= format then return {'mismatch', 'format', have[2] or ''} end
   if user ~= '' then redis.call('HSET', KEYS[2], user, '1') end
-  redis.call('SET', KEYS[1], '0', 'NX') -- it may be missing
+  if redis.call('EXISTS', KEYS[1]) == 0 then write_bound(KEYS[1], '0') end
   if ARGV[13] == '1' then make_again() end
   return {'done', have[3], before}
 end
 if how == 'attach' and not is_lost then return {'missing'} end
-redis.call('SET', KEYS[1], '0')
+write_bound(KEYS[1], '0')
 redis.call('HSET', meta, 'discipline', discipline, 'format', format, 'options', options,
   'settings', struct.pack('>I8I8i8I8I8I8I8', unpack(ARGV, 6, 12)), 'created', string.format('%d', now))
 -- Ids of existing tasks are not used again.

@@ -1,0 +1,188 @@
+"""A server that refuses calls for a while is waited for: it runs a long script, or cannot write to
+its disk."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import contextmanager
+
+import engines
+import pytest
+from brokers import rights
+from brokers.servers import Server
+from engines import Can
+from waiting import LIMIT, Background, until
+
+from pressure_mp import (
+    BrokerError,
+    BrokerUnavailable,
+    Executor,
+    JoinableQueue,
+    PriorityQueue,
+    Queue,
+    TaskQueue,
+    aio,
+)
+
+
+@pytest.fixture(params=engines.kinds(Can.PROTOCOL))
+def server(request):
+    server = Server(request.param).start()
+    yield server
+    server.stop()
+
+
+@contextmanager
+def a_long_script(server):
+    """Meanwhile it runs a script, and replies BUSY to all other calls."""
+    with server.client() as client:
+        client.config_set("lua-time-limit", 1)
+    running = Background(run_for_ever, server)
+    with server.client() as client:
+        until(lambda: is_busy(client))
+        try:
+            yield "BUSY"
+        finally:
+            client.script_kill()
+    running.join()
+
+
+def run_for_ever(server):
+    with server.client() as client, pytest.raises(Exception, match="killed"):
+        client.eval("while true do end", 0)
+
+
+def is_busy(client):
+    try:
+        client.get("key")
+    except Exception as error:
+        return "BUSY" in str(error) or "busy" in str(error)
+    return False
+
+
+@contextmanager
+def a_broken_disk(server):
+    """Meanwhile it could not save its data, and replies MISCONF to all calls that write."""
+    (server.directory / "dump.rdb" / "in the way").mkdir(parents=True)
+    with server.client() as client:
+        client.config_set("save", "3600 100000")
+        client.execute_command("BGSAVE")
+        until(lambda: client.info("persistence")["rdb_last_bgsave_status"] == "err")
+        try:
+            yield "MISCONF"
+        finally:
+            client.config_set("stop-writes-on-bgsave-error", "no")
+            client.config_set("save", "")  # else it refuses to end
+
+
+refusals = pytest.mark.parametrize("refuses", [a_long_script, a_broken_disk])
+
+
+@refusals
+def test_a_call_to_a_server_that_refuses_for_a_while_is_done_after_it(server, refuses):
+    q = Queue(name="jobs", url=server.url)
+    q.put("first")
+    impatient = Queue.attach("jobs", url=server.url, reconnect=0)
+    with refuses(server) as why:
+        with pytest.raises(BrokerUnavailable, match=why):
+            impatient.put("refused")
+        putting = Background(q.put, "second")
+        time.sleep(0.3)
+        assert putting.is_alive()
+    putting.result()
+    assert [q.get(), q.get()] == ["first", "second"]
+    assert q.empty()
+
+
+@refusals
+def test_all_that_waits_goes_on_when_the_server_refused_for_a_while(server, refuses):
+    stop, done = threading.Event(), []
+
+    async def get():
+        async with aio.Queue(name="of a loop", url=server.url) as q:
+            return await q.get()
+
+    tasks = TaskQueue("tasks", url=server.url)
+    tasks.open()
+    items, of_loop = Queue(name="items", url=server.url), Queue(name="of a loop", url=server.url)
+    of_loop.open()
+    joined = JoinableQueue(name="joined", url=server.url)
+    joined.put("item")
+    joined.get()
+    with Executor(max_workers=1, url=server.url) as executor:
+        assert executor.submit(pow, 2, 2).result(LIMIT) == 4
+        future = executor.submit(time.sleep, 0.3)
+        until(future.running)
+        running = Background(tasks.run, lambda task: done.append(task.data), stop=stop)
+        getting = Background(items.get), Background(asyncio.run, get())
+        joining = Background(joined.join)
+        time.sleep(0.3)
+        with refuses(server):
+            time.sleep(2)
+        assert future.result(LIMIT) is None
+        assert executor.submit(pow, 2, 3).result(LIMIT) == 8
+    for q in (items, of_loop):
+        q.put("item")
+    assert [one.result() for one in getting] == ["item", "item"]
+    joined.task_done()
+    joining.result()
+    tasks.put("task")
+    until(lambda: done == ["task"])
+    stop.set()
+    running.result()
+
+
+@pytest.mark.parametrize("run_in", ["threads", "asyncio"])
+def test_tasks_that_a_run_has_when_it_ends_since_its_user_lost_a_right_are_ready_later(
+    server, run_in
+):
+    there = TaskQueue("jobs", url=server.url)
+    there.put_many(["ends", "fails"])
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def handler(task):
+        begun.release()
+        assert go_on.wait(LIMIT)
+        if task.data == "fails":
+            raise ValueError("it cannot be done")
+
+    async def run_on_a_loop():
+        async with aio.TaskQueue("jobs", url=rights.url(server)) as q:
+            await q.run(handler, concurrency=2)
+
+    with server.client() as client:
+        rights.make_user(client)
+        q = TaskQueue("jobs", url=rights.url(server))
+        if run_in == "threads":
+            running = Background(q.run, handler, concurrency=2)
+        else:
+            running = Background(asyncio.run, run_on_a_loop())
+        for _ in range(2):
+            assert begun.acquire(timeout=LIMIT)
+        client.execute_command("ACL", "SETUSER", "app", "-@all")
+        go_on.set()
+        with pytest.raises(BrokerError, match="NOPERM"):
+            running.result()
+        rights.make_user(client)
+    until(lambda: there.stats().counts["R"] == 2)
+
+
+@pytest.mark.parametrize("kind", [Queue, PriorityQueue])
+def test_an_item_whose_reply_was_lost_goes_back_when_the_login_is_accepted_again(
+    server, proxy_of, kind
+):
+    proxy = proxy_of(server)
+    with server.client() as client:
+        rights.make_user(client)
+        q = kind(name="jobs", url=rights.url(server).replace(str(server.port), str(proxy.port)))
+        for item in ("got", "on its way"):
+            q.put(item)
+        assert q.get() == "got"
+        client.execute_command("ACL", "SETUSER", "app", "off")
+        proxy.lose()
+        with pytest.raises(BrokerError, match="refuses the login"):
+            q.get()
+        rights.make_user(client)
+    assert q.get(timeout=LIMIT) == "on its way"
