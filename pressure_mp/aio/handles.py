@@ -218,6 +218,16 @@ class ItemHandle(Handle):
     stats = awaited(handles.ItemHandle.stats)
     why_blocked = awaited(handles.ItemHandle.why_blocked)
 
+    async def _run_at_once(self, operation: AnyOperation[T], guard: Guard | None = None) -> T:
+        binding = self._at.binding or await self._open()
+        session = binding.asession()
+        try:
+            return await run_on(self._at, session, operation, guard)
+        except PressureError as error:
+            if not error.took_nothing and (taken := session.taken) is not None:
+                self._at.here.take_back_later(taken)
+            raise
+
 
 async def run_on(
     queue: Attachment, session: AsyncSession, operation: AnyOperation[T], guard: Guard | None = None

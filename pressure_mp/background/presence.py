@@ -77,10 +77,14 @@ class Presence(LeasedItems):
     def requeue_of(self, call: int) -> Operation[Any]:
         return self.operations.requeue(incarnation(), call=call)
 
-    def take_back(self, taken: TakeBack) -> None:
-        """Undo what a session took."""
+    def take_back_later(self, taken: TakeBack) -> None:
+        """Have the next look undo what a session took."""
         self._undone.add(taken)
         self.lease.keep()
+
+    def take_back(self, taken: TakeBack) -> None:
+        """Undo what a session took: now, or by the next look."""
+        self.take_back_later(taken)
         try:
             self.lease.try_now(self.operations.take_back(taken))
         except QueueDoesNotExistError:

@@ -15,12 +15,12 @@ from brokers.servers import Server
 from engines import Can
 from waiting import LIMIT, Background, until
 
+import pressure_mp
 from pressure_mp import (
     BrokerError,
     BrokerUnavailable,
     Executor,
     JoinableQueue,
-    PriorityQueue,
     Queue,
     TaskQueue,
     aio,
@@ -169,20 +169,35 @@ def test_tasks_that_a_run_has_when_it_ends_since_its_user_lost_a_right_are_ready
     until(lambda: there.stats().counts["R"] == 2)
 
 
-@pytest.mark.parametrize("kind", [Queue, PriorityQueue])
+@pytest.mark.parametrize("run_in", ["threads", "asyncio"])
+@pytest.mark.parametrize("kind", ["Queue", "PriorityQueue"])
 def test_an_item_whose_reply_was_lost_goes_back_when_the_login_is_accepted_again(
-    server, proxy_of, kind
+    server, proxy_of, kind, run_in
 ):
     proxy = proxy_of(server)
-    with server.client() as client:
-        rights.make_user(client)
-        q = kind(name="jobs", url=rights.url(server).replace(str(server.port), str(proxy.port)))
-        for item in ("got", "on its way"):
-            q.put(item)
-        assert q.get() == "got"
+    url = rights.url(server).replace(str(server.port), str(proxy.port))
+
+    def lose_the_next_reply():
         client.execute_command("ACL", "SETUSER", "app", "off")
         proxy.lose()
+
+    def get():
+        assert q.get() == "got"
+        lose_the_next_reply()
+        q.get()
+
+    async def get_in_a_loop():
+        of_loop = getattr(aio, kind)(name="jobs", url=url)
+        assert await of_loop.get() == "got"
+        lose_the_next_reply()
+        await of_loop.get()
+
+    with server.client() as client:
+        rights.make_user(client)
+        q = getattr(pressure_mp, kind)(name="jobs", url=url)
+        for item in ("got", "on its way"):
+            q.put(item)
         with pytest.raises(BrokerError, match="refuses the login"):
-            q.get()
+            get() if run_in == "threads" else asyncio.run(get_in_a_loop())
         rights.make_user(client)
     assert q.get(timeout=LIMIT) == "on its way"

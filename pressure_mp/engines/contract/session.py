@@ -110,6 +110,11 @@ class AsyncSession(Protocol):
     async def call(self, request: Request, end: float | None = None) -> Any:
         """Do what :meth:`Session.call` does."""
 
+    @property
+    def taken(self) -> TakeBack | None:
+        """Return the request that undoes the session's last take, for a caller that raises without
+        the items. None when nothing was taken, or an engine cannot undo takes."""
+
     async def wait(self, later: Later, timeout: float | None) -> bool:
         """Do what :meth:`Session.wait` does; behind another task of its loop this may wait for
         longer than about a second."""

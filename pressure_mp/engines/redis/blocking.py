@@ -14,7 +14,6 @@ from ..retries import patience
 from .binding import TAKING, RedisBinding
 from .blocking_wire import BlockingWire
 from .caller import Call, Waiter
-from .lanes import Lane
 from .loading import is_missing, load
 from .one_script import FirstScript, OneScript, PlainRead, bells_in
 from .packing import pack_command
@@ -52,7 +51,7 @@ class BlockingSession:
         self._pool = pool
         self._session: RedisSession | None = None
         self._wire: BlockingWire | None = None
-        self._taken: tuple[Lane, bytes] | None = None
+        self._taken: TakeBack | None = None
         self._caller: _Caller | None = None
         self._ahead: SentCall | None = None
         self.found: list[Any] | None = None
@@ -60,8 +59,7 @@ class BlockingSession:
     @property
     def taken(self) -> TakeBack | None:
         """The request that undoes the last call that took items, if there was one."""
-        taken = self._session.taken if self._session is not None else self._taken
-        return TakeBack(taken) if taken is not None else None
+        return self._taken if self._session is None else self._session.taken
 
     def call(self, request: Request, end: float | None = None) -> Any:
         found = implementations[type(request)]
@@ -256,9 +254,9 @@ class BlockingSession:
         if session is not None:
             session.granted = None
             if takes:
-                session.taken = lane, number
+                session.taken = TakeBack((lane, number))
         elif takes:
-            self._taken = lane, number
+            self._taken = TakeBack((lane, number))
         reply: Any
         try:
             reply = wire.exchange_now(command.pack(args, wire.id, lane, number))

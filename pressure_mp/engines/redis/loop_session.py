@@ -263,7 +263,7 @@ class LoopSession(RedisSession):
         channel.together, self._together = self._together, None
         number = command.number(lane)
         if op in TAKING:
-            self.taken = lane, number
+            self.taken = TakeBack((lane, number))
         packed = command.pack(args, channel.id, lane, number)
         limit = None if end is None else patience(end, None)
         reply: Any
@@ -349,9 +349,8 @@ class LoopSession(RedisSession):
         if self._kept is not None:
             self._pool.drop(self._kept)
             self._kept.close()
-        if self._wire is not None and self._wire.lane is taken[0]:
-            self._pool.drop(self._wire)
-            self._wire.lane = Lane()
+        if self._wire is not None and self._wire.lane is taken.call[0]:
+            self._leave_lane(self._wire)
         undone = UndoneTake(request, partial(self._take_back_later, taken))
         await self._pool.in_background(undone.run(), LAST_SECONDS if waits else 0.0)
         handed_out = undone.end()
@@ -369,24 +368,26 @@ class LoopSession(RedisSession):
             wire.connection.send_unread(pack_command(("SCRIPT", "LOAD", script.source)))
         return await super()._take_back(wire, lane, number, if_open, limit)
 
-    async def _take_back_later(self, taken: tuple[Lane, bytes], if_open: bool) -> Any:
+    async def _take_back_later(self, taken: TakeBack, if_open: bool) -> Any:
         # In a session of its own: this one may end before.
         session = LoopSession(self.binding, self._pool, self._begin)
         with suppress(OSError, PressureError):  # the caller gets the cancellation instead
-            return await session.call(TakeBack(taken, if_open), time.monotonic() + _TO_GO_BACK)
+            return await session.call(
+                taken._replace(if_open=if_open), time.monotonic() + _TO_GO_BACK
+            )
 
 
 def _give_back(
     begin: Callable[[], BlockingSession],
     ticket: str | None,
-    taken: tuple[Lane, bytes] | None,
+    taken: TakeBack | None,
     wish: tuple[bytes, str] | None,
 ) -> None:
     """Give back what one operation held; ``begin`` makes a session for a thread."""
     session = begin()
     try:
         if taken is not None:
-            session.call(TakeBack(taken), ONE_TRY)
+            session.call(taken, ONE_TRY)
         if ticket is not None:
             session.script("free_roles", (ticket, session.binding.options.lease), ONE_TRY)
         if wish is not None and (bells := bells_in(session.script("wake_another", wish, ONE_TRY))):

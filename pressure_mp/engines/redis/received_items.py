@@ -9,6 +9,7 @@ from typing import Any
 
 from ...exceptions import PressureError
 from ..blocking_coroutines import finish
+from ..contract.items import TakeBack
 from .binding import RedisBinding
 from .lanes import Lane
 from .pool import Pool
@@ -37,7 +38,7 @@ def accept(
     lane: Lane = wire.lane
     command = binding.commands[op]
     number = command.number(lane)
-    session.granted, session.taken = None, (lane, number)
+    session.granted, session.taken = None, TakeBack((lane, number))
     packed = command.pack(args, wire.id, lane, number)
     reply: Any
     try:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ...exceptions import PressureError
+from ..contract.items import TakeBack
 from ..contract.session import TICK
 from ..retries import patience
 from . import contents
@@ -92,8 +93,8 @@ class RedisSession:
         self._is_overdue = False
         #: The call that was sent behind the last wait, until its reply is read.
         self.behind: SentCall | None = None
-        #: The lane and the number of the last call that takes items.
-        self.taken: tuple[Lane, bytes] | None = None
+        #: The request that undoes the last call that takes items, by its lane and its number.
+        self.taken: TakeBack | None = None
         #: See ``Session``.
         self.found: list[Any] | None = None
         #: The token that the last wait granted, until the next call uses it.
@@ -143,7 +144,7 @@ class RedisSession:
                     if lane is None:
                         lane, number = wire.lane, self.binding.number(op, wire.lane)
                         if op in TAKING:
-                            self.taken = lane, number
+                            self.taken = TakeBack((lane, number))
                     if wire.lane is not lane:
                         if not isinstance(wire, Wire) or wire.unread is None:
                             self._pool.drop(wire)  # otherwise a call of its lane may be made again
@@ -164,6 +165,8 @@ class RedisSession:
             except PressureError as error:  # an error reply: the connection is as good as before
                 if outage is not None and outage.must_finish:
                     error.took_nothing = False  # a try before may have
+                    if op in TAKING and wire is not None:
+                        self._leave_lane(wire)
                 elif op in TAKING:
                     self.taken = None  # a script that fails does nothing
                 self._give_wire_back(wire)
@@ -174,6 +177,11 @@ class RedisSession:
             else:
                 self._note_reply(op, wire, reply)
                 return reply
+
+    def _leave_lane(self, wire: Carrier) -> None:
+        """Have no more calls made in the lane of a connection: its last one may be undone."""
+        self._pool.drop(wire)
+        wire.lane = Lane()
 
     def _note_reply(self, op: str, wire: Carrier, reply: Reply) -> None:
         """Note the reply to a call, and the connection over which it came."""

@@ -40,7 +40,7 @@ from ..contract.queues import (
     SetBound,
 )
 from ..contract.replies import InUse, Later, NoItem, Outcome
-from ..contract.session import Session
+from ..contract.session import AsyncSession, Session
 from .items import MOVE, TakenHere, at_broker_until, latest
 from .layout import MOVED, SET_ASIDE
 from .shared_items import SharedItems
@@ -55,10 +55,18 @@ class Calls:
 
     __slots__ = ("_binding", "_is_here", "taken_here")
 
+    _below: Session | AsyncSession | None
+
     def __init__(self, binding: SharedQueue) -> None:
         self._binding = binding
         self._is_here = False  # the last call was done in shared memory
         self.taken_here: list[bytes] = []
+
+    @property
+    def taken(self) -> TakeBack | None:
+        if self.taken_here:
+            return TakeBack(TakenHere(self.taken_here))
+        return None if self._below is None else self._below.taken
 
     async def _ask(self, request: Any, end: float | None) -> Any:
         """Make a request of the broker."""
@@ -125,12 +133,6 @@ class SharedSession(Calls):
         super().__init__(binding)
         self._below: Session | None = None
         self.found: list[Any] | None = None
-
-    @property
-    def taken(self) -> TakeBack | None:
-        if self.taken_here:
-            return TakeBack(TakenHere(self.taken_here))
-        return None if self._below is None else self._below.taken
 
     def call(self, request: Any, end: float | None = None) -> Any:
         items, kind = self._binding.items, type(request)
