@@ -35,7 +35,7 @@ from pressure_mp.engines.contract.tasks import (
 )
 from pressure_mp.engines.postgres import errors, wire
 from pressure_mp.engines.postgres.pool import Pool
-from pressure_mp.exceptions import BrokerUnavailable
+from pressure_mp.exceptions import BrokerError, BrokerUnavailable
 
 OWNER = "elsewhere/1/1/aaaaaaaa"
 
@@ -430,3 +430,28 @@ def test_tasks_are_put_once(tasks, monkeypatch):
     assert put(tasks, 3) == [b"2", b"3", b"4"]
     assert put(tasks, 1) == [b"5"]
     assert ask(tasks, CountReady()) == 5
+
+
+def test_a_take_whose_reply_is_lost_and_whose_repeat_is_refused_is_undone(binding, monkeypatch):
+    ask(binding, Put([b"1"]))
+    session = binding.session()
+    with monkeypatch.context() as patch:
+
+        async def refused(execute, this, *args):
+            raise BrokerError("the login is refused")
+
+        async def breaking(execute, this, *args):
+            await execute(this, *args)
+            this.close()
+            patch.setattr(wire.Wire, "execute", refused)
+            raise errors.ConnectionLost("it broke")
+
+        execute_by(patch, breaking)
+        with pytest.raises(BrokerError, match="refused"):
+            session.call(Take())
+    session.interrupted()
+    taken = session.taken
+    session.end()
+    assert ask(binding, GetLength()) == 0
+    assert ask(binding, taken) is Outcome.DONE
+    assert ask(binding, Take()) == Taken([b"1"])

@@ -189,8 +189,9 @@ class BaseSession(SessionDefaults):
             if isinstance(error, BrokerUnavailable):
                 self._is_away = True
                 self._lane = None  # the call may arrive later, and note its number
-            if way.takes and not isinstance(error, ConnectionError):
-                self._taken = None  # a statement that fails does nothing
+            # A statement that fails does nothing; but one before it may have.
+            if way.takes and self._is_lane_clean and not isinstance(error, ConnectionError):
+                self._taken = None
             raise
         *said, woken, _ = rows[0]
         for session in read_array(woken):
