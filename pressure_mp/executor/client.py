@@ -18,13 +18,7 @@ from typing import Any, NamedTuple
 from ..drivers import waits_end_when
 from ..encoding.user_exceptions import in_words
 from ..engines.contract.task_results import TAKEN
-from ..exceptions import (
-    BrokerUnavailable,
-    Full,
-    InboxLost,
-    PressureError,
-    QueueDoesNotExistError,
-)
+from ..exceptions import Full, InboxLost, PressureError, QueueDoesNotExistError
 from ..operations.task_results import TaskEvent
 from ..sync.tasks.outages import PASSING, PAUSE, Outages
 from . import calls
@@ -384,15 +378,9 @@ class Client:
             except InboxLost:
                 is_lost = True
                 continue
-            except BrokerUnavailable as error:
-                _log.warning(
-                    "executor %r gets no notices of its calls: %s", self._queue.name, error
-                )
-                time.sleep(max(tried + PAUSE - time.monotonic(), 0.0))
-                continue
             except PASSING as error:  # the workers go on, and the notices are kept
                 outages.failed(error, tried)
-                time.sleep(PAUSE)
+                time.sleep(max(tried + PAUSE - time.monotonic(), 0.0))
                 continue
             while heard and not self.is_left:
                 self._resolve(heard.popleft())
