@@ -1,4 +1,4 @@
-"""What an operation may yield to its driver.
+"""The effects that an operation may yield to its driver.
 
 An operation is a generator without I/O. It yields requests of the engines' contract; the driver has
 a session do them, and sends the replies back in. The driver throws an engine's error into the

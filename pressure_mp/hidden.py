@@ -24,7 +24,7 @@ class Hidden(str):
 
 
 class HiddenBytes(bytes):
-    """The same for bytes."""
+    """Bytes whose repr shows as little as that of :class:`Hidden`."""
 
     def __repr__(self) -> str:
         return _SHOWN

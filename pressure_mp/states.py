@@ -66,7 +66,7 @@ class Transition(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As statistics name it: ``R-T``."""
+        """The name of the transition in statistics, such as ``R-T``."""
         return f"{self.before}-{self.after}"
 
 

@@ -42,7 +42,7 @@ async def examine_broker(
     port: int | None = None,
     db: int | None = None,
 ) -> list[Finding]:
-    """What at a broker loses data, or may; as :func:`pressure_mp.examine_broker`."""
+    """List the settings of a broker that may lose data, as ``pressure_mp.examine_broker`` does."""
     return await _ask(registry.resolve(url, host, port, db, None), examine_server())
 
 

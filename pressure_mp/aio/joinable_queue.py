@@ -39,7 +39,7 @@ class JoinableQueue(Queue[Item]):
     def __init__(
         self, maxsize: int = 0, name: str | None = None, **options: Unpack[JoinableOptions]
     ) -> None:
-        """As for :class:`pressure_mp.JoinableQueue`."""
+        """See :class:`pressure_mp.JoinableQueue`."""
         self._prepare(How.OPEN, maxsize, name, **hide_in(options))
 
     @classmethod

@@ -93,7 +93,7 @@ class Queue(ItemHandle, Generic[Item]):
 
     @property
     def _here(self) -> Buffers:
-        """What this handle has on this side of the wire, in the running event loop."""
+        """The buffers of this handle in the running event loop."""
         loop = asyncio.get_running_loop()
         found = self._buffers.get(loop)
         if found is None:

@@ -1,1 +1,1 @@
-"""What a handle has on this side of the wire: to send in the background, to fetch ahead."""
+"""The buffers of a handle: items to send in the background, and items that were fetched ahead."""

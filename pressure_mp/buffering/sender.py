@@ -1,4 +1,4 @@
-"""What sends in the background: a thread for each broker, in the order of the process's puts."""
+"""Send in the background: by a thread for each broker, in the order of the process's puts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIRST_LOOK = 0.05
 
 
 class Puts(Protocol):
-    """What a handle put, as its sender sees it."""
+    """The items that a handle put, as its sender sees them."""
 
     @property
     def pending(self) -> Pending:
@@ -40,7 +40,7 @@ class Puts(Protocol):
         """Wait until the broker has the items; unless ``block``, or until the queue is full."""
 
     def settle_for_others(self, end: float) -> bool:
-        """As :meth:`settle`, and only while the broker answers; returns whether it does."""
+        """Do what :meth:`settle` does while the broker answers; return whether it answers."""
 
     def leave(self, look: float) -> None:
         """The process ends: wait until the items are sent, and from the moment ``look`` on ask
@@ -48,7 +48,7 @@ class Puts(Protocol):
 
 
 class Owner(NamedTuple):
-    """What sends the items of a run, alive as long as it has something to send."""
+    """The thread that sends runs of items; it lives as long as it has something to send."""
 
     puts: Puts
     queue: ObjectAttachment
@@ -148,7 +148,7 @@ class Sender(Outbox):
                 self._start()
 
     def _feed(self) -> None:
-        """What the thread does: send all that comes; end when nothing comes for some time."""
+        """Send all that comes; end when nothing comes for some time."""
         with self.lock:
             if self._thread is not None:
                 return
@@ -188,13 +188,13 @@ class Sender(Outbox):
             return True
 
     def settle(self, queue: str | None = None, end: float | None = None) -> None:
-        """As :class:`~pressure_mp.handles.unsent.Sending` says."""
+        """See :class:`~pressure_mp.handles.unsent.Sending`."""
         for puts in self._unsent():
             if queue in (None, puts.pending.queue):
                 puts.settle(end=end)
 
     def settle_for_others(self, end: float) -> None:
-        """As :class:`~pressure_mp.handles.unsent.Sending` says."""
+        """See :class:`~pressure_mp.handles.unsent.Sending`."""
         if self.is_inside:
             return
         for puts in self._unsent():

@@ -41,9 +41,9 @@ T = TypeVar("T")
 
 
 class WindowState(str, Enum):
-    """What the broker may keep for the reader."""
+    """The items that the broker may keep for the reader."""
 
-    #: Nothing.
+    #: None.
     EMPTY = "empty"
     #: The items of a request whose reply is not known, and the items here.
     ASKED = "asked"

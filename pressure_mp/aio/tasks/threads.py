@@ -27,7 +27,7 @@ class Threads:
         self._idle = 0
 
     async def call(self, function: Callable[[], Any]) -> Any:
-        """What it returns, called in one of the threads. When this is cancelled, it goes on."""
+        """Call it in one of the threads; return its result. A cancelled caller does not end it."""
         done: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
         context = contextvars.copy_context()
         if self._idle:

@@ -1,4 +1,4 @@
-"""What every engine fulfils: requests and their replies, typed, and the verbs of a session.
+"""The contract that every engine fulfils: typed requests and replies, and a session's verbs.
 
 A request is one thing that can be done to a queue atomically: an immutable record. Beside each one,
 ``<Request>Reply`` is the union of what an engine returns for it. What an engine cannot do now, and

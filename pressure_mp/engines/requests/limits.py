@@ -57,7 +57,7 @@ class Limit:
 
 
 class Shares:
-    """What limits admit now, while tasks are given to callers that wait."""
+    """The tasks that limits admit now, while tasks are given to callers that wait."""
 
     def __init__(self, limits: Mapping[str, Limit], now: int) -> None:
         self._left = {tube: limit.admits(now) for tube, limit in limits.items()}

@@ -1,4 +1,4 @@
-"""What a request does to a queue of tasks and to the callers that wait there."""
+"""The effects of a request on a queue of tasks and on the callers that wait there."""
 
 from __future__ import annotations
 

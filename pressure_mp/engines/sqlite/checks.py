@@ -1,4 +1,4 @@
-"""What is checked before queues are kept in a file: the library of SQLite, and the folder."""
+"""Check the library of SQLite, and the folder, before queues are kept in a file."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _reserve(path: str, size: int) -> bool:
 
 
 class Files:
-    """What one process has open of the file at ``path``."""
+    """The descriptors that one process has open for the file at ``path``."""
 
     def __init__(self, path: str) -> None:
         """Open all of it; create what is not there. Raises AddressError, NotSupportedError,

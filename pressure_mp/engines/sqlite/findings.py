@@ -1,4 +1,4 @@
-"""What ``pressure-mp doctor`` tells of a file of queues."""
+"""Find what is wrong with a file of queues, for ``pressure-mp doctor``."""
 
 from __future__ import annotations
 
