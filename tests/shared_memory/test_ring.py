@@ -19,7 +19,6 @@ _SIZES = st.one_of(st.integers(0, 40), st.integers(1000, 6000))
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.lists(_SIZES, min_size=1, max_size=6)),
-        st.tuples(st.just("append at once"), _SIZES),
         st.tuples(st.just("take"), st.integers(1, 5)),
         st.tuples(st.just("give back"), st.integers(1, 3)),
         st.tuples(st.just("advance"), st.integers(0, 4)),
@@ -54,11 +53,6 @@ def test_a_ring_behaves_as_a_queue_for_every_sequence_of_steps(make, bound):
                 assert added == -1 or added <= max(room, 0)
                 assert added != -1 or sum(map(len, model)) + len(items[0]) > 16_000
                 model += items[: max(added, 0)]
-            elif step == "append at once":
-                item = bytes([number % 256]) * argument
-                if ring.append_at_once(item):
-                    model.append(item)
-                    assert not 0 < bound < len(model)
             elif step == "take":
                 taker = Taking()
                 assert ring.take(argument, taker) == bool(model)
@@ -84,16 +78,6 @@ def test_a_ring_behaves_as_a_queue_for_every_sequence_of_steps(make, bound):
     check()
 
 
-@pytest.mark.parametrize("bound", [0, 4])
-def test_small_items_of_a_short_queue_are_added_at_once(make, bound):
-    ring = make(bound)
-    for _ in range(200):
-        assert [ring.append_at_once(b"0123456789") for _ in range(4)] == [True] * 4
-        assert ring.append_at_once(b"fifth") == (not bound)
-        assert ring.take(5, Taking())
-    assert ring.length == 0
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_a_ring_of_any_length_is_a_queue_and_writes_only_where_memory_is_allocated(
     make, resize, monkeypatch, seed
@@ -115,8 +99,7 @@ def test_a_ring_of_any_length_is_a_queue_and_writes_only_where_memory_is_allocat
             taken = []
         elif len(model) < wanted or chance.random() < 0.3:
             item = number.to_bytes(4, "little") * chance.randint(1, size)
-            added = ring.append_at_once(item) or ring.append([item]) == 1
-            model += [item] * added
+            model += [item] * (ring.append([item]) == 1)
         else:
             taker = Taking()
             assert ring.take(chance.randint(1, 3), taker) == bool(model)

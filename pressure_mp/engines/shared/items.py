@@ -95,44 +95,29 @@ class Items:
             return MOVE
         ring = self.ring
         if ring.refuses:
-            return MOVE if ring.state != HERE else Outcome.CLOSED
-        if ring.is_full and items:
-            return NoSpace(ring.length)
-        added = ring.putting.run(partial(self._append, items), latest(waits, end))
+            added = -1
+        elif ring.is_full and items:
+            added = 0
+        else:
+            added = ring.putting.run(partial(ring.append, items), latest(waits, end))
         if added is BUSY:
             return InUse("producer")
-        if added is Outcome.CLOSED:
-            return added
-        if added is MOVE or added < 0:
-            return MOVE
+        if added < 0:
+            return Outcome.CLOSED if self.are_here and ring.is_closed else MOVE
         if added == 0 and items:
             return NoSpace(ring.length)
         ring.tell_items(added)
         return Added(added)
 
-    def _append(self, items: Any) -> Any:
-        ring = self.ring
-        if ring.refuses:
-            return MOVE if ring.state != HERE else Outcome.CLOSED
-        added = ring.append(items)
-        if added > 0:
-            ring.note_putter(client_id_bytes())
-        return added
-
     def put_one(self, item: bytes) -> bool:
         """Add an item, if the items are in shared memory, no other thread puts, and there is
         space."""
         ring = self.ring
-        if ring.is_full:
-            return False
-        added = ring.putting.run(partial(self._put_one, item), time.monotonic() + MOMENT)
-        if added is not True:
+        added = ring.putting.run(partial(ring.append, (item,)), time.monotonic() + MOMENT)
+        if added != 1:
             return False
         ring.tell_items(1)
         return True
-
-    def _put_one(self, item: bytes) -> bool:
-        return self.ring.append_at_once(item) or self._append((item,)) == 1
 
     # Taking
 

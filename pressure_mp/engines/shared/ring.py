@@ -33,7 +33,7 @@ from ... import interrupts
 from ...encoding.unsigned_items import Privates
 from ...identity.client import client_id_bytes
 from ..contract.items import MOST_BYTES
-from .header import Header, fixed
+from .header import Header
 from .layout import (
     ALLOCATED,
     BOUND,
@@ -44,10 +44,8 @@ from .layout import (
     FREED,
     HEAD,
     HERE,
-    NAME_SIZE,
     PAGE,
     PLACE,
-    PUTTER,
     RETURNED,
     SIGNED,
     STATE,
@@ -118,9 +116,11 @@ class Records(Header):
     # Putting, with the lock for puts
 
     def append(self, items: Sequence[bytes]) -> int:
-        """Add the first items, as many as there is space for; return how many. -1: the ring or the
-        file system has no more room."""
+        """Add the first items, as many as there is space for; return how many. -1: the ring
+        refuses items, or it or the file system has no more room."""
         cells = self._cells
+        if cells[STATE] or cells[CLOSED]:
+            return -1
         bound = cells[BOUND]
         while True:
             tail, head = cells[TAIL], cells[HEAD]
@@ -162,37 +162,8 @@ class Records(Header):
             self._map[begin:stop] = blob
             cells[BYTES_IN] += size
             cells[TAIL] = came << 28 | end
+            self.note_putter(client_id_bytes())
             return number
-
-    def append_at_once(self, item: bytes) -> bool:
-        """Add one item, if it needs no more than to be written behind the last one; return whether
-        it did. It takes the steps of :meth:`append` in less time."""
-        cells, size = self._cells, len(item)
-        record = _length(size) + item + _PADS[size & 7]
-        if cells[STATE] or cells[CLOSED]:
-            return False
-        while True:
-            tail, head, freed, bound = cells[TAIL], cells[HEAD], cells[FREED], cells[BOUND]
-            last, queued = tail >> 28, (tail >> 28) - (head >> 28) & COUNT
-            if bound and (cells[RETURNED] or queued >= bound):
-                return False
-            at = (tail if queued else head) & PLACE
-            end = at + (size + 15 >> 3)
-            if end >= (freed if at < freed else _HOT) or (end << 3) + 8 > cells[ALLOCATED]:
-                return False
-            begin, ends = PAGE + (at << 3), (last + 1 & COUNT) << 28 | end
-            stop = begin + len(record)
-            # From here on there is no call.
-            now = cells[HEAD]
-            if cells[TAIL] != tail or (now >> 28 == last and now & PLACE != at):
-                continue
-            if now >> 28 < head >> 28:  # items were put in front, into the free part
-                continue
-            self._map[begin:stop] = record
-            cells[BYTES_IN] += size
-            cells[TAIL] = ends
-            self._map[PUTTER : PUTTER + NAME_SIZE] = fixed(client_id_bytes())
-            return True
 
     def _find_place(self, at: int, units: int) -> int:
         """Find the position for so many units behind ``at``; -1 when there is no room."""
