@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,9 +10,7 @@ from ..exceptions import QueueMismatchError
 from ..hidden import hide_in
 from ..operations.calls import CallOperations
 from ..operations.task_producing import PutOptions
-from ..operations.task_results import TaskEvent
-from ..sync.tasks.inbox import TaskInbox
-from ..sync.tasks.producer import put_options
+from ..states import READY, WAITING
 from ..sync.tasks.taker import all_usable, first
 from ..sync.tasks.task import Task
 from ..sync.tasks.task_queue import TaskQueue
@@ -105,7 +102,7 @@ class CallQueue(TaskQueue[bytes]):
 
     def withdraw(self, id: str) -> bool:
         """Remove a call that no worker has taken; return whether that was so."""
-        return self._run(self._operations.withdraw(encode_id(id)))
+        return self._run(self._operations.remove_from(encode_id(id), READY + WAITING))
 
     def is_taken(self, id: str) -> bool:
         """Tell whether a worker has a call now."""
@@ -115,52 +112,3 @@ class CallQueue(TaskQueue[bytes]):
         """Remove a call that has not ended; return the process that had it, "" for none, None if it
         has ended."""
         return self._run(self._operations.remove(encode_id(id)))
-
-
-class QueueClient:
-    """One client of the queue: it sends calls, and is notified of them in its inbox."""
-
-    def __init__(self, queue: CallQueue, result_ttl: float | None, hears_takes: bool) -> None:
-        self._queue = queue
-        self._hears_takes = hears_takes
-        #: Seconds; with None, results are for this client alone.
-        self._result_ttl = result_ttl
-        self._inbox: TaskInbox | None = None
-        self._last: tuple[Options, PutOptions] | None = None
-
-    @property
-    def name(self) -> str:
-        return self._queue.name
-
-    def open(self) -> None:
-        if self._inbox is None:
-            self._inbox = self._queue.inbox(takes=self._hears_takes)
-
-    @property
-    def inbox(self) -> TaskInbox:
-        assert self._inbox is not None, "it is open"
-        return self._inbox
-
-    def put(self, ids: Sequence[str], payloads: Sequence[bytes], options: Options) -> None:
-        """Send calls. Raises what a put does."""
-        self._queue.put_calls(ids, payloads, self._put_options(options))
-
-    def _put_options(self, options: Options) -> PutOptions:
-        """Return the options of a put for calls with these options; the last ones are kept."""
-        last = self._last
-        if last is None or last[0] is not options:
-            kept: dict[str, Any] = {"inbox": self.inbox, "result_ttl": self._result_ttl}
-            last = self._last = options, put_options(**options._asdict(), **kept)
-        return last[1]
-
-    def is_taken(self, id: str) -> bool:
-        """Tell whether a worker has a call now."""
-        return self._queue.is_taken(id)
-
-    def withdraw(self, id: str) -> bool:
-        """Remove a call that no worker has taken; return whether that was so."""
-        return self._queue.withdraw(id)
-
-    def listen(self) -> deque[TaskEvent]:
-        """Wait for the next notices. Raises InboxLost."""
-        return deque(self.inbox.take())

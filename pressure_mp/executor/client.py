@@ -12,6 +12,7 @@ import logging
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,9 +21,11 @@ from ..encoding.user_exceptions import in_words
 from ..engines.contract.task_results import TAKEN
 from ..exceptions import Full, InboxLost, PressureError, QueueDoesNotExistError
 from ..operations.task_results import TaskEvent
+from ..sync.tasks.inbox import TaskInbox
 from ..sync.tasks.outages import PASSING, PAUSE, Outages
+from ..sync.tasks.producer import put_options
 from . import calls
-from .call_queue import Options, QueueClient
+from .call_queue import CallQueue, Options
 from .errors import CallAborted, CallDropped, ExecutorBroken, ExecutorShutDown, WorkerLost
 from .future import Future
 from .ids import CallIds
@@ -55,8 +58,18 @@ class Client:
     """Sends calls and resolves their futures; threads may share it. ``tell`` is called when it is
     over."""
 
-    def __init__(self, queue: QueueClient, max_pending: int | None, sends_later: bool) -> None:
+    _inbox: TaskInbox
+
+    def __init__(
+        self,
+        queue: CallQueue,
+        result_ttl: float | None,
+        max_pending: int | None,
+        sends_later: bool,
+    ) -> None:
+        """``result_ttl`` is in seconds; with None, results are for this client alone."""
         self._queue = queue
+        self._result_ttl = result_ttl
         self._most = max_pending
         self._sends_later = sends_later
         self._make_lock()
@@ -103,7 +116,7 @@ class Client:
         with self._lock:
             if self._threads:
                 return
-            self._queue.open()
+            self._inbox = self._queue.inbox(takes=self._most is not None)
             wanted = [self._listen, self._send] if self._sends_later else [self._listen]
             name = f"{self._queue.name} executor"
             self._threads = [
@@ -147,8 +160,10 @@ class Client:
     def _put(self, batch: dict[str, Call]) -> None:
         """Send calls that are on the way, and have the same options. Raises what a put does."""
         options = next(iter(batch.values())).options
+        payloads = [call.payload for call in batch.values()]
+        own: dict[str, Any] = {"inbox": self._inbox, "result_ttl": self._result_ttl}
         try:
-            self._queue.put(list(batch), [call.payload for call in batch.values()], options)
+            self._queue.put_calls(list(batch), payloads, put_options(**options._asdict(), **own))
         finally:
             with self._lock:
                 self._on_the_way.difference_update(batch)
@@ -200,7 +215,7 @@ class Client:
                 return found
             future = self._futures[id] = Future(id, self)
         try:
-            self._queue.inbox.watch([id])
+            self._inbox.watch([id])
         except BaseException:
             self._take_out(id)
             raise
@@ -305,10 +320,10 @@ class Client:
         if not self._threads:
             return
         try:
-            self._queue.inbox.watch([self._ids.of_none])  # wakes the thread: no such call
+            self._inbox.watch([self._ids.of_none])  # wakes the thread: no such call
             for thread in self._threads:
                 thread.join()
-            self._queue.inbox.close()
+            self._inbox.close()
         except PressureError as error:  # its lease ends it
             _log.warning("executor %r could not close its inbox: %s", self._queue.name, error)
 
@@ -373,7 +388,7 @@ class Client:
                     self._watch_again()
                     is_lost = False
                 with until_left:
-                    heard = self._queue.listen()
+                    heard = deque(self._inbox.take())
                 outages.answered()
             except InboxLost:
                 is_lost = True
@@ -395,7 +410,7 @@ class Client:
         longer than its lease."""
         with self._lock:
             there = [id for id in self._futures if id not in self._unsent]
-        self._queue.inbox.watch(there)
+        self._inbox.watch(there)
 
     def _resolve(self, heard: TaskEvent) -> None:
         """Resolve a future from a notice of its call."""

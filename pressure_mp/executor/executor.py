@@ -17,7 +17,7 @@ from ..handles.options import ObjectOptions, RecordedOptions, SignatureOf, read
 from ..hidden import hide_in
 from ..numeric import integer
 from . import calls
-from .call_queue import RECORDED, CallQueue, Options, QueueClient
+from .call_queue import RECORDED, CallQueue, Options
 from .client import Client
 from .future import Future
 from .manager import Manager
@@ -123,8 +123,7 @@ class Executor(Submitter, futures.Executor):
                 "this process: use embedded://, or a name with max_workers=0 and workers in threads"
             )
         self._queue = queue
-        sender = QueueClient(queue, ttl, hears_takes=max_pending is not None)
-        client = Client(sender, max_pending, sends_later=name is None)
+        client = Client(queue, ttl, max_pending, sends_later=name is None)
         calls = Calls(queue, max_tasks_per_child)
         workers = WorkerProcesses(queue, calls, size, context, setup)
         self._manager = Manager(queue, client, workers, is_anonymous=name is None)

@@ -19,7 +19,7 @@ from executors.threads import Workers
 from waiting import LIMIT, until
 
 from pressure_mp import BrokerUnavailable, ExecutorShutDown, Full, TaskNotFound, aio
-from pressure_mp.executor.call_queue import QueueClient
+from pressure_mp.executor.call_queue import CallQueue
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_task_that_is_cancelled_takes_its_call_back(url, name, tmp_path):
 def test_calls_that_are_submitted_when_the_loop_ends_are_taken_back(
     executor, url, monkeypatch, caplog
 ):
-    put, at_broker, left = QueueClient.put, threading.Event(), []
+    put, at_broker, left = CallQueue.put_calls, threading.Event(), []
 
     def put_slowly(self, *call):
         at_broker.set()
@@ -84,7 +84,7 @@ def test_calls_that_are_submitted_when_the_loop_ends_are_taken_back(
         await asyncio.to_thread(at_broker.wait)
         assert not waiting.done()
 
-    monkeypatch.setattr(QueueClient, "put", put_slowly)
+    monkeypatch.setattr(CallQueue, "put_calls", put_slowly)
     asyncio.run(main())
     until(lambda: executor._queue.stats().transitions["R-X"] == 1)
     assert executor._queue.qsize() == 0

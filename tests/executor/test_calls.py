@@ -30,6 +30,7 @@ from pressure_mp import (
     InboxLost,
     QueueDoesNotExistError,
     QueueMismatchError,
+    TaskInbox,
     TaskNotFound,
     TaskQueue,
 )
@@ -172,11 +173,11 @@ def test_calls_are_watched_again_when_the_broker_refuses_that_at_first(
     """Their notices are lost, and the next try finds what became of them."""
     first = executor.submit(abs, 0)
     workers.begin(1)
-    queue = executor._manager.client._queue
-    listen, watch, losses, refusals = queue.listen, queue.inbox.watch, iter([0]), iter([0])
+    inbox = executor._manager.client._inbox
+    take, watch, losses, refusals = inbox.take, inbox.watch, iter([0]), iter([0])
 
     def lose():
-        heard = listen()
+        heard = take()
         if next(losses, None) is not None:
             raise InboxLost
         return heard
@@ -186,8 +187,8 @@ def test_calls_are_watched_again_when_the_broker_refuses_that_at_first(
             raise BrokerFull
         watch(ids)
 
-    monkeypatch.setattr(queue, "listen", lose)
-    monkeypatch.setattr(queue.inbox, "watch", refuse)
+    monkeypatch.setattr(inbox, "take", lose)
+    monkeypatch.setattr(inbox, "watch", refuse)
     assert first.result(30) == 0
     assert [executor.submit(abs, number).result(30) for number in (-1, -2, -3)] == [1, 2, 3]
     assert next(refusals, None) is None
@@ -196,11 +197,11 @@ def test_calls_are_watched_again_when_the_broker_refuses_that_at_first(
 def test_an_executor_asks_a_broker_that_is_away_now_and_then(executor, monkeypatch):
     tries = itertools.count()
 
-    def refuse():
+    def refuse(inbox):
         next(tries)
         raise BrokerUnavailable
 
-    monkeypatch.setattr(executor._manager.client._queue, "listen", refuse)
+    monkeypatch.setattr(TaskInbox, "take", refuse)
     executor.submit(abs, 0)
     time.sleep(1.2)
     assert next(tries) <= 3
