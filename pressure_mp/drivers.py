@@ -242,12 +242,12 @@ def noting(operation: AnyOperation[T], note: Callable[[bool], None]) -> Operatio
     (False)."""
 
     def do(effect: Effect) -> Operation[Any]:
-        waits = type(effect) is Wait
-        if waits:
-            note(True)
-        value = yield effect
-        if waits:
+        if type(effect) is not Wait:
+            return (yield effect)
+        note(True)
+        try:
+            return (yield effect)
+        finally:
             note(False)
-        return value
 
     return through(operation, do)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from ..drivers import noting
 from ..effects import AnyOperation, T
 from ..encoding.task_values import check_tube, milliseconds
 from ..engines.contract.task_records import TaskRecord
@@ -92,11 +93,12 @@ class TaskVerbs(BaseHandle, Generic[Data, AnyTask]):
         self._at.check_open()
         check_on_error(on_error, backoff)
         own_ttr = None if ttr is None else milliseconds("ttr", ttr, least=0.001)
-        how = number, check_tube(tube), own_ttr, timeout, acks, retries_alone, apart, note
+        how = number, check_tube(tube), own_ttr, timeout, acks, retries_alone, apart
 
         def take(claim: Claim) -> AnyOperation[Delivery[AnyTask]]:
             call = claim.begin(worker)
-            return self._at.operations.take(self._task, self._at.here, call, *how)
+            taking = self._at.operations.take(self._task, self._at.here, call, *how)
+            return taking if note is None else noting(taking, note)
 
         def hand_out(found: Delivery[AnyTask]) -> T:
             for task in found[0]:

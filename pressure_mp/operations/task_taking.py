@@ -78,7 +78,6 @@ class TaskTaking(TaskSettling):
         done: Sequence[TaskToAcknowledge] = (),
         retries_alone: bool = False,
         apart: bool = False,
-        note: Callable[[bool], None] | None = None,
     ) -> Operation[Delivery[T]]:
         """Take the next tasks, up to ``limit`` and to what one call may take. Waits for one,
         without limit or for ``timeout`` seconds.
@@ -88,7 +87,7 @@ class TaskTaking(TaskSettling):
         no other task. Raises Empty when the time is up, and ShutDown. ``done`` are tasks to
         acknowledge first, with their results. If one of them cannot be, this does not wait; if none
         of them can be, it takes nothing. With ``retries_alone`` a task that was delivered before is
-        taken alone. ``note`` is told when this begins to wait, and when it stops.
+        taken alone.
         """
         self.codec.prepare()  # without a key nothing is taken
         waits = timeout is None or timeout > 0
@@ -107,7 +106,7 @@ class TaskTaking(TaskSettling):
                     return [], None, refused
                 later = reply.later if isinstance(reply, TakenTasks) else reply
                 if later is not None:
-                    request = yield from self._wait(later, request, here, end, timeout, note)
+                    request = yield from self._wait(later, request, here, end, timeout)
                 reply = yield until(request, end)
             first = reply.tasks[0].record
             longest = first.due - first.since if first.due else 0
@@ -191,7 +190,6 @@ class TaskTaking(TaskSettling):
         here: Taker,
         end: float | None,
         timeout: float | None,
-        note: Callable[[bool], None] | None,
     ) -> Operation[TakeTasks]:
         """Wait until there may be a task; return the request to make then."""
         match reply:
@@ -203,15 +201,10 @@ class TaskTaking(TaskSettling):
                         raise self._empty(request.tube, timeout) if is_late else WaitEnded
                     if is_late:
                         return request._replace(waits=False)
-                    if note is not None:
-                        note(True)
                     try:
                         yield Wait(reply, left)
                     except WaitEnded:  # the last call takes only tasks that are there now
                         return request._replace(waits=False)
-                    finally:
-                        if note is not None:
-                            note(False)
                 return request
             case Outcome.LOST:
                 raise AssertionError("it acknowledges nothing")
