@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..deadlines import deadline, seconds_left, shown
-from ..effects import Operation, Until, Wait
+from ..deadlines import deadline, shown
+from ..effects import Operation, until
 from ..encoding import reports
 from ..encoding.results import Failure, Value, progress_payload
 from ..encoding.task_values import decode_id
@@ -36,6 +36,7 @@ from ..states import BURIED, VOID, word
 from .batches import batches
 from .large import fetch
 from .task_queue import TaskQueueOperations
+from .waiting import served_after
 
 
 @dataclass(frozen=True)
@@ -98,32 +99,28 @@ class TaskResults(TaskQueueOperations):
         Raises what :meth:`TaskResult.get` does, and ResultTimeout.
         """
         end = deadline(True, timeout)
-        waits = True
-        while True:
-            reply: AwaitTaskReply = yield Until(AwaitTask(id, False, waits), end)
-            match reply:
-                case FinishedTask():
-                    report = reply.task.record.report if reply.task else ""
-                    said = reply.outcome, report, reply.result
-                    told = yield from self._read(id, decode_id(id), *said)
-                    return told.get()
-                case Outcome.ABSENT:
-                    raise self._refusal(reply, id, "result")
-                case Outcome.MISSING:
-                    raise self._missing()
-                case Unprocessed():
-                    record = reply.task.record
-                    if not record.result_ttl:
-                        raise self._error(ResultNotKept, id, record.state, _NOT_ASKED)
-                    left = seconds_left(end)
-                    if not waits or (left is not None and left <= 0):
-                        raise self._late(id, record.state, timeout)
-                    with here:
-                        yield Wait(reply, left)
-                    left = seconds_left(end)
-                    waits = left is None or left > 0
-                case _:
-                    assert_never(reply)
+        request = AwaitTask(id, False, timeout is None or timeout > 0)
+        reply: AwaitTaskReply = yield until(request, end)
+        if isinstance(reply, Unprocessed) and reply.task.record.result_ttl:
+            with here:
+                reply = yield from served_after(reply, request, end)
+        match reply:
+            case FinishedTask():
+                report = reply.task.record.report if reply.task else ""
+                said = reply.outcome, report, reply.result
+                told = yield from self._read(id, decode_id(id), *said)
+                return told.get()
+            case Outcome.ABSENT:
+                raise self._refusal(reply, id, "result")
+            case Outcome.MISSING:
+                raise self._missing()
+            case Unprocessed():
+                state = reply.task.record.state
+                if not reply.task.record.result_ttl:
+                    raise self._error(ResultNotKept, id, state, _NOT_ASKED)
+                raise self._late(id, state, timeout)
+            case _:
+                assert_never(reply)
 
     def progress_of(self, id: bytes) -> Operation[Any]:
         """Return what the delivery that has a task has told of its progress; None if it has told
@@ -191,29 +188,24 @@ class TaskResults(TaskQueueOperations):
         that is gone is opened again.
         """
         end = deadline(True, timeout)
-        waits = timeout is None or timeout > 0
-        while True:
-            request = TakeNotices(inbox.inbox, seen, limit, waits)
-            reply: TakeNoticesReply = yield Until(request, end)
-            match reply:
-                case TakenNotices():
-                    events = yield from self._read_notices(reply.notices)
-                    return Heard(reply.notices[-1].number, events)
-                case NoNotice():
-                    if not waits:
-                        return Heard(seen, [])
-                    left = seconds_left(end)
-                    waits = left is None or left > 0
-                    if waits:
-                        with here:
-                            yield Wait(reply, left)
-                case Outcome.LOST:
-                    yield from self.open_inbox(inbox)
-                    return Heard(0, [], True)
-                case Outcome.MISSING:
-                    raise self._missing()
-                case _:
-                    assert_never(reply)
+        request = TakeNotices(inbox.inbox, seen, limit, timeout is None or timeout > 0)
+        reply: TakeNoticesReply = yield until(request, end)
+        if isinstance(reply, NoNotice):
+            with here:
+                reply = yield from served_after(reply, request, end)
+        match reply:
+            case TakenNotices():
+                events = yield from self._read_notices(reply.notices)
+                return Heard(reply.notices[-1].number, events)
+            case NoNotice():
+                return Heard(seen, [])
+            case Outcome.LOST:
+                yield from self.open_inbox(inbox)
+                return Heard(0, [], True)
+            case Outcome.MISSING:
+                raise self._missing()
+            case _:
+                assert_never(reply)
 
     def _read_notices(self, notices: Sequence[Notice]) -> Operation[list[TaskEvent]]:
         events = []

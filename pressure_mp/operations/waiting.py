@@ -8,15 +8,18 @@ from ..deadlines import deadline, seconds_left
 from ..effects import Operation, Wait, until
 from ..engines.contract.items import Purge, Put, Take
 from ..engines.contract.queues import Close, Delete
-from ..engines.contract.replies import InUse, NoItem, NoSpace
+from ..engines.contract.replies import InUse, NoItem, NoNotice, NoSpace, Unprocessed
 
 if TYPE_CHECKING:  # queues of items need not load the requests to queues of tasks
-    from ..engines.contract.tasks import PutTasks
+    from ..engines.contract.task_results import TakeNotices
+    from ..engines.contract.tasks import AwaitTask, PutTasks
 
 #: A request that may have to wait.
-WaitingRequest = TypeVar("WaitingRequest", Put, Take, Purge, Close, Delete, "PutTasks")
+WaitingRequest = TypeVar(
+    "WaitingRequest", Put, Take, Purge, Close, Delete, "PutTasks", "AwaitTask", "TakeNotices"
+)
 
-_LATER = frozenset({NoSpace, NoItem, InUse})
+_LATER = frozenset({NoSpace, NoItem, InUse, Unprocessed, NoNotice})
 
 
 def served(request: WaitingRequest, block: bool, timeout: float | None) -> Operation[Any]:
