@@ -68,13 +68,6 @@ def has_a_main_module() -> bool:
     return getattr(main, "__spec__", None) is not None or hasattr(main, "__file__")
 
 
-def encode(
-    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], encode_with: Dumps
-) -> bytes:
-    """Encode a call. Raises any error of that."""
-    return checked(encode_with((fn, args, kwargs)))
-
-
 def run(call: bytes) -> Outcome:
     """Do a call; return its outcome. Each error is an outcome too."""
     try:

@@ -10,7 +10,7 @@ from concurrent import futures
 from multiprocessing.context import BaseContext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..encoding.serializers import Serializer
+from ..encoding.serializers import Serializer, checked
 from ..encoding.task_values import milliseconds
 from ..exceptions import ArgumentError, ArgumentTypeError
 from ..handles.options import ObjectOptions, RecordedOptions, SignatureOf, read
@@ -203,7 +203,7 @@ class Executor(Submitter, futures.Executor):
         client = manager.client
         client.check_open()
         try:
-            payload = calls.encode(fn, args, kwargs, self._dumps)
+            payload = self._dumps((fn, args, kwargs))
         except Exception as error:
             return client.failed(error)
         manager.start(self._begin_with)
@@ -301,7 +301,7 @@ def _dumps_of(serializer: str | Serializer, is_named: bool) -> calls.Dumps:
         return calls.dumps if calls.has_a_main_module() and not is_named else calls.dumps_for_others
     if not callable(getattr(serializer, "dumps", None)):
         raise ArgumentTypeError(f"serializer {serializer!r} lacks the method dumps")
-    return serializer.dumps
+    return lambda call: checked(serializer.dumps(call))
 
 
 def _check_size(max_workers: int | None, name: str | None) -> int:
