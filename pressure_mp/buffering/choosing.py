@@ -21,11 +21,10 @@ def choose(
     queue: ObjectAttachment, buffering: int | None, prefetch: int | None, bound: int
 ) -> None:
     """Decide for a new handle. Raises ArgumentError, ArgumentTypeError."""
-    traits = queue.traits
     for what, number in (("buffering", buffering), ("prefetch", prefetch)):
-        if number and not traits.is_fifo:
+        if number and not queue.is_fifo:
             raise ArgumentError(
-                f"a {traits.handle} cannot have {what}={number}: it would serve in "
+                f"a {queue.traits.handle} cannot have {what}={number}: it would serve in "
                 "another order. Leave it out; put_many and get_many are fast too"
             )
     queue.had_bound = bound > 0
@@ -35,10 +34,13 @@ def choose(
         puts=_unasked(queue, bound) if stated is None else stated,
         is_stated=stated is not None,
         gets=check_ahead("prefetch", prefetch or 0),
-        reserves=is_plain and traits.reads_ahead_unasked and _is_private(queue, bound),
+        reserves=is_plain
+        and not isinstance(queue, UntilDone)
+        and _may_unasked(queue)
+        and _is_private(queue, bound),
     )
-    stays = queue.is_anonymous and is_plain and stated is None
-    shares_memory = stays and traits.shares_memory and not queue.options.durability
+    stays = queue.is_anonymous and queue.is_fifo and is_plain and stated is None
+    shares_memory = stays and not queue.options.durability
     queue.options = queue.options._replace(shares_memory=shares_memory)
 
 
@@ -47,7 +49,7 @@ def _stated(queue: ObjectAttachment, buffering: int | None) -> int | None:
     if buffering is not None:
         return check_ahead("buffering", buffering)
     said = os.environ.get(_VARIABLE)
-    if not said or not queue.traits.buffers_unasked:
+    if not said or not _may_unasked(queue):
         return None
     if not said.isdecimal():
         raise ArgumentError(f"{_VARIABLE} is a number of items, not {said!r}")
@@ -56,8 +58,13 @@ def _stated(queue: ObjectAttachment, buffering: int | None) -> int | None:
 
 def _unasked(queue: ObjectAttachment, bound: int) -> int:
     """How many items may wait where neither says so."""
-    may = not bound and _is_private(queue, bound) and queue.traits.buffers_unasked
+    may = not bound and _is_private(queue, bound) and _may_unasked(queue)
     return _BUFFERING if may and not queue.options.durability else 0
+
+
+def _may_unasked(queue: ObjectAttachment) -> bool:
+    """Whether such a queue may have buffers of which neither says anything."""
+    return queue.is_fifo and queue.traits.buffers_unasked
 
 
 def _is_private(queue: ObjectAttachment, bound: int) -> bool:

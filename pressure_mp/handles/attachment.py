@@ -66,13 +66,8 @@ class Traits(NamedTuple):
     #: Whether a negative timeout is an error, as in the class of ``queue`` that has this interface.
     #: Elsewhere it means 0, as in ``multiprocessing``.
     refuses_negative_timeouts: bool = False
-    #: Whether items leave in the order of their puts: only then may they wait in a process.
-    is_fifo: bool = True
-    #: Whether puts are buffered, and gets read ahead, where the program does not say.
+    #: Whether puts may be buffered, and gets read ahead, where the program does not say.
     buffers_unasked: bool = False
-    reads_ahead_unasked: bool = False
-    #: Whether the items of an anonymous queue are in memory that its processes share.
-    shares_memory: bool = False
 
 
 #: Makes the operation that opens the queue of an attachment. It does not refer to that one: a cycle

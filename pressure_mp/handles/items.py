@@ -12,6 +12,7 @@ from ..effects import Operation, T
 from ..engines import registry
 from ..engines.contract.queues import How
 from ..exceptions import BrokerUnavailable, PressureError, QueueDoesNotExistError
+from ..operations.control import FIFO
 from ..operations.items import ItemOperations
 from .attachment import Attachment
 
@@ -20,6 +21,11 @@ class ItemAttachment(Attachment):
     """An attachment to a queue of items, in whatever order it serves them."""
 
     operations: ItemOperations
+
+    @property
+    def is_fifo(self) -> bool:
+        """Whether items leave in the order of their puts: only then may they wait in a process."""
+        return self.operations.discipline == FIFO
 
     @property
     def here(self) -> Presence:

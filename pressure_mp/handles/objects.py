@@ -229,7 +229,7 @@ class ObjectAttachment(ItemAttachment):
         """Requeue a dead process's items while a get waits. Raises HandleClosedError once the
         handle is closed."""
         always = self.while_open()
-        return self.here if self.traits.is_fifo else always
+        return self.here if self.is_fifo else always
 
 
 #: The errors after which an item is no longer in flight.

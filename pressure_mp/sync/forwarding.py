@@ -14,7 +14,6 @@ from ..encoding.display import PICKLE
 from ..encoding.large import is_manifest, read_unchecked, token_of
 from ..engines.contract.queues import How
 from ..exceptions import PressureError
-from ..handles.attachment import Traits
 from ..handles.objects import ObjectAttachment
 from ..operations.control import FIFO
 from ..operations.large import fetch, sweep
@@ -40,12 +39,8 @@ class _AnyQueue(Queue[bytes]):
     """A queue of whatever discipline."""
 
     def __init__(self, name: str, discipline: str, options: dict[str, Any]) -> None:
-        self._discipline = discipline
+        self._make_operations = partial(ObjectOperations, discipline=discipline)
         super().__init__(0, name, serializer="raw", buffering=0, **options)
-
-    def _traits(self) -> Traits:
-        make = partial(ObjectOperations, discipline=self._discipline)
-        return super()._traits()._replace(make_operations=make, is_fifo=self._discipline == FIFO)
 
 
 class Forwarder:

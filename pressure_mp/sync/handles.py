@@ -55,6 +55,7 @@ class Handle(Blocking, BaseHandle):
     _make_operations: Callable[[str], Any]
     _levels: tuple[Level, ...] = (Level.ITEMS,)
     _refuses_negative_timeouts = False
+    _buffers_unasked = False
 
     #: How the constructor opens the queue, and whether the handle is one of asyncio.
     _opens = How.OPEN, False
@@ -65,9 +66,12 @@ class Handle(Blocking, BaseHandle):
         return make(cls, how, False, *args, **hide_in(options))
 
     def _traits(self) -> Traits:
-        cls = type(self)
         return Traits(
-            cls.__name__, cls._make_operations, cls._levels, cls._refuses_negative_timeouts
+            type(self).__name__,
+            self._make_operations,
+            self._levels,
+            self._refuses_negative_timeouts,
+            self._buffers_unasked,
         )
 
     def _acknowledge(self, operation: AnyOperation[T]) -> T:

@@ -16,7 +16,6 @@ from ..encoding.codec import Codec
 from ..engines.contract.levels import Level
 from ..exceptions import ArgumentError, Full, HandleClosedError
 from ..handles.arguments import check_level, check_maxsize
-from ..handles.attachment import Traits
 from ..handles.defaults import chosen, is_stated
 from ..handles.item import Item
 from ..handles.objects import ObjectAttachment
@@ -46,10 +45,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     _gets: DirectGet
 
     _make_operations = staticmethod(partial(ObjectOperations, discipline=FIFO))
-    _is_fifo = True
-    _buffers_unasked = False
-    _reads_ahead_unasked = False
-    _shares_memory = False
     _order = Order()
 
     __signature__ = SignatureOf(QueueOptions)
@@ -138,12 +133,8 @@ class ObjectQueue(ItemHandle, Generic[Item]):
             check_level("prefetch", Level.AHEAD, queue.address)
         self._at = queue
         queue.eof, queue.order = eof is not None, self._order
-        is_bare = queue.traits.is_fifo
-        queue.use(
-            Codec(
-                encoder, keys, queue.address.prefix, queue.name, queue.is_anonymous, is_bare=is_bare
-            )
-        )
+        of_queue = queue.address.prefix, queue.name, queue.is_anonymous
+        queue.use(Codec(encoder, keys, *of_queue, is_bare=queue.is_fifo))
         choosing.choose(queue, given["buffering"], given["prefetch"], bound)
         self._equip(queue)
         stated = is_stated(maxsize)
@@ -152,18 +143,6 @@ class ObjectQueue(ItemHandle, Generic[Item]):
     def _equip(self, queue: ObjectAttachment) -> None:
         """Make the ways to put and get in this process."""
         self._puts, self._gets = choosing.make(queue)
-
-    def _traits(self) -> Traits:
-        return (
-            super()
-            ._traits()
-            ._replace(
-                is_fifo=self._is_fifo,
-                buffers_unasked=self._buffers_unasked,
-                reads_ahead_unasked=self._reads_ahead_unasked,
-                shares_memory=self._shares_memory,
-            )
-        )
 
     def put(
         self,

@@ -42,7 +42,6 @@ class LifoQueue(Queue[Item]):
 
     _make_operations = staticmethod(partial(ObjectOperations, discipline="lifo"))
     _levels: tuple[Level, ...] = (Level.ITEMS, Level.DELIVERIES)
-    _is_fifo = _buffers_unasked = _reads_ahead_unasked = False
     _refuses_negative_timeouts = True
 
 
@@ -66,7 +65,6 @@ class PriorityQueue(Queue[Item]):
 
     _make_operations = staticmethod(partial(ObjectOperations, discipline="priority"))
     _levels: tuple[Level, ...] = (Level.ITEMS, Level.DELIVERIES)
-    _is_fifo = _buffers_unasked = _reads_ahead_unasked = False
     _refuses_negative_timeouts = True
 
     def __init__(
@@ -146,7 +144,6 @@ class FairQueue(Queue[Item]):
 
     _make_operations = FairOperations
     _levels = (Level.ITEMS, Level.DELIVERIES, Level.ADMINISTRATION)
-    _is_fifo = _buffers_unasked = _reads_ahead_unasked = False
 
     def __init__(
         self,

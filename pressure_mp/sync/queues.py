@@ -38,8 +38,6 @@ class Queue(ObjectQueue[Item]):
     """
 
     _buffers_unasked = True
-    _reads_ahead_unasked = True
-    _shares_memory = True
 
     @classmethod
     def create(cls, name: str, maxsize: int = 0, **options: Unpack[QueueOptions]) -> Self:
@@ -157,7 +155,6 @@ class JoinableQueue(Queue[Item]):
     _attachment_class = UntilDone
     _at: UntilDone
     _levels = (Level.ITEMS, Level.DELIVERIES)
-    _reads_ahead_unasked = False
 
     __signature__ = SignatureOf(JoinableOptions)
 
@@ -295,7 +292,6 @@ class SimpleQueue(ObjectQueue[Item]):
     """
 
     _refuses_negative_timeouts = True
-    _shares_memory = True
 
     def __init__(self, name: str | None = None, **options: Unpack[QueueOptions]) -> None:
         """Attach to the queue or create it, as for :class:`Queue` with ``maxsize`` 0."""
