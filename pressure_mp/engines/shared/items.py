@@ -152,15 +152,10 @@ class Items:
         if self._is_reserved(""):
             return InUse("consumer")
         is_closed = self.ring.is_closed  # before: no item comes behind it
-        if not self.ring.drops and self._take_now(limit, taker):
+        if not self.ring.drops and self.ring.take(limit, taker):
+            self.ring.note_taker(client_id_bytes())
             return Taken(mark_each(taker.taken_here))
         return Outcome.CLOSED if is_closed else NoItem()
-
-    def _take_now(self, limit: int, taker: Taker) -> bool:
-        if not self.ring.take(limit, taker):
-            return False
-        self.ring.note_taker(client_id_bytes())
-        return True
 
     def give_back(self, items: list[bytes], if_open: bool) -> Any:
         """Put taken items in front, and empty the list, so that a repeated call does nothing; see
