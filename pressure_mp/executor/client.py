@@ -21,6 +21,7 @@ from ..encoding.user_exceptions import in_words
 from ..engines.contract.task_results import TAKEN
 from ..exceptions import Full, InboxLost, PressureError, QueueDoesNotExistError
 from ..operations.task_results import TaskEvent
+from ..sync.handles import attachment_of
 from ..sync.tasks.inbox import TaskInbox
 from ..sync.tasks.outages import PASSING, PAUSE, Outages
 from ..sync.tasks.producer import put_options
@@ -379,7 +380,8 @@ class Client:
 
     def _listen(self) -> None:
         until_left = waits_end_when(lambda: self.is_left)
-        outages = Outages(f"executor {self._queue.name!r}")
+        reconnect = attachment_of(self._queue).options.reconnect
+        outages = Outages(f"executor {self._queue.name!r}", reconnect=reconnect)
         is_lost = False  # whether notices are, and the inbox does not watch all calls again yet
         while not self._is_ended:
             tried = time.monotonic()

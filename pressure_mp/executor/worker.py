@@ -178,8 +178,10 @@ def serve(
     ``lost`` is called, in any thread, in the midst of a call that is removed, as by
     ``Executor.abort``, or given to another worker.
     """
-    with attachment_of(queue).here.announced(1, [tube or ""]) as worker:
-        _serve(queue, TakenCalls(queue, tube, worker.number), is_told, max_calls, lost)
+    at = attachment_of(queue)
+    outages = Outages(f"a worker of executor {queue.name!r}", reconnect=at.options.reconnect)
+    with at.here.announced(1, [tube or ""]) as worker:
+        _serve(queue, TakenCalls(queue, tube, worker.number), is_told, max_calls, lost, outages)
 
 
 def _serve(
@@ -188,8 +190,8 @@ def _serve(
     is_told: Callable[[], bool],
     max_calls: int | None,
     lost: Lost,
+    outages: Outages,
 ) -> None:
-    outages = Outages(f"a worker of executor {queue.name!r}")
     number = 0
 
     def is_told_before_waiting() -> bool:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import multiprocessing
+import re
+import time
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import psutil
 import pytest
 from executors import functions
+from executors.threads import Workers
 from waiting import lasting, until
 
 from pressure_mp import Executor, ExecutorBroken, QueueDoesNotExistError, TaskQueue, WorkerLost
+from pressure_mp.executor import worker
+from pressure_mp.executor.call_queue import CallQueue
 
 # Since Python 3.12 a fork warns when there are threads, as there are when a worker is replaced.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
@@ -187,6 +193,24 @@ def test_a_call_that_ended_while_the_broker_was_away_is_told_when_it_is_back(
         keeping_server.start()
         assert future.result(60) == "held"
         assert len(functions.runs(str(running))) == 1
+
+
+def test_the_log_tells_for_how_long_the_broker_was_away_and_not_for_how_long_a_worker_waited(
+    keeping_server, monkeypatch, caplog, name
+):
+    an_hour_ago = SimpleNamespace(monotonic=lambda: time.monotonic() - 3600, sleep=time.sleep)
+    monkeypatch.setattr(worker, "time", an_hour_ago)  # each take began then
+    with Executor(0, name, url=keeping_server.url, reconnect=0.1) as executor:
+        workers = Workers(CallQueue.attach(name, url=keeping_server.url, reconnect=0.1))
+        workers.begin()
+        keeping_server.kill()
+        until(lambda: "waits for the broker" in caplog.text)
+        keeping_server.start()
+        assert executor.submit(abs, -1).result(30) == 1
+        workers.tell_to_end()
+        workers.wait()
+    (seconds,) = re.findall(r"the broker answers after (\d+) s", caplog.text)
+    assert int(seconds) < 3600
 
 
 def test_calls_that_cannot_be_given_back_are_run_when_the_broker_is_back(keeping_server, tmp_path):
