@@ -341,12 +341,12 @@ class ItemOperations(ControlOperations):
             yield from sweep()
         return is_dropped
 
-    def peek_items(self, limit: int, start: int = 0) -> Operation[list[bytes]]:
+    def peek_items(self, limit: int) -> Operation[list[bytes]]:
         """Return up to ``limit`` of the next items, which stay queued."""
         found: list[bytes] = []
         while len(found) < limit:
             number = min(limit - len(found), MOST_PEEKED)
-            reply: PeekItemsReply = yield PeekItems(start + len(found), number)
+            reply: PeekItemsReply = yield PeekItems(len(found), number)
             found += self._found(reply)
             if len(self._found(reply)) < number:
                 break

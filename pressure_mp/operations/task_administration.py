@@ -147,7 +147,7 @@ class TaskAdministration(TaskSettling):
 
     def peek(self, id: bytes) -> Operation[DecodedTask]:
         """Return a task as it is. Raises TaskNotFound, DecodingError, AuthenticationError."""
-        return self._decode((yield from self._get("peek", id)))
+        return self._decode((yield from self._get(id)))
 
     def list(self, states: str, tube: str, limit: int) -> Operation[list[DecodedTask]]:
         """Return up to ``limit`` tasks of these states, one state after the other."""

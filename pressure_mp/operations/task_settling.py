@@ -273,16 +273,16 @@ class TaskSettling(TaskResultStorage):
             return Edit(self.codec.encode_whole(update))
         if task.is_known:
             return Edit(self.codec.encode_whole(update(task.data)))
-        found = yield from self._get("peek", task.id)
+        found = yield from self._get(task.id)
         return Edit(self.codec.encode_whole(update(self.codec.decode(found.data))), found.data)
 
-    def _get(self, op: str, id: bytes) -> Operation[StoredTask]:
+    def _get(self, id: bytes) -> Operation[StoredTask]:
         reply: GetTaskReply = yield GetTask(id)
         match reply:
             case StoredTask():
                 return reply
             case Outcome.ABSENT:
-                raise self._refusal(reply, id, op)
+                raise self._refusal(reply, id, "peek")
             case Outcome.MISSING:
                 raise self._missing()
             case _:
