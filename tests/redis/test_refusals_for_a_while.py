@@ -96,6 +96,34 @@ def test_a_call_to_a_server_that_refuses_for_a_while_is_done_after_it(server, re
     assert q.empty()
 
 
+@pytest.mark.parametrize("run_in", ["threads", "asyncio"])
+def test_calls_that_are_refused_for_a_while_log_it_once(server, run_in, caplog):
+    async def put_in_a_loop(item):
+        async with aio.Queue(name="jobs", url=server.url) as of_loop:
+            await of_loop.put(item)
+
+    q = Queue(name="jobs", url=server.url)
+    q.put("before")
+    told = "trying for another"
+    with a_broken_disk(server):
+        if run_in == "threads":
+            putting = Background(q.put, "refused")
+        else:
+            putting = Background(asyncio.run, put_in_a_loop("refused"))
+        until(lambda: told in caplog.text)
+        with server.client() as client:
+            seen = refused(client)
+            until(lambda: refused(client) >= seen + 4)
+    putting.result()
+    assert [q.get(), q.get()] == ["before", "refused"]
+    assert caplog.text.count(told) == 1
+
+
+def refused(client):
+    """How many calls the server refused."""
+    return client.info("errorstats")["errorstat_MISCONF"]["count"]
+
+
 @refusals
 def test_all_that_waits_goes_on_when_the_server_refused_for_a_while(server, refuses):
     stop, done = threading.Event(), []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 import weakref
 from collections import deque
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 from ...exceptions import BrokerError, PressureError
 from . import eviction
 from .connecting import unavailable
+from .errors import NotDone
 from .routes import Route
 from .wire import Carrier, Node, Wire
 
@@ -22,7 +24,8 @@ T = TypeVar("T")
 _IDLE_CHECK = 1.0
 #: The shortest time for a server to answer, in seconds, however long it took to find it.
 SHORTEST = 0.01
-
+#: Seconds from one line of the log about an outage to the next.
+_INTERVAL = 60.0
 
 _log = logging.getLogger("pressure_mp")
 
@@ -39,7 +42,9 @@ class Pool:
         self._all: weakref.WeakSet[Wire] = weakref.WeakSet()
         #: Whether this pool ever had a connection.
         self.was_connected = False
-        self._was_told = False  # whether the outage was logged since the last new connection
+        #: When the log last had a line about an outage that lasts, on the monotonic clock.
+        self._told = -math.inf
+        self._refuses = False  # the last connection was lost since the server refused a call
 
     def idle(self, slot: int) -> Wire | None:
         """Take the connection to the slot's server that was idle for the shortest time, if there is
@@ -65,7 +70,9 @@ class Pool:
 
     async def open(self, node: Node, timeout: float | None) -> Wire:
         wire = await self._route.open(node, timeout)
-        self.was_connected, self._was_told = True, False
+        self.was_connected = True
+        if not self._refuses:
+            self._told = -math.inf
         self._all.add(wire)
         return wire
 
@@ -106,6 +113,7 @@ class Pool:
         cannot work, the next checkout searches for the server again."""
         wire.give_up()
         if isinstance(error, OSError):
+            self._refuses = isinstance(error, NotDone)
             eviction.forget(wire.node.address)
             self._route.doubt(wire.node, error)
 
@@ -149,9 +157,10 @@ class Pool:
         return error
 
     def tell(self, error: OSError, left: float) -> None:
-        """Log, once, why it takes so long, and how long it may take."""
-        if not self._was_told:
-            self._was_told = True
+        """Log, once a minute in an outage, why it takes so long, and how long it may take."""
+        now = time.monotonic()
+        if now - self._told >= _INTERVAL:
+            self._told = now
             _log.warning(
                 "trying for another %.0f s to reach the broker: %s", left, self.translate(error)
             )
