@@ -96,6 +96,34 @@ def test_a_call_to_a_server_that_refuses_for_a_while_is_done_after_it(server, re
     assert q.empty()
 
 
+@pytest.mark.parametrize(
+    ("refuse", "login", "told"),
+    [
+        (("CONFIG", "SET", "maxclients", "1"), "", "maxclients"),
+        (("CONFIG", "SET", "maxclients", "1"), ":password@", "maxclients"),
+        (("REPLICAOF", "127.0.0.1", "1"), "", "its primary"),
+    ],
+)
+def test_the_error_of_a_server_that_refuses_for_a_while_says_why_and_what_to_do(
+    server, refuse, login, told
+):
+    url = f"redis://{login}127.0.0.1:{server.port}"
+    shown = f"redis://127.0.0.1:{server.port}/0"
+    with server.client() as client:
+        client.ping()
+        client.execute_command(*refuse)
+        with pytest.raises(BrokerUnavailable, match=told) as caught:
+            Queue(name="jobs", url=url, reconnect=0).put("refused")
+        assert str(caught.value).startswith(f"the broker at {shown} is not ready: ")
+
+
+def test_the_error_of_a_login_that_needs_a_password_says_that_the_url_has_none(server):
+    with server.client() as client:
+        client.config_set("requirepass", "secret")
+    with pytest.raises(BrokerError, match="login, for which the URL has no password"):
+        Queue(name="jobs", url=server.url).put("refused")
+
+
 @pytest.mark.parametrize("run_in", ["threads", "asyncio"])
 def test_calls_that_are_refused_for_a_while_log_it_once(server, run_in, caplog):
     async def put_in_a_loop(item):

@@ -133,10 +133,10 @@ def unavailable(
     """
     if isinstance(error, AuthenticationError):
         return BrokerError(f"the broker at {address.url} refuses the login: {error}")
+    if isinstance(error, RedisError) and (refused := not_done(str(error), address)):
+        return refused
     if isinstance(error, ResponseError):
-        return not_done(str(error), address) or BrokerError(
-            f"the broker at {address.url} refuses the connection: {error}"
-        )
+        return BrokerError(f"the broker at {address.url} refuses the connection: {error}")
     wrong = _what_is_wrong(address, error, before)
     if wrong:
         return WrongServerError(f"no broker that can be used at {address.url}: {wrong}")
@@ -189,8 +189,11 @@ def check_greeting(greeting: Any, address: RedisAddress, info: Any = None) -> di
         text = str(greeting)
         if is_unknown(greeting):
             raise UnsupportedServerError(_no_hello(address, info))
+        what = "HELLO"
+        if text.startswith("NOAUTH "):
+            what = "the login, for which the URL has no password"
         raise not_done(text, address) or BrokerError(
-            f"the broker at {address.url} refuses HELLO: {text}"
+            f"the broker at {address.url} refuses {what}: {text}"
         )
     if not isinstance(greeting, list) or len(greeting) % 2 or b"version" not in greeting[::2]:
         raise NoReply(repr(greeting).encode())

@@ -13,6 +13,11 @@ _NOT_NOW = re.compile(
     r"|MISCONF) "
     r"|max number of clients|WAIT(?:AOF)? cannot be used with replica"
 )
+#: What to do about some of them.
+_ADVICE = {
+    "READONLY": "it is a replica: the URL should name its primary, or begin with redis+sentinel://",
+    "max number of clients": "raise its maxclients, or end clients that are not needed",
+}
 #: Errors of servers when the user may not run a command, or use a key, also in a script.
 _NO_RIGHT = re.compile(r"NOPERM |ACL failure|The user executing the script can't")
 _MOVED = re.compile(r"MOVED (\d+) (.*):(\d+)$")
@@ -45,7 +50,8 @@ def not_done(text: str, address: RedisAddress) -> NotDone | None:
     if moved and address.nodes:
         return Moved(int(moved[1]), moved[2], int(moved[3]))
     if _NOT_NOW.search(text):
-        return NotDone(f"the broker at {address.url} is not ready: {text}")
+        advice = "".join(f"; {advice}" for sign, advice in _ADVICE.items() if sign in text)
+        return NotDone(f"the broker at {address.url} is not ready: {text.rstrip('.')}{advice}")
     return None
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import hiredis
 from redis.exceptions import RedisError
 
+from ...exceptions import PressureError
 from ...hidden import without_frames
 from . import connecting
 from .address import RedisAddress
@@ -127,6 +128,8 @@ class Wire(Carrier):
             connection = connecting.make(address, cls._module, timeout)
             wire = await cls._connect(connection)
             return await wire._greet(address, connection.socket_connect_timeout, asked)
+        except PressureError:
+            raise
         except (RedisError, OSError) as error:
             found = connecting.unavailable(address, error, before)
             raise found from without_frames(error)
