@@ -120,18 +120,32 @@ def test_items_are_acknowledged_when_the_server_is_full(server, fill):
     queue.join()
 
 
-def test_a_get_waits_for_its_item_while_the_server_is_full(server, fill):
-    queue = Queue(name="jobs", url=server.url)
+def get(queue, **options):
+    return queue.get(**options)
+
+
+def get_many(queue, **options):
+    (item,) = queue.get_many(1, **options)
+    return item
+
+
+@pytest.mark.parametrize("way", [get, get_many])
+@pytest.mark.parametrize("kind", [Queue, JoinableQueue, LifoQueue, PriorityQueue])
+def test_gets_wait_for_their_items_while_the_server_is_full(server, fill, kind, way):
+    queue = kind(name="jobs", url=server.url)
     queue.open()
+    before = [Background(way, queue) for _ in range(2)]
+    until(lambda: all(map(parks, before)))
     fill()
     with pytest.raises(Empty):
-        queue.get(timeout=0.3)
-    getting = Background(queue.get)
-    until(lambda: parks(getting))
+        way(kind(name="jobs", url=server.url), timeout=0.3)
+    later = [Background(way, queue) for _ in range(2)]
+    until(lambda: all(map(parks, later)))
     with server.client() as client:
         client.config_set("maxmemory", 0)
-    queue.put("item")
-    assert getting.result() == "item"
+    for number in range(4):
+        queue.put(number)
+    assert sorted(getting.result() for getting in before + later) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])

@@ -8,6 +8,7 @@
 -- replies: done items... | empty item | busy consumer state | closed | ended | missing
 -- uses: role line bound count chunks batch consume incarnation
 -- once: yes
+-- full: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local client, ticket, mode, turn, lease = ARGV[4], ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local data, waiting = KEYS[1], KEYS[11]

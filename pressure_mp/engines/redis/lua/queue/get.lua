@@ -6,6 +6,7 @@
 -- replies: done item | empty item | busy consumer state | closed | ended | missing
 -- uses: role line bound count storage chunks consume incarnation
 -- once: yes
+-- full: yes
 -- After `empty` in mode wait the caller has the consumer role and waits for an item with it.
 local client, ticket, mode, turn, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local data, waiting = KEYS[1], KEYS[11]
