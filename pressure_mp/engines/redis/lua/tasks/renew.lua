@@ -9,6 +9,7 @@
 -- `owners` are names, each followed by the end of its lease in milliseconds. A problem is the place of a watched task
 -- that the owner does not have, from 1 on, and the reason: absent, foreign, or its state.
 if not settings then return {'missing'} end
+redis.call('HDEL', KEYS[1], '') -- needs no memory: so the commands after it are allowed when the server has none
 make_due_transitions()
 local presence, workers = KEYS[1], KEYS[2]
 local owner, lease, holds, says, texts = unpack(ARGV, 1, 5)
