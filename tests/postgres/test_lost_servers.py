@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 
 import pytest
 from brokers import postgres as servers
+from ports import free_port
 from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import Empty, Queue, TaskQueue
@@ -157,3 +159,29 @@ def test_a_put_that_was_told_that_the_server_is_away_waits_for_it_no_longer(
 def test_a_server_that_cannot_be_reached_is_an_error_that_names_it(name):
     with pytest.raises(BrokerUnavailable, match=r"127\.0\.0\.1:1/db.*refused"):
         Queue(name=name, url="postgresql://user@127.0.0.1:1/db", reconnect=0).open()
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_host_that_says_nothing_does_not_keep_a_call_from_the_next_host(
+    caller, postgres, name, behind
+):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ports = [silent.getsockname()[1], postgres.port]
+        if behind:
+            ports.reverse()
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports)
+        url = f"postgresql://{servers.ROLE}@{hosts}/postgres?target_session_attrs=read-write"
+        q = caller.queues.Queue(name=name, url=url, reconnect=0)
+        caller.do(q.put("item"))
+        assert caller.do(q.get()) == "item"
+
+
+def test_hosts_that_say_nothing_or_refuse_are_named(name):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port, other = silent.getsockname()[1], free_port()
+        url = f"postgresql://postgres@127.0.0.1:{port},127.0.0.1:{other}/postgres"
+        q = Queue(name=name, url=url, reconnect=0.1)
+        with pytest.raises(BrokerUnavailable) as caught:
+            q.put("item", timeout=0.1)
+    assert f"no answer from 127.0.0.1, port {port} within" in str(caught.value)
+    assert f"port {other} failed: Connection refused" in str(caught.value)

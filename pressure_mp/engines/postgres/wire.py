@@ -13,12 +13,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from random import SystemRandom
 from typing import Any
 
 from psycopg import OperationalError, pq
 from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus, PollingStatus
 
-from ...exceptions import AddressError, PressureError
+from ...exceptions import AddressError, PressureError, WrongServerError
 from ...hidden import without_frames
 from ...polling import Poll, new_poll
 from ..cancelled_calls import postponed
@@ -38,6 +39,8 @@ _OPTIONS = " ".join(
 _GONE = 10
 #: Seconds to connect in order to ask for a silent connection, and for the answer.
 _LIMIT = 5.0
+#: The options of libpq of which each host has its own.
+_PLACE = b"host", b"hostaddr", b"port"
 _WAITS_FOR_CLIENT = Statement(
     b"", b"SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Client'", (0,)
 )
@@ -74,28 +77,45 @@ class Wire(ABC):
         """Wait until it can be read, or else written; return False when the time is over."""
 
     async def connect(self, conninfo: str, timeout: float) -> None:
-        """Connect. Raises BrokerUnavailable; WrongServerError when another try would not help."""
+        """Connect to the first of the hosts that can be used. Raises BrokerUnavailable;
+        WrongServerError when another try would not help."""
         self._conninfo = conninfo
         end = time.monotonic() + timeout
+        said: list[str] = []
         try:
-            self.pgconn = pgconn = pq.PGconn.connect_start(_with_options(conninfo))
-            while True:
-                if pgconn.status == ConnStatus.BAD:
-                    raise unreachable(pgconn.get_error_message(), self.shown)
-                state = pgconn.connect_poll()
-                if state == PollingStatus.OK:
+            hosts = _each_host(conninfo)
+            for left, host in zip(range(len(hosts), 0, -1), hosts, strict=True):
+                # A host that says nothing leaves time for the hosts behind it.
+                share = max(end - time.monotonic(), 0.0) / left
+                if (problem := await self._connect_to(host, share)) is None:
                     break
-                if state == PollingStatus.FAILED:
-                    raise unreachable(pgconn.get_error_message(), self.shown)
-                if not await self.ready(
-                    state == PollingStatus.READING, max(end - time.monotonic(), 0.0)
-                ):
-                    raise unreachable(f"timeout: no answer within {timeout:.3g} s", self.shown)
-            pgconn.nonblocking = 1
-            pgconn.notice_handler = self._note
+                said.append(problem)
+                error = unreachable("\n".join(said), self.shown)
+                if left == 1 or isinstance(error, WrongServerError):
+                    raise error
+            self.pgconn.nonblocking = 1
+            self.pgconn.notice_handler = self._note
         except BaseException as error:
             self.close()
             raise without_frames(error) from None
+
+    async def _connect_to(self, host: bytes, timeout: float) -> str | None:
+        """Connect to one host. Returns the problem, None if there is none."""
+        end = time.monotonic() + timeout
+        self.close()
+        self.pgconn = pgconn = pq.PGconn.connect_start(host)
+        while pgconn.status != ConnStatus.BAD:
+            state = pgconn.connect_poll()
+            if state == PollingStatus.OK:
+                return None
+            if state == PollingStatus.FAILED:
+                break
+            if not await self.ready(
+                state == PollingStatus.READING, max(end - time.monotonic(), 0.0)
+            ):
+                where = f"{pgconn.host.decode()}, port {pgconn.port.decode()}"
+                return f"timeout: no answer from {where} within {timeout:.3g} s"
+        return str(pgconn.get_error_message())
 
     def _note(self, notice: Any) -> None:
         """Note a notice of the server that the wait for its standbys was ended: its source function
@@ -283,8 +303,9 @@ async def waits_for_client(backend: int, other: Wire, conninfo: str) -> bool:
         other.close()
 
 
-def _with_options(conninfo: str) -> bytes:
-    """Add the options of this package to a connection string; the URL's own options stay."""
+def _each_host(conninfo: str) -> list[bytes]:
+    """Return the connection string of each host, with the options of this package; the URL's own
+    options stay. libpq would try the next host when one refuses, but not when one says nothing."""
     try:
         parsed = pq.Conninfo.parse(conninfo.encode())
     except OperationalError as error:
@@ -302,6 +323,20 @@ def _with_options(conninfo: str) -> bytes:
         (b"tcp_user_timeout", _GONE * 1000),
     ):
         said.setdefault(name, b"%d" % value)
+    places = {name: said[name].split(b",") for name in _PLACE if name in said}
+    number = max((len(values) for values in places.values()), default=1)
+    if {len(values) for values in places.values()} - {1, number}:
+        return [_written(said)]  # libpq names the mistake
+    hosts = [
+        _written(said | {name: values[n % len(values)] for name, values in places.items()})
+        for n in range(number)
+    ]
+    if said.get(b"load_balance_hosts") == b"random":
+        SystemRandom().shuffle(hosts)
+    return hosts
+
+
+def _written(said: dict[bytes, bytes]) -> bytes:
     return b" ".join(
         keyword + b"='" + value.replace(b"\\", b"\\\\").replace(b"'", b"\\'") + b"'"
         for keyword, value in said.items()
