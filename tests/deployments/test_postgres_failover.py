@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from brokers import postgres as servers
 from faults.traffic import Traffic
+from waiting import Background, until
 
 from pressure_mp import Queue
 from pressure_mp.engines import registry
@@ -58,5 +59,22 @@ def test_unlogged_queues_are_opened_anew_when_a_standby_takes_over(primary, name
             q.put("refused")
         Queue(name=name, url=url).put("again")
         assert q.get() == "again"
+    finally:
+        standby.stop()
+
+
+def test_calls_on_unlogged_queues_wait_for_a_standby_to_take_over(world, primary, name):
+    installing.install(registry.parse(f"{primary.url}?schema=quick"), unlogged=True)
+    standby = primary.standby()
+    try:
+        primary.kill()
+        q = world(Queue)(name=name, url=f"{standby.url}?schema=quick", reconnect=60)
+        opening = Background(q.open)
+        log = standby.directory / "log"
+        until(lambda: "cannot access temporary or unlogged relations" in log.read_text())
+        standby.promote()
+        opening.result()
+        q.put("item")
+        assert q.get() == "item"
     finally:
         standby.stop()

@@ -15,8 +15,9 @@ from ...exceptions import (
 
 #: SQLSTATEs after which nothing was done, and the same call may succeed later or elsewhere: the
 #: server starts, ends, recovers, has no connection or file left, could not read or write a file, or
-#: ended an idle connection.
-_NOT_NOW = re.compile(r"57P0[1235]|53[03]00|58030|08...")
+#: ended an idle connection. 0A000: it is a standby, which cannot read unlogged tables; or the
+#: connection prepared a function that was installed anew.
+_NOT_NOW = re.compile(r"57P0[1235]|53[03]00|58030|08...|0A000")
 #: Another of these: a standby refused to write, or the session may only read.
 _READ_ONLY = "25006"
 #: SQLSTATEs after which the call may succeed at once: a deadlock, a conflict.
