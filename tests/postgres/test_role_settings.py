@@ -65,6 +65,21 @@ def test_a_role_that_may_no_longer_write_is_told_so_at_once(own_postgres, role, 
     assert q.get() == "item"
 
 
+def test_a_role_that_may_write_again_can_put_although_a_connection_from_before_only_reads(
+    caller, own_postgres, role, name
+):
+    q = caller.queues.Queue(name=name, url=url_of(own_postgres, role), reconnect=3600)
+    caller.do(q.put("item"))
+    own_postgres.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
+    end_sessions(own_postgres, role)
+    with pytest.raises(BrokerError, match="lets this session only read"):
+        caller.do(q.put("refused"))
+    assert caller.do(q.qsize()) == 1
+    own_postgres.execute(f"ALTER ROLE {role} RESET default_transaction_read_only")
+    caller.do(q.put("another"))
+    assert [caller.do(q.get()), caller.do(q.get())] == ["item", "another"]
+
+
 def end_sessions(server, role):
     sessions = f"FROM pg_stat_activity WHERE usename = '{role}'"
     until(lambda: not server.execute(f"SELECT pg_terminate_backend(pid) {sessions}"))

@@ -85,6 +85,7 @@ class Pool:
 
     async def _over_one(self, execute: Callable[[Wire], Awaitable[T]], timeout: float | None) -> T:
         wire = self._usable()
+        is_new = wire is None
         if wire is None:
             try:
                 wire = await self.connect(timeout)
@@ -100,7 +101,8 @@ class Pool:
                 self.close_idle()
             else:
                 self._keep(wire)
-            if isinstance(error, ReadOnly) and self._only_reads:
+            # A connection that was open before may be of another setting than the next ones.
+            if isinstance(error, ReadOnly) and self._only_reads and is_new:
                 raise _only_reads(self.address.url) from None
             raise
         except ConnectionLost:
