@@ -183,6 +183,7 @@ class _Line:
         if place.asks:
             self._asking -= 1
         place.asks = place.has_turn = False
+        place.together = None
 
     @property
     def _first(self) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from brokers import postgres as servers
 from tasks.takers import parked
 from waiting import LIMIT, Background, until
 
-from pressure_mp import Queue, QueueDoesNotExistError, TaskQueue
+from pressure_mp import Queue, QueueDoesNotExistError, TaskQueue, aio
 from pressure_mp.engines import registry
 
 WAITING = """
@@ -92,3 +93,28 @@ def test_takes_that_waited_at_a_deleted_queue_leave_no_places_at_its_name(postgr
         with pytest.raises(QueueDoesNotExistError):
             taker.result()
     assert postgres.execute(places) == []
+
+
+@pytest.mark.parametrize("verb", ["get", "put", "take"])
+def test_after_tasks_of_a_loop_called_together_in_vain_the_first_one_waits_at_the_server(
+    postgres, name, verb
+):
+    url, kind = postgres.limited_url, "tasks" if verb == "take" else "items"
+    slot = f"pressure_mp.slot('__pressure__', '{kind}', '{name}')"
+    waiting = f"SELECT count(*) FROM pressure_mp.waiting WHERE slot = {slot}"
+
+    async def call():
+        q = aio.TaskQueue(name, url=url) if verb == "take" else aio.Queue(1, name=name, url=url)
+        await q.open()
+        if verb != "put":
+            await q.put("item")
+        what = (lambda: q.put("item")) if verb == "put" else getattr(q, verb)
+        calls = {asyncio.ensure_future(what()) for _ in range(4)}
+        done, calls = await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.to_thread(until, lambda: postgres.execute(waiting) == [(1,)])
+        assert len(done) == 1
+        for one in calls:
+            one.cancel()
+        await asyncio.wait(calls)
+
+    asyncio.run(call())
