@@ -25,6 +25,7 @@ from ..drivers import waits_end_when
 from ..effects import WaitEnded
 from ..exceptions import (
     DecodingError,
+    PressureError,
     QueueDoesNotExistError,
     ShutDown,
 )
@@ -44,6 +45,8 @@ REMOVED, LATE = 79, 78
 
 #: Seconds between two checks whether the starter lives.
 _INTERVAL = 1.0
+#: Seconds from a refusal of the broker to the end of the worker process that it ends.
+_PAUSE = 5.0
 
 _log = logging.getLogger("pressure_mp")
 
@@ -154,6 +157,22 @@ def main(service: Service, setup: Setup, wire: Connection, starter: str, asked: 
         service.serve(is_to_end)
     except KeyboardInterrupt:
         pass  # a worker that waits for calls has nothing to report
+    except QueueDoesNotExistError:
+        raise  # the starter sees that, and ends
+    except PressureError as error:
+        _log.error(
+            "a worker process ends in %.0f s, and another takes its place: %s", _PAUSE, error
+        )
+        _pause(is_to_end)
+        sys.exit(1)
+
+
+def _pause(is_to_end: Callable[[], bool]) -> None:
+    """Wait before this process ends, as the broker refused it: the starter begins another one at
+    once, which the broker most likely refuses too."""
+    end = time.monotonic() + _PAUSE
+    while time.monotonic() < end and not is_to_end():
+        time.sleep(PAUSE)
 
 
 def _be_of_no_pool() -> None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import multiprocessing
+import os
+import secrets
+import signal
 import threading
 import time
 
+import psutil
 import psycopg
 import pytest
 from brokers import postgres as servers
 from brokers.postgres import ROLE
 from disks import small_disk
+from executors import functions
 from waiting import HOURS, LIMIT, Background, parks, until
 
 from pressure_mp import Empty, Executor, Queue, TaskQueue, aio
@@ -20,6 +26,7 @@ from pressure_mp.engines import registry
 from pressure_mp.engines.blocking_coroutines import finish
 from pressure_mp.engines.postgres import installing
 from pressure_mp.exceptions import BrokerError, BrokerUnavailable, CallCancelledError
+from pressure_mp.executor import worker
 
 
 @pytest.fixture
@@ -359,3 +366,27 @@ def test_clients_install_a_schema_again_that_was_dropped(own_postgres, name):
         assert q.get() == 3
         with pytest.raises(Empty):
             q.get_nowait()
+
+
+def test_no_worker_process_takes_the_place_of_one_that_the_server_refused_at_once(
+    own_postgres, for_role, name, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(worker, "_PAUSE", HOURS)
+    log, role = tmp_path / "log", f"role_{secrets.token_hex(4)}"
+    own_postgres.execute(f"CREATE ROLE {role} LOGIN SUPERUSER")
+    url = f"postgresql://{role}@127.0.0.1:{own_postgres.port}/postgres"
+    begin = {"initializer": functions.log_to, "initargs": (str(log),)}
+    context = multiprocessing.get_context("fork")
+    with Executor(1, mp_context=context, url=url, reconnect=0.1, **begin) as executor:
+        first = executor.submit(functions.pid).result(LIMIT)
+        own_postgres.execute(f"ALTER ROLE {role} NOLOGIN")
+        try:
+            sessions = f"FROM pg_stat_activity WHERE usename = '{role}'"
+            own_postgres.execute(f"SELECT pg_terminate_backend(pid) {sessions}")
+            until(lambda: "a worker process ends" in log.read_text())
+        finally:
+            own_postgres.execute(f"ALTER ROLE {role} LOGIN")
+        # A process that ends is replaced when its starter has seen that.
+        assert psutil.wait_procs([psutil.Process(first)], timeout=1)[1]
+        os.kill(first, signal.SIGKILL)
+        assert executor.submit(functions.pid).result(LIMIT) != first
