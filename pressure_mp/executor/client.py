@@ -382,6 +382,7 @@ class Client:
         until_left = waits_end_when(lambda: self.is_left)
         reconnect = attachment_of(self._queue).options.reconnect
         outages = Outages(f"executor {self._queue.name!r}", reconnect=reconnect)
+        outages.answered()  # the inbox is open
         is_lost = False  # whether notices are, and the inbox does not watch all calls again yet
         while not self._is_ended:
             tried = time.monotonic()

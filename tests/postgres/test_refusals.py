@@ -78,7 +78,7 @@ def test_a_run_goes_on_after_calls_that_a_statement_timeout_ended(
 ):
     tasks, stop = TaskQueue(name, url=own_postgres.limited_url), threading.Event()
     id = tasks.put("task", result_ttl=60)
-    for_role("SET statement_timeout = '200ms'")
+    for_role("SET statement_timeout = '1s'")
     with lock(own_postgres, name, "tasks"):
         with pytest.raises(CallCancelledError, match="nothing was done"):
             tasks.put("more")
@@ -390,3 +390,15 @@ def test_no_worker_process_takes_the_place_of_one_that_the_server_refused_at_onc
         assert psutil.wait_procs([psutil.Process(first)], timeout=1)[1]
         os.kill(first, signal.SIGKILL)
         assert executor.submit(functions.pid).result(LIMIT) != first
+
+
+def test_an_executor_goes_on_when_its_role_may_connect_again(own_postgres, caplog):
+    with Executor(1, url=own_postgres.limited_url, reconnect=0.1) as executor:
+        executor.submit(functions.pid).result(LIMIT)
+        own_postgres.execute("REVOKE CONNECT ON DATABASE postgres FROM PUBLIC")
+        try:
+            end_connections(own_postgres)
+            until(lambda: "executor" in caplog.text and "waits for the broker" in caplog.text)
+        finally:
+            own_postgres.execute("GRANT CONNECT ON DATABASE postgres TO PUBLIC")
+        executor.submit(functions.pid).result(LIMIT)

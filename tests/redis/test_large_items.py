@@ -171,7 +171,7 @@ def test_replies_that_get_lost_change_nothing(server, name):
 
 def test_connections_cut_in_the_midst_of_chunks_change_nothing(server, name):
     proxy = LossyProxy(server.port)
-    q = Queue(name=name, url=proxy.url)
+    q = Queue(name=name, url=proxy.url, reconnect=LIMIT)
     going, pause = True, 0.03
 
     def cut():
@@ -192,10 +192,10 @@ def test_connections_cut_in_the_midst_of_chunks_change_nothing(server, name):
             pause = 0.03
             assert got == number
             assert np.array_equal(content, array())
+        assert q.stats().produced_messages == 5
     finally:
         going = False
         cutting.result()
-        assert q.stats().produced_messages == 5
         q.delete()
         proxy.stop()
 

@@ -49,8 +49,9 @@ class Outages:
 
     def failed(self, error: PressureError, tried: float) -> None:
         """Note that a call failed that began at the time ``tried``, on the monotonic clock. Raises
-        ``error`` if the outage has lasted for too long, or if another try does not help."""
-        if isinstance(error, WrongServerError):
+        ``error`` if the outage has lasted for too long; or if no broker was ever there, and another
+        try does not help."""
+        if isinstance(error, WrongServerError) and self._heard == -math.inf:
             raise error
         with self._lock:
             now = time.monotonic()
