@@ -9,7 +9,7 @@ from waiting import Background, until
 
 from pressure_mp import Queue
 from pressure_mp.engines import registry
-from pressure_mp.exceptions import QueueDoesNotExistError
+from pressure_mp.exceptions import BrokerUnavailable, QueueDoesNotExistError
 
 installing = pytest.importorskip("pressure_mp.engines.postgres.installing")
 
@@ -42,6 +42,11 @@ def test_nothing_is_lost_or_comes_twice_when_a_standby_takes_over(world, primary
     print(running)
     assert (running.lost, running.duplicated, running.invented) == (0, 0, 0)
     assert running.is_in_order
+
+
+def test_a_call_at_a_standby_says_that_the_url_should_name_the_primary(standby, name):
+    with pytest.raises(BrokerUnavailable, match=r"is a standby.*target_session_attrs=read-write"):
+        Queue(name=name, url=standby.url, reconnect=0).put("item")
 
 
 @pytest.mark.usefixtures("world")

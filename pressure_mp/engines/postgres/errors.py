@@ -103,7 +103,10 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
     if _NOT_NOW.fullmatch(state) or _AGAIN.fullmatch(state):
         return NotNow(f"the database at {shown} is not ready: {text}")
     if state == _READ_ONLY:
-        return ReadOnly(f"the database at {shown} is not ready: {text}")
+        return ReadOnly(
+            f"the database at {shown} is not ready: {text}; if it is a standby, the URL should name "
+            "its primary, or all hosts with target_session_attrs=read-write"
+        )
     if _NOT_INSTALLED.fullmatch(state):
         return NotInstalled(
             f"the database at {shown} has no schema {schema} of this version ({text}): install it "
