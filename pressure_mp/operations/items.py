@@ -20,8 +20,6 @@ from ..engines.contract.items import (
     NotComparable,
     PeekItems,
     PeekItemsReply,
-    PeekPlaced,
-    PeekPlacedReply,
     Placed,
     Purge,
     PurgeReply,
@@ -346,16 +344,16 @@ class ItemOperations(ControlOperations):
         found: list[bytes] = []
         while len(found) < limit:
             number = min(limit - len(found), MOST_PEEKED)
-            reply: PeekItemsReply = yield PeekItems(len(found), number)
-            found += self._found(reply)
-            if len(self._found(reply)) < number:
+            some = yield from self.peek_placed(number, len(found))
+            found += (placed.item for placed in some)
+            if len(some) < number:
                 break
         return found
 
     def peek_placed(self, limit: int, start: int = 0) -> Operation[list[Placed]]:
         """Return up to ``limit`` of the next items with where each belongs, at most
         ``MOST_PEEKED``."""
-        reply: PeekPlacedReply = yield PeekPlaced(start, min(limit, MOST_PEEKED))
+        reply: PeekItemsReply = yield PeekItems(start, min(limit, MOST_PEEKED))
         return self._found(reply)
 
     def purge(self, block: bool, timeout: float | None) -> Operation[int]:

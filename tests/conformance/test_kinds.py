@@ -22,7 +22,6 @@ from pressure_mp.engines.contract.items import (
     HandedOut,
     Hold,
     PeekItems,
-    PeekPlaced,
     Prefetch,
     Purge,
     Put,
@@ -97,7 +96,7 @@ def of_items(kind):
 def of_deliveries(kind):
     """Requests at an engine that keeps deliveries, and looks into queues."""
     yield from (CountDone(), Join(), Renew(ME, False, True), Retire(ME), Inspect(9))
-    yield from (PeekItems(0, 9), PeekPlaced(0, 9), Purge(), GetRejected(9), DropRejected(b"1"))
+    yield from (PeekItems(0, 9), Purge(), GetRejected(9), DropRejected(b"1"))
     if kind in ("fifo", "lifo"):
         yield RequeueRejected(b"1")
     if kind == "fifo":

@@ -10,7 +10,7 @@ from sessions import ask, bind
 
 from pressure_mp.encoding import sort_keys
 from pressure_mp.engines.contract.fair import GetKeys, GetQueued
-from pressure_mp.engines.contract.items import Added, NotComparable, PeekPlaced, Purge, Put, Take
+from pressure_mp.engines.contract.items import Added, NotComparable, PeekItems, Purge, Put, Take
 from pressure_mp.engines.contract.queues import GetStats, How, Open
 from pressure_mp.engines.contract.session import Options
 from pressure_mp.engines.memory.address import MemoryAddress
@@ -60,7 +60,7 @@ def test_batches_are_put_and_taken_as_in_memory(opened, discipline, seed):
         server, memory = (ask(one, request) for one in both)
         assert server == memory, (step, request)
         queued += server.number if isinstance(server, Added) else 0
-        server, memory = (ask(one, PeekPlaced(0, 1000)) for one in both)
+        server, memory = (ask(one, PeekItems(0, 1000)) for one in both)
         assert server == memory, (step, request)
         if discipline == "fair":
             server, memory = (sorted(ask(one, GetKeys())) for one in both)
@@ -78,14 +78,14 @@ def test_batches_that_go_back_come_out_again_in_the_same_order(opened, disciplin
     for start in range(0, 200, 50):
         items = [b"%d" % at for at in range(start, start + 50)]
         ask(queue, Put(items, keys[start : start + 50]))
-    placed = ask(queue, PeekPlaced(0, 1000))
+    placed = ask(queue, PeekItems(0, 1000))
     for _ in range(5):
         session = queue.session()
         taken = session.call(Take(drawn.choice([1, 30, 200])))
         assert taken.items == [item for item, _ in placed[: len(taken.items)]]
         ask(queue, session.taken)
         session.end()
-        assert ask(queue, PeekPlaced(0, 1000)) == placed
+        assert ask(queue, PeekItems(0, 1000)) == placed
         if discipline == "fair":
             assert count_keys(queue) == collections.Counter(key for _, key in placed)
     taken = []

@@ -241,17 +241,6 @@ class DropRejected(NamedTuple):
 DropRejectedReply = Done | Absent | Missing
 
 
-class PeekItems(NamedTuple):
-    """List the next items, and leave them queued: up to ``limit`` items behind the first ``start``,
-    reserved items included."""
-
-    start: int
-    limit: int
-
-
-PeekItemsReply = list[bytes] | Missing
-
-
 class Placed(NamedTuple):
     """A queued item, and its sort key as :class:`Put` takes it; empty where the item alone says
     where it belongs. The sort key of a fair queue has the weight 1: the weight that an item was put
@@ -261,14 +250,15 @@ class Placed(NamedTuple):
     sort_key: bytes
 
 
-class PeekPlaced(NamedTuple):
-    """List the same items as :class:`PeekItems`, with their sort keys."""
+class PeekItems(NamedTuple):
+    """List the next items, and leave them queued: up to ``limit`` items behind the first ``start``,
+    reserved items included."""
 
     start: int
     limit: int
 
 
-PeekPlacedReply = list[Placed] | Missing
+PeekItemsReply = list[Placed] | Missing
 
 
 class Purge(NamedTuple):

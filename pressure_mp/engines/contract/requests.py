@@ -76,7 +76,6 @@ AdministrationRequest = (
     | queues.Unlock
     | items.Purge
     | items.PeekItems
-    | items.PeekPlaced
     | items.GetRejected
     | items.RequeueRejected
     | items.DropRejected

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..contract.fair import Snapshot
+from ..contract.items import Placed
 from ..requests import storage
 from ..requests.storage import Entry, Tenant, depart, differ_in_kind
 from .head import Head
@@ -93,11 +94,14 @@ class Fifo:
         end = self._prefix + END
         return self._txn.range(self._prefix, end, start + limit, self.is_reverse)[start:]
 
-    def peek(self, start: int, limit: int) -> list[bytes]:
-        return [load_entry(value).item for _, value in self._some(start, limit)]
+    def peek(self, start: int, limit: int) -> list[Placed]:
+        return [
+            Placed(load_entry(value).item, self._sort_key(key))
+            for key, value in self._some(start, limit)
+        ]
 
-    def sort_keys(self, start: int, limit: int) -> list[bytes]:
-        return [b""] * len(self.peek(start, limit))
+    def _sort_key(self, key: bytes) -> bytes:
+        return b""
 
     def clear(self) -> None:
         self._txn.clear_range(self._prefix, self._prefix + END)
@@ -134,9 +138,6 @@ class Priority(Fifo):
 
     def put(self, entry: Entry, sort_key: bytes) -> None:
         self._add(pack((sort_key, self._head.next("last"))), dump_entry(entry))
-
-    def sort_keys(self, start: int, limit: int) -> list[bytes]:
-        return [self._sort_key(key) for key, _ in self._some(start, limit)]
 
 
 class Fair(Fifo, storage.Fair):
@@ -176,8 +177,8 @@ class Fair(Fifo, storage.Fair):
         super().clear()
         self._tenants.clear()
 
-    def sort_keys(self, start: int, limit: int) -> list[bytes]:
-        return [b"1 " + self._place(key)[1] for key, _ in self._some(start, limit)]
+    def _sort_key(self, key: bytes) -> bytes:
+        return b"1 " + self._place(key)[1]
 
     def snapshot(self, limit: int) -> Snapshot:
         items = [

@@ -6,9 +6,10 @@ import bisect
 import collections
 import heapq
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..contract.fair import Snapshot
+from ..contract.items import Placed
 from ..requests import storage
 from ..requests.storage import Entry, Storage, Tenant, depart, differ_in_kind
 
@@ -31,11 +32,11 @@ class Fifo(collections.deque[Entry]):
     def take(self) -> Entry:
         return self.popleft()
 
-    def peek(self, start: int, limit: int) -> list[bytes]:
-        return [entry.item for entry in itertools.islice(self, start, start + limit)]
+    def peek(self, start: int, limit: int) -> list[Placed]:
+        return [Placed(entry.item, b"") for entry in self._next_first(start, limit)]
 
-    def sort_keys(self, start: int, limit: int) -> list[bytes]:
-        return [b""] * len(self.peek(start, limit))
+    def _next_first(self, start: int, limit: int) -> Iterator[Entry]:
+        return itertools.islice(self, start, start + limit)
 
 
 class Lifo(Fifo):
@@ -47,8 +48,8 @@ class Lifo(Fifo):
     def take(self) -> Entry:
         return self.pop()
 
-    def peek(self, start: int, limit: int) -> list[bytes]:
-        return [entry.item for entry in itertools.islice(reversed(self), start, start + limit)]
+    def _next_first(self, start: int, limit: int) -> Iterator[Entry]:
+        return itertools.islice(reversed(self), start, start + limit)
 
 
 class _NeverInFlight:
@@ -85,11 +86,8 @@ class Priority(_NeverInFlight):
     def take(self) -> Entry:
         return self._items.pop(0)[2]
 
-    def peek(self, start: int, limit: int) -> list[bytes]:
-        return [entry.item for *_, entry in self._items[start : start + limit]]
-
-    def sort_keys(self, start: int, limit: int) -> list[bytes]:
-        return [key for key, *_ in self._items[start : start + limit]]
+    def peek(self, start: int, limit: int) -> list[Placed]:
+        return [Placed(entry.item, key) for key, _, entry in self._items[start : start + limit]]
 
     def clear(self) -> None:
         self._items.clear()
@@ -123,14 +121,9 @@ class Fair(_NeverInFlight, storage.Fair):
         depart(self._tenants, key)
         return entry
 
-    def peek(self, start: int, limit: int) -> list[bytes]:
-        return [entry.item for *_, entry in self._next(start, limit)]
-
-    def sort_keys(self, start: int, limit: int) -> list[bytes]:
-        return [b"1 " + key for *_, key, _ in self._next(start, limit)]
-
-    def _next(self, start: int, limit: int) -> list[tuple[int, int, bytes, Entry]]:
-        return heapq.nsmallest(start + limit, self._items)[start:]
+    def peek(self, start: int, limit: int) -> list[Placed]:
+        found = heapq.nsmallest(start + limit, self._items)[start:]
+        return [Placed(entry.item, b"1 " + key) for *_, key, entry in found]
 
     def clear(self) -> None:
         self._items.clear()

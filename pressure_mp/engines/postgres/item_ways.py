@@ -170,7 +170,7 @@ def _read_items(request: Any, reply: Reply) -> Any:
     return outcome(request, reply) if reply.status == "missing" else reply.items
 
 
-def _read_placed(request: i.PeekPlaced, reply: Reply) -> Any:
+def _read_placed(request: i.PeekItems, reply: Reply) -> Any:
     if reply.status == "missing":
         return outcome(request, reply)
     return [i.Placed(*pair) for pair in zip(reply.items[::2], reply.items[1::2], strict=True)]
@@ -213,8 +213,7 @@ does(q.Delete, lambda request, _: Asked("delete", {}), outcome)
 does(i.Purge, lambda request, _: Asked("purge", {}), number)
 does(i.RequeueRejected, lambda request, _: Asked("requeue_rejected", {}, (request.item,)), outcome)
 does(i.DropRejected, lambda request, _: Asked("drop_rejected", {}, (request.item,)), outcome)
-does(i.PeekItems, fields("peek"), _read_items, reads=True)
-does(i.PeekPlaced, fields("peek_placed"), _read_placed, reads=True)
+does(i.PeekItems, fields("peek"), _read_placed, reads=True)
 does(q.Inspect, fields("inspect"), _read_inspection, once=False)
 does(c.StoreChunks, _ask_store, outcome, once=False)
 does(c.ReadChunks, _ask_read, _read_chunks, once=False)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from ..contract.items import (
     PeekItems,
     PeekItemsReply,
-    PeekPlaced,
-    PeekPlacedReply,
-    Placed,
     Purge,
     PurgeReply,
 )
@@ -148,12 +145,6 @@ def close(state: QueueState, request: Close, caller: Caller) -> CloseReply:
 def peek(state: QueueState, request: PeekItems, caller: Caller) -> PeekItemsReply:
     """List the next items."""
     return state.items.peek(request.start, request.limit)
-
-
-@for_items.does(PeekPlaced)
-def peek_placed(state: QueueState, request: PeekPlaced, caller: Caller) -> PeekPlacedReply:
-    items = state.items.peek(*request)
-    return [*map(Placed, items, state.items.sort_keys(*request))]
 
 
 @for_items.does(Purge)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..contract.fair import Snapshot
+from ..contract.items import Placed
 
 
 class Entry(NamedTuple):
@@ -39,11 +40,8 @@ class Storage(Protocol):
     def take(self) -> Entry:
         """Remove the next item, and return it."""
 
-    def peek(self, start: int, limit: int) -> list[bytes]:
+    def peek(self, start: int, limit: int) -> list[Placed]:
         """List up to ``limit`` next items behind the first ``start``."""
-
-    def sort_keys(self, start: int, limit: int) -> list[bytes]:
-        """List the sort keys of the items that ``peek`` lists."""
 
     def clear(self) -> None: ...
 

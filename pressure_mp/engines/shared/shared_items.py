@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ... import interrupts
 from ...encoding.unsigned_items import mark_each
 from ...identity.client import client_id_bytes
-from ..contract.items import MOST_ITEMS, PeekItems, Requeue
+from ..contract.items import MOST_ITEMS, PeekItems, Placed, Requeue
 from ..contract.queues import Close, GetStatsReply, Inspection, InspectReply, SetBound, Stats
 from ..contract.replies import InUse, Outcome, Unfinished
 from .deliveries import Entry, State
@@ -94,7 +94,7 @@ class SharedItems(HeldItems):
         start = self._first() - ring.first + max(request.start - len(returned), 0)
         found = ring.read(start, limit - len(first)) if len(first) < limit else []
         found[:0] = first
-        return mark_each(found)
+        return [Placed(item, b"") for item in mark_each(found)]
 
     def add_to_stats(self, reply: GetStatsReply) -> Any:
         """Add the counts of shared memory to the broker's. MOVE: the items are no longer

@@ -30,7 +30,6 @@ from pressure_mp.engines.contract.items import (
     GetRejected,
     Hold,
     PeekItems,
-    PeekPlaced,
     Prefetch,
     Purge,
     Put,
@@ -430,7 +429,6 @@ class Oracle(RuleBasedStateMachine):
                 GetRejected(2),
                 PeekItems(0, 3),
                 PeekItems(1, 2),
-                PeekPlaced(1, 2),
                 Enlist("user-1"),
                 Enlist("user-2"),
             ]

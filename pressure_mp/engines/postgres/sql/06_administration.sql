@@ -256,12 +256,6 @@ BEGIN
             FROM (SELECT r.number, r.item FROM pressure_mp.rejected r WHERE r.queue = q.id
                 ORDER BY r.number LIMIT (args->>'limit')::bigint) v), NULL);
     WHEN 'peek' THEN
-        RETURN pressure_mp.told('items', NULL, (SELECT array_agg(v.item ORDER BY v.rank, v.position)
-            FROM (SELECT i.rank, i.position, i.item FROM pressure_mp.items i WHERE i.queue = q.id
-                    AND (i.rank, i.position) > (q.head_rank, q.head_position)
-                ORDER BY i.rank, i.position
-                OFFSET (args->>'start')::bigint LIMIT (args->>'limit')::bigint) v), NULL);
-    WHEN 'peek_placed' THEN
         RETURN pressure_mp.told('items', NULL, (
             SELECT array_agg(p.part ORDER BY v.rank, v.position, p.o)
             FROM (SELECT i.rank, i.position, i.item, i.tenant FROM pressure_mp.items i

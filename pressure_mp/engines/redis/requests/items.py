@@ -269,7 +269,7 @@ async def acknowledge(
     return outcome(reply)
 
 
-def _placed(request: items.PeekPlaced, reply: Reply) -> list[items.Placed]:
+def _placed(request: items.PeekItems, reply: Reply) -> list[items.Placed]:
     if len(reply) == 2:  # the item alone is its sort key
         return [items.Placed(item, b"") for item in reply[1]]
     _, found, begin, keys = reply
@@ -291,8 +291,7 @@ does(items.SetAside)(plain("reject", args=_set_aside))
 does(items.GetRejected)(plain("rejected", only_list))
 does(items.RequeueRejected)(plain("requeue_rejected"))
 does(items.DropRejected)(plain("drop_rejected"))
-does(items.PeekItems)(plain("peek", only_list))
-does(items.PeekPlaced)(plain("peek", _placed))
+does(items.PeekItems)(plain("peek", _placed))
 does(items.Requeue)(plain("requeue", args=_requeue))
 
 
