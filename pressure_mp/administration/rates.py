@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Container, Iterable
@@ -97,7 +98,12 @@ def _bar(depth: int, top: int) -> str:
 
 #: The orders in which queues are shown.
 ORDERS: dict[str, Callable[[QueueRates], Any]] = {
-    "waiting": lambda one: (-one.queue.putting - one.queue.getting, -one.queue.length, one.key),
+    "waiting": lambda one: (
+        -one.queue.putting - one.queue.getting,
+        min(one.putting_since or math.inf, one.getting_since or math.inf),
+        -one.queue.length,
+        one.key,
+    ),
     "depth": lambda one: (-one.queue.length, one.key),
     "rate": lambda one: (-one.puts - one.gets, one.key),
     "rejected": lambda one: (-one.queue.rejected, one.key),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from ..administration.broker import Broker
@@ -133,16 +131,3 @@ class Monitor:
             if now >= end:
                 return
             self._changed.wait(end - now)
-
-
-def by_waiting(queues: Iterable[QueueRates]) -> list[QueueRates]:
-    """Sort queues: by the number of waiting clients, the longest wait, the depth and the name."""
-    return sorted(
-        queues,
-        key=lambda one: (
-            -one.queue.putting - one.queue.getting,
-            min(one.putting_since or math.inf, one.getting_since or math.inf),
-            -one.queue.length,
-            one.queue.name,
-        ),
-    )

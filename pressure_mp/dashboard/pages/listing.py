@@ -11,7 +11,7 @@ from ...administration.rates import ORDERS, QueueRates
 from ...engines.contract.brokers import QueueSummary
 from ..charts import bar, spark
 from ..markup import Child, Markup, element
-from ..monitor import View, by_waiting
+from ..monitor import View
 from . import layout
 from .layout import NOTHING, Context, duration, number, queue_link, rate
 
@@ -53,7 +53,7 @@ def _chosen(context: Context, view: View) -> list[QueueRates]:
         if fnmatch.fnmatchcase(one.queue.name, pattern) and kind in ("", one.queue.discipline)
     ]
     order = context.query.get("sort", "")
-    return sorted(found, key=ORDERS[order]) if order in _ORDERS else by_waiting(found)
+    return sorted(found, key=ORDERS.get(order, ORDERS["waiting"]))
 
 
 def _filter(context: Context) -> Markup:
