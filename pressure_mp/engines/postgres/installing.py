@@ -81,9 +81,8 @@ async def _check_no_others(wire: Wire, name: str, own: Iterable[str] = ()) -> No
         )
 
 
-async def _find(wire: Wire, name: str) -> tuple[int, bool]:
-    """Read the version of the schema, and whether its tables are unlogged. Raises NotInstalled if
-    this is no schema of this package, and BrokerError if it is newer."""
+async def _check_version(wire: Wire, name: str) -> None:
+    """Raise NotInstalled if this is no schema of this package, and BrokerError if it is newer."""
     found = await wire.execute(_THERE, (name.encode(),), None)
     if not found or found[0][0] is None:
         raise NotInstalled(
@@ -96,7 +95,6 @@ async def _find(wire: Wire, name: str) -> tuple[int, bool]:
             f"the schema {name} is of version {version}, and this package has {schema.VERSION}: "
             "use the package that installed it; nothing was done"
         )
-    return version, found[0][0] == b"u"
 
 
 async def _upgrade_over(wire: Wire, name: str) -> None:
@@ -105,8 +103,8 @@ async def _upgrade_over(wire: Wire, name: str) -> None:
 
 
 async def _upgrade(wire: Wire, name: str) -> None:
-    version, unlogged = await _find(wire, name)
-    await wire.execute_text(schema.upgrade_sql(name, version, unlogged))
+    await _check_version(wire, name)
+    await wire.execute_text(schema.upgrade_sql(name))
 
 
 @asynccontextmanager
@@ -129,7 +127,7 @@ async def _alone(wire: Wire) -> AsyncIterator[None]:
 
 async def _uninstall_over(wire: Wire, name: str) -> None:
     async with _alone(wire):
-        await _find(wire, name)
+        await _check_version(wire, name)
         await _check_no_others(wire, name, schema.own_names())
         await wire.execute_text(schema.uninstall_sql(name))
 
@@ -150,11 +148,9 @@ def install(address: PostgresAddress, unlogged: bool = False) -> None:
 
 
 def upgrade(address: PostgresAddress) -> None:
-    """Upgrade the schema, while clients use it: all of it, or nothing. Where its tables change,
-    clients wait for half a second at a time while a transaction that uses them is open.
+    """Upgrade the schema, while clients use it: all of it, or nothing.
 
-    Raises NotInstalled if the schema does not exist; BrokerError if it is newer than this package,
-    or if such a transaction is open for 40 seconds.
+    Raises NotInstalled if the schema does not exist; BrokerError if it is newer than this package.
     """
     _run(address, _upgrade_over)
 

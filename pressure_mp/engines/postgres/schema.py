@@ -18,10 +18,6 @@ VERSION = 1
 #: The oldest version of the package whose clients can use these functions: clients that are at work
 #: during an upgrade go on, and so do the processes that they start.
 SERVES = 1
-#: The steps from the tables of one version to the next: 001_to_002.sql, and so on. Calls
-#: that wait meanwhile run the functions from before the upgrade: the tables must still be right for
-#: them.
-STEPS: Traversable = _SQL / "upgrades"
 
 _MADE = re.compile(
     rf'^CREATE (?:OR REPLACE |UNLOGGED )?(FUNCTION|TABLE|TYPE) "{DEFAULT_SCHEMA}"\.(\w+)',
@@ -60,22 +56,17 @@ def install_sql(
     """Make the SQL that installs the schema, in one transaction. ``unlogged``: for queues that may
     be lost when the server crashes. ``is_there``: the schema exists, and is empty."""
     schema = quoted(schema)
-    tables = _tables(_SQL / "01_tables.sql", schema, unlogged)
+    tables = _text(_SQL / "01_tables.sql", schema)
+    if unlogged:
+        tables = tables.replace("\nCREATE TABLE ", "\nCREATE UNLOGGED TABLE ")
     made = "" if is_there else f"CREATE SCHEMA {schema};"
     return "\n".join((made, tables, _functions(schema)))
 
 
-def upgrade_sql(schema: str = DEFAULT_SCHEMA, since: int = VERSION, unlogged: bool = False) -> str:
-    """Make the SQL that upgrades a schema of the version ``since``, in one transaction, while
-    clients use it: the steps of the tables, and all functions."""
+def upgrade_sql(schema: str = DEFAULT_SCHEMA) -> str:
+    """Make the SQL that upgrades the functions, in one transaction, while clients use them."""
     schema = quoted(schema)
-    steps = [
-        _tables(STEPS / f"{number:03}_to_{number + 1:03}.sql", schema, unlogged)
-        for number in range(since, VERSION)
-    ]
-    if steps:
-        steps.insert(0, _text(STEPS / "begin.sql", schema))
-    return "\n".join((*steps, _functions(schema), _grant_again(schema)))
+    return "\n".join((_functions(schema), _grant_again(schema)))
 
 
 def uninstall_sql(schema: str = DEFAULT_SCHEMA) -> str:
@@ -165,11 +156,6 @@ def _seeing_to_settings(schema: str) -> str:
         PERFORM {schema}.set_up();
     END IF;
 """
-
-
-def _tables(file: Traversable, schema: str, unlogged: bool) -> str:
-    text = _text(file, schema)
-    return text.replace("\nCREATE TABLE ", "\nCREATE UNLOGGED TABLE ") if unlogged else text
 
 
 def _text(file: Traversable, schema: str) -> str:
