@@ -16,6 +16,7 @@ from ..encoding.task_values import (
 from ..engines import registry
 from ..engines.contract.session import Binding
 from ..engines.contract.task_records import HeldTask, TaskSettings
+from ..engines.contract.tasks import Processed
 from ..exceptions import ArgumentError, PressureError
 from ..operations.task_settling import Subject
 from ..operations.task_stats import TaskStats
@@ -105,10 +106,10 @@ class TaskAttachment(Attachment):
         place."""
         helds = [self.held(task) for task in given]
 
-        def become(place: int, state: str) -> None:
+        def become(place: int, processed: Processed) -> None:
             task = given[place]
             if isinstance(task, BaseTask):
-                task.become_record(task.record.into(state))
+                task.become_record(task.record.into(*processed))
 
         results = results_of(given)
         return (yield from self.operations.ack_many(helds, self.here, results, become))

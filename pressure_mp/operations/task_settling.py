@@ -24,6 +24,7 @@ from ..engines.contract.tasks import (
     GetTaskReply,
     OtherOwner,
     OtherState,
+    Processed,
     Refusal,
     ReleaseTask,
     SettledReply,
@@ -300,11 +301,11 @@ class TaskSettling(TaskResultStorage):
         tasks: Sequence[HeldTask],
         here: HeldTasks,
         results: Mapping[int, Any],
-        become: Callable[[int, str], None],
+        become: Callable[[int, Processed], None],
     ) -> Operation[dict[int, PressureError]]:
         """Acknowledge tasks, in batches; ``results`` has the results of some, by their place in
-        ``tasks``. ``become`` is told each acknowledged task's place, and the state that it is in
-        then. Returns the errors of the others, by their place."""
+        ``tasks``. ``become`` is told each acknowledged task's place, and what it is then. Returns
+        the errors of the others, by their place."""
         said, problems = self._say_values(tasks, results)
         places = [place for place in range(len(tasks)) if place not in problems]
         for chosen in batches(places, said):
@@ -321,9 +322,9 @@ class TaskSettling(TaskResultStorage):
         chosen: Sequence[int],
         said: Mapping[int, bytes | Large],
         here: HeldTasks,
-    ) -> Operation[tuple[dict[int, PressureError], str]]:
+    ) -> Operation[tuple[dict[int, PressureError], Processed]]:
         """Acknowledge some of the tasks in one request. Returns the error of each task that
-        cannot be acknowledged, and the state that the others are in then."""
+        cannot be acknowledged, and what the others are then."""
         since = events.now()
         batch = [tasks[place] for place in chosen]
         reply = yield from self._ack_batch(batch, [said.get(place, b"") for place in chosen])

@@ -16,6 +16,7 @@ from ..engines.contract.task_records import LOST_DATA, StoredTask, TaskRecord
 from ..engines.contract.tasks import (
     Acknowledged,
     BuryTask,
+    Processed,
     SettledReply,
     TakenTasks,
     TakeTasks,
@@ -155,7 +156,8 @@ class TaskTaking(TaskSettling):
             reply = yield until(request._replace(acks=acks), end)
         if isinstance(reply, TakenTasks) and last:
             refused |= self._note_acknowledged(held, last, reply.refused, here, since)
-            self._become_processed(done, last, refused, reply.processed, reply.acknowledged)
+            if reply.processed is not None:
+                self._become_processed(done, last, refused, reply.processed)
         return reply, refused
 
     def _become_processed(
@@ -163,12 +165,11 @@ class TaskTaking(TaskSettling):
         done: Sequence[TaskToAcknowledge],
         chosen: Sequence[int],
         refused: Mapping[int, PressureError],
-        processed: str,
-        record: TaskRecord | None = None,
+        processed: Processed,
     ) -> None:
         """Change the records of tasks that were acknowledged, as the broker did."""
         for task in [done[place] for place in chosen if place not in refused]:
-            task.become_record(record or task.record.into(processed))
+            task.become_record(task.record.into(*processed))
 
     def _tell_taken(self, tasks: list[Any], taken: list[StoredTask], since: int) -> None:
         """Tell listeners of taken tasks; note for each task what to tell them when it is

@@ -375,7 +375,7 @@ def test_tasks_are_taken_once_and_the_repeated_take_tells_the_same_tasks(tasks, 
         (b"2", b"1", "T"),
         (b"3", b"2", "T"),
     ]
-    assert taken.acknowledged is None
+    assert taken.processed is None
     assert ask(tasks, CountReady()) == 2
 
 
@@ -384,11 +384,11 @@ def test_a_repeated_take_tells_what_it_acknowledged(tasks, monkeypatch):
     (first,) = ask(tasks, TakeTasks(OWNER, 1)).tasks
     breaking = Breaking(monkeypatch, 1)
     taken = ask(tasks, TakeTasks(OWNER, 2, 2, acks=[Acknowledged(first.id, first.record)]))
-    assert ([task.id for task in taken.tasks], taken.acknowledged.state) == ([b"2", b"3"], "X")
+    assert ([task.id for task in taken.tasks], taken.processed.state) == ([b"2", b"3"], "X")
     (second, _) = taken.tasks
     breaking.left = 1
     taken = ask(tasks, TakeTasks(OWNER, 3, acks=[Acknowledged(second.id, second.record)]))
-    assert (taken.tasks, taken.acknowledged.state) == ([], "X")
+    assert (taken.tasks, taken.processed.state) == ([], "X")
 
 
 def test_a_repeated_take_has_no_tasks_that_went_back_meanwhile(tasks, monkeypatch):
@@ -409,7 +409,8 @@ def test_tasks_are_acknowledged_once(tasks, monkeypatch):
     put(tasks, 2)
     ask(tasks, TakeTasks(OWNER, 1, 2))
     Breaking(monkeypatch, 1)
-    assert ask(tasks, AckTasks(OWNER, [(b"1", 1), (b"2", 1)])) == ("X", {})
+    reply = ask(tasks, AckTasks(OWNER, [(b"1", 1), (b"2", 1)]))
+    assert (reply.processed.state, reply.refused) == ("X", {})
 
 
 def test_the_reply_to_a_take_is_not_kept_beside_the_tasks(postgres, tasks):

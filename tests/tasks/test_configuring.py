@@ -79,6 +79,19 @@ def test_a_run_tells_the_state_that_another_process_has_configured(before, after
     queue.delete()
 
 
+@pytest.mark.parametrize("options", [{"zombie": 60.0}, {"keep": True}])
+@pytest.mark.parametrize("how", ACKS)
+def test_a_processed_task_tells_since_when_it_is_so_and_until_when(options, how, url, name):
+    queue = TaskQueue.create(name, url=url, ttr=30.0, **options)
+    queue.put_many(range(3))
+    tasks = queue.take_many(3)
+    ACKS[how](queue, tasks)
+    for task in tasks:
+        now = queue.peek(task.id)
+        assert (task.state, task.since, task.due) == (now.state, now.since, now.due)
+    queue.delete()
+
+
 def test_asyncio_tells_the_state_that_another_handle_has_configured(url, name):
     async def main():
         queue = await aio.TaskQueue.create(name, url=url)

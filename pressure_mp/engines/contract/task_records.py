@@ -120,9 +120,8 @@ class TaskRecord(Protocol):
         """The time for which its result is kept: 0 for not at all, or
         :data:`~.task_results.WITH_INBOX`."""
 
-    def into(self, state: str, since: int | None = None) -> TaskRecord:
-        """Return the record in another state; with ``since``, from that moment on and without an
-        end."""
+    def into(self, state: str, since: int | None = None, due: int = 0) -> TaskRecord:
+        """Return the record in another state; with ``since``, from that moment on until ``due``."""
 
 
 class Record(NamedTuple):
@@ -142,11 +141,11 @@ class Record(NamedTuple):
     key: str = ""
     unique: str = ""
 
-    def into(self, state: str, since: int | None = None) -> Record:
+    def into(self, state: str, since: int | None = None, due: int = 0) -> Record:
         """Do what :meth:`TaskRecord.into` does."""
         if since is None:
             return self._replace(state=state)
-        return self._replace(state=state, since=since, due=0)
+        return self._replace(state=state, since=since, due=due)
 
 
 #: The report on a task whose time to release is over.

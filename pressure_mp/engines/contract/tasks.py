@@ -222,19 +222,26 @@ class TakeTasks(NamedTuple):
     apart: bool = False
 
 
+class Processed(NamedTuple):
+    """The state of acknowledged tasks, X when they are gone; since when they are in it, and when it
+    ends by itself, 0 if it does not. Without ``since`` they become so when a transaction commits.
+    """
+
+    state: str
+    since: int | None
+    due: int = 0
+
+
 class TakenTasks(NamedTuple):
     """The taken tasks. After a request with ``acks``, or when tasks of paused tubes are in the way,
     ``tasks`` can be empty although tasks are ready: these need another request, without ``acks``.
-    With ``later`` no task is ready, and the caller may wait at once. ``refused``: the tasks that
-    were not acknowledged, by their indexes, with the reasons. ``acknowledged``: a task that alone
-    was to be acknowledged, as it is now; of several, ``processed`` is the state that they are in
-    now."""
+    With ``later`` no task is ready, and the caller may wait at once. ``processed`` and ``refused``
+    are as in :class:`AcknowledgedTasks`; without ``processed`` no task was acknowledged."""
 
     tasks: list[StoredTask]
-    acknowledged: TaskRecord | None = None
+    processed: Processed | None = None
     later: NoTask | None = None
     refused: Mapping[int, Refusal] = MappingProxyType({})
-    processed: str = ""
 
 
 TakeTasksReply = TakenTasks | NoTask | Lost | Closed | Missing
@@ -320,10 +327,10 @@ class AckTasks(NamedTuple):
 
 
 class AcknowledgedTasks(NamedTuple):
-    """The acknowledged tasks are in the state ``processed`` now: a letter, X when they are gone.
-    ``refused``: the tasks that were not acknowledged, by their indexes, with the reasons."""
+    """The acknowledged tasks are ``processed`` now. ``refused``: the tasks that were not
+    acknowledged, by their indexes, with the reasons."""
 
-    processed: str
+    processed: Processed
     refused: Mapping[int, Refusal]
 
 

@@ -124,11 +124,8 @@ def _read_take(request: t.TakeTasks, reply: Reply) -> Any:
         case "taken":
             tasks, refused = _tasks(reply), _problems(reply.info.get("refused", {}))
             later = NoTask(request.tube, reply.info["due"]) if "due" in reply.info else None
-            if "acknowledged" not in reply.info:
-                processed = reply.info.get("processed", "")
-                return t.TakenTasks(tasks, None, later, refused, processed)
-            (done,) = _tasks(Reply("", {"tasks": reply.info["acknowledged"]}, reply.items[-6:]))
-            return t.TakenTasks(tasks, done.record, later)
+            processed = reply.info.get("processed")
+            return t.TakenTasks(tasks, processed and t.Processed(*processed), later, refused)
         case "no_task":
             return NoTask(request.tube, reply.info["due"])
     return outcome(request, reply)
@@ -187,7 +184,8 @@ def _ask_ack_many(request: t.AckTasks, discipline: str) -> Asked:
 def _read_ack_many(request: t.AckTasks, reply: Reply) -> Any:
     if reply.status != "acknowledged":
         return outcome(request, reply)
-    return t.AcknowledgedTasks(reply.info["processed"], _problems(reply.info["refused"]))
+    processed = t.Processed(*reply.info["processed"])
+    return t.AcknowledgedTasks(processed, _problems(reply.info["refused"]))
 
 
 def _problems(said: Mapping[str, Any]) -> dict[int, t.Refusal]:

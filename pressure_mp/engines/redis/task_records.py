@@ -31,15 +31,17 @@ _USUAL = _BITS.pack(_SIGN)
 
 
 class PackedRecord:
-    """A record as bytes, which are read only as far as attributes need; ``state`` and ``since``
-    replace those of the bytes."""
+    """A record as bytes, which are read only as far as attributes need; ``state``, and ``since``
+    with ``due``, replace those of the bytes."""
 
-    __slots__ = ("_packed", "_read", "_since", "_state")
+    __slots__ = ("_due", "_packed", "_read", "_since", "_state")
 
-    def __init__(self, packed: bytes, state: str = "", since: int | None = None) -> None:
+    def __init__(
+        self, packed: bytes, state: str = "", since: int | None = None, due: int = 0
+    ) -> None:
         self._packed = packed
         self._state = state
-        self._since = since
+        self._since, self._due = since, due
         self._read: Record | None = None
 
     @property
@@ -101,14 +103,15 @@ class PackedRecord:
     def report(self) -> str:
         return self._all.report
 
-    def into(self, state: str, since: int | None = None) -> PackedRecord:
-        return PackedRecord(self._packed, state, self._since if since is None else since)
+    def into(self, state: str, since: int | None = None, due: int = 0) -> PackedRecord:
+        ends = (self._since, self._due) if since is None else (since, due)
+        return PackedRecord(self._packed, state, *ends)
 
     @property
     def _all(self) -> Record:
         if self._read is None:
             read = unpack(self._packed)
-            self._read = read.into(self._state or read.state, self._since)
+            self._read = read.into(self._state or read.state, self._since, self._due)
         return self._read
 
     def __repr__(self) -> str:

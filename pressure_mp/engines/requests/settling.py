@@ -17,6 +17,7 @@ from ..contract.tasks import (
     BuryTask,
     OtherOwner,
     OtherState,
+    Processed,
     Refusal,
     ReleaseTask,
     SettledReply,
@@ -123,7 +124,14 @@ def ack_many(life: Life, request: AckTasks, caller: Caller) -> AckTasksReply:
     problems = acknowledge(life, request.owner, request.tasks, dict(request.results))
     if problems is Outcome.LOST:
         return problems
-    return AcknowledgedTasks(life.settings.processed, without_owners(problems))
+    return AcknowledgedTasks(processed_now(life), problems)
+
+
+def processed_now(life: Life) -> Processed:
+    """Return what the tasks are that are acknowledged now."""
+    state, settings = life.settings.processed, life.settings
+    ends = life.zombie_until(settings.zombie) if state == states.ZOMBIE else 0
+    return Processed(state, life.now, ends)
 
 
 def without_owners(problems: dict[int, Refusal]) -> dict[int, Refusal]:
@@ -149,7 +157,7 @@ def acknowledge(
                 life.results.say(id, results[place], True)
         else:
             problems[place] = task
-    return problems
+    return without_owners(problems)
 
 
 @for_tasks.does(ChangeTask)

@@ -109,14 +109,11 @@ def _dismiss(life: Life, request: Dismiss, caller: Caller) -> DismissReply:
 @for_tasks.does(TakeTasks)
 def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
     acks = request.acks
-    alone = life.tasks.get(acks[0].id) if len(acks) == 1 else None
     held = [(ack.id, ack.record.call) for ack in acks]
     results = {place: ack.result for place, ack in enumerate(acks)}
     refused = settling.acknowledge(life, request.owner, held, results)
     if refused is Outcome.LOST:
         return refused
-    if alone is None:
-        refused = settling.without_owners(refused)
     if acks and len(refused) == len(acks):
         return TakenTasks([], refused=refused)
     taken: list[StoredTask] = []
@@ -138,8 +135,8 @@ def _take(life: Life, request: TakeTasks, caller: Caller) -> TakeTasksReply:
         life.presence.extend(request.owner, life.now + caller.lease)
     is_over = life.closed and not taken and not life.number_ready(request.tube)
     if taken or acks or life.ready.is_cut(request.tube, life.now):
-        record = None if alone is None else alone.record
-        return TakenTasks(taken, record, None, refused, life.settings.processed)
+        processed = settling.processed_now(life) if acks else None
+        return TakenTasks(taken, processed, None, refused)
     return Outcome.CLOSED if is_over else NoTask(request.tube, life.next_due())
 
 

@@ -26,6 +26,7 @@ from pressure_mp.engines.contract.tasks import (
     AckTask,
     DeleteTasks,
     OpenTasks,
+    Processed,
     PutTasks,
     TakenTasks,
     Takers,
@@ -172,7 +173,7 @@ def ack_and_take(binding, taking):
         return reply
     if reply.refused:
         return reply.refused[0]
-    state, tasks = reply.acknowledged.state, reply.tasks
+    state, tasks = reply.processed.state, reply.tasks
     if not tasks:
         reply = ask(binding, taking._replace(acks=()))
         tasks = reply.tasks if isinstance(reply, TakenTasks) else reply
@@ -188,7 +189,7 @@ def refused_and_taken(binding, taking):
     if not tasks and len(reply.refused) < len(taking.acks):
         again = ask(binding, taking._replace(acks=()))
         tasks = again.tasks if isinstance(again, TakenTasks) else again
-    states_now = reply.processed if len(reply.refused) < len(taking.acks) else ""
+    states_now = reply.processed.state if len(reply.refused) < len(taking.acks) else ""
     return dict(reply.refused), states_now, tasks
 
 
@@ -242,6 +243,8 @@ def plain(reply):
         return "no task", reply.tube, reply.due is not None
     if isinstance(reply, TakenTasks):
         return plain(reply.tasks)
+    if isinstance(reply, Processed):
+        return reply.state, bool(reply.due)
     if isinstance(reply, TakerTexts):
         return sorted(reply.leases), {owner: list(texts) for owner, texts in reply.workers.items()}
     if isinstance(reply, Takers):

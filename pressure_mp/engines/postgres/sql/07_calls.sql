@@ -124,8 +124,7 @@ BEGIN
     IF a_kind = 'items' THEN
         RETURN pressure_mp.said('taken', to_jsonb(coalesce(cardinality(r.items), 0)));
     END IF;
-    RETURN pressure_mp.told('taken', r.info - 'tasks',
-        r.items[6 * jsonb_array_length(r.info->'tasks') + 1:], NULL);
+    RETURN pressure_mp.said('taken', r.info - 'tasks');
 END $$;
 
 -- Give the caller a place in line if it waits, and take it away if it is served. Returns the reply.

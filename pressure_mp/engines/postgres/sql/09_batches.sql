@@ -219,7 +219,6 @@ DECLARE
     later pressure_mp.reply;
     next pressure_mp.tasks[];
     taken pressure_mp.tasks[] := '{}';
-    acknowledged pressure_mp.tasks;
     most bigint := least((args->>'limit')::bigint, 1000);
     room bigint := 1000000;
     ttr bigint := coalesce((args->>'ttr')::bigint, (q.settings->>'ttr')::bigint);
@@ -233,26 +232,16 @@ DECLARE
     shares jsonb := '{}';
     one_by_one boolean := false;
 BEGIN
-    IF acks = 1 THEN
-        acknowledged := pressure_mp.get_task(q.id, parts[2]);
-        r := pressure_mp.not_held(acknowledged, args->>'owner', (args->'calls'->>0)::bigint);
-        IF r.status IS NOT NULL THEN
-            RETURN pressure_mp.tell_tasks('taken', '{}', true, jsonb_build_object('refused',
-                jsonb_build_object(0, jsonb_build_array(r.status, r.info))));
-        END IF;
-        IF NOT pressure_mp.has_content(q.id, args->'tokens'->>'0') THEN
-            RETURN pressure_mp.said('lost');
-        END IF;
-        acknowledged := pressure_mp.process(q, c.slot, moment, acknowledged, NULL, NULL);
-        PERFORM pressure_mp.say_result(acknowledged, coalesce(parts[3], ''), args->'tokens'->>'0');
-    ELSIF acks > 1 THEN
+    IF acks > 0 THEN
         r := pressure_mp.ack_tasks(q, c, moment, args, parts[2:]);
         IF r.status <> 'acknowledged' THEN
             RETURN r;
         END IF;
         acked := r.info;
-        IF (SELECT count(*) FROM jsonb_object_keys(acked->'refused')) = acks THEN
-            RETURN pressure_mp.tell_tasks('taken', '{}', true, acked);
+        IF acked->'refused' <> '{}' THEN
+            IF (SELECT count(*) FROM jsonb_object_keys(acked->'refused')) = acks THEN
+                RETURN pressure_mp.tell_tasks('taken', '{}', true, acked - 'processed');
+            END IF;
         END IF;
     END IF;
     IF args ? 'retries_alone' AND ((q.settings->>'per_key')::bigint > 0
@@ -339,17 +328,7 @@ BEGIN
             r.info := r.info || later.info;
         END IF;
     END IF;
-    RETURN CASE acks WHEN 1 THEN pressure_mp.with_acknowledged(r, acknowledged) ELSE r END;
-END $$;
-
--- Add the task that was acknowledged to the reply to a take.
-CREATE OR REPLACE FUNCTION pressure_mp.with_acknowledged(r pressure_mp.reply, t pressure_mp.tasks)
-RETURNS pressure_mp.reply LANGUAGE plpgsql IMMUTABLE AS $$
-DECLARE
-    done pressure_mp.reply := pressure_mp.tell_tasks('', ARRAY[t], false);
-BEGIN
-    RETURN pressure_mp.told(r.status,
-        r.info || jsonb_build_object('acknowledged', done.info->'tasks'), r.items || done.items, NULL);
+    RETURN r;
 END $$;
 
 -- Return the reply to a take that was made before, of which that was kept: with the tasks that are
@@ -362,7 +341,7 @@ DECLARE
             AND v.call = (args->>'call')::bigint
         ORDER BY v.priority, v.arrival), true);
 BEGIN
-    RETURN pressure_mp.told('taken', r.info || coalesce(kept.info, '{}'), r.items || kept.items, NULL);
+    RETURN pressure_mp.told('taken', r.info || coalesce(kept.info, '{}'), r.items, NULL);
 END $$;
 
 -- Return the reply to a take that finds no task: with the time until one may be ready.
@@ -400,10 +379,12 @@ LANGUAGE sql IMMUTABLE AS $$
         WHEN (q.settings->>'zombie')::bigint <> 0 THEN 'Z' ELSE 'X' END
 $$;
 
--- Return the reply to an acknowledgement of tasks: their state, and the reasons for the others.
-CREATE OR REPLACE FUNCTION pressure_mp.acknowledged(after text, refused jsonb)
+-- Return the reply to an acknowledgement of tasks: their state, since when they are in it, and its end;
+-- and the reasons for the others.
+CREATE OR REPLACE FUNCTION pressure_mp.acknowledged(after text, since bigint, due bigint, refused jsonb)
 RETURNS pressure_mp.reply LANGUAGE sql IMMUTABLE AS $$
-    SELECT pressure_mp.said('acknowledged', jsonb_build_object('processed', after, 'refused', refused))
+    SELECT pressure_mp.said('acknowledged', jsonb_build_object('processed',
+        jsonb_build_array(after, since, due), 'refused', refused))
 $$;
 
 -- Find the tasks to acknowledge by "args", as in ack_tasks. For each, in order: where its row is; the
@@ -466,10 +447,12 @@ DECLARE
     place integer;
     token text;
 BEGIN
-    IF EXISTS (SELECT FROM jsonb_each_text(args->'tokens') v
-        WHERE NOT pressure_mp.has_content(q.id, v.value))
-    THEN
-        RETURN pressure_mp.said('lost');
+    IF args ? 'tokens' THEN
+        IF EXISTS (SELECT FROM jsonb_each_text(args->'tokens') v
+            WHERE NOT pressure_mp.has_content(q.id, v.value))
+        THEN
+            RETURN pressure_mp.said('lost');
+        END IF;
     END IF;
     IF jsonb_array_length(args->'calls') = 1 THEN
         t := pressure_mp.get_task(q.id, parts[1]);
@@ -480,7 +463,7 @@ BEGIN
             t := pressure_mp.process(q, c.slot, moment, t, NULL, NULL);
             PERFORM pressure_mp.say_result(t, coalesce(parts[2], ''), args->'tokens'->>'0');
         END IF;
-        RETURN pressure_mp.acknowledged(after, problems);
+        RETURN pressure_mp.acknowledged(after, moment, ends, problems);
     END IF;
     SELECT coalesce(jsonb_object_agg(f.o - 1, pressure_mp.problem(q, f.t, f.problem))
             FILTER (WHERE f.problem IS NOT NULL), '{}'),
@@ -489,7 +472,7 @@ BEGIN
         INTO problems, places, held
         FROM pressure_mp.find_held(q, args, parts) f;
     IF places IS NULL THEN
-        RETURN pressure_mp.acknowledged(after, problems);
+        RETURN pressure_mp.acknowledged(after, moment, ends, problems);
     END IF;
     IF after = 'X' THEN
         DELETE FROM pressure_mp.tasks v WHERE v.ctid = ANY (places);
@@ -510,7 +493,7 @@ BEGIN
         t.state := after;
         PERFORM pressure_mp.say_result(t, t.data, token);
     END LOOP;
-    RETURN pressure_mp.acknowledged(after, problems);
+    RETURN pressure_mp.acknowledged(after, moment, ends, problems);
 END $$;
 
 -- Tell the sessions that wait for tasks that these were taken until now and ended, and keep their

@@ -143,7 +143,7 @@ BEGIN
         END IF;
         RETURN pressure_mp.tell_tasks('task', ARRAY[t], args ? 'whole');
     WHEN 'ack_many' THEN
-        RETURN pressure_mp.acknowledged('T', (
+        RETURN pressure_mp.acknowledged('T', NULL, 0, (
             SELECT coalesce(jsonb_object_agg(f.o - 1, pressure_mp.problem(q, f.t, f.problem)), '{}')
             FROM pressure_mp.find_held(q, args, parts) f WHERE f.problem IS NOT NULL));
     END CASE;

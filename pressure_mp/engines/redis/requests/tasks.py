@@ -162,10 +162,9 @@ def _read_taken(request: t.TakeTasks, reply: Reply) -> t.TakenTasks | None:
         return None
     if not request.acks:
         return None if bells_in(reply) else t.TakenTasks(read_tasks(reply[2:]))
-    (done,) = request.acks
     if bells_in(reply[1:]) or _is_idle(reply):
         return None
-    return t.TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
+    return t.TakenTasks(read_tasks(reply[3:]), t.Processed("X", int(reply[1])))
 
 
 def _is_idle(reply: Reply) -> bool:
@@ -178,34 +177,17 @@ async def _take(
 ) -> t.TakeTasksReply:
     if not request.acks:
         return await task_waiting.take(caller, request, end, reply)
-    if len(request.acks) > 1:
-        return await _acknowledge(caller, request, end)
-    (done,), owner = request.acks, request.owner
     if reply == [DONE]:  # it was done before, and its reply was lost
-        moment, tasks = await task_waiting.had(caller, owner, request.call, end)
-        return t.TakenTasks(tasks, done.record.into("X", moment)) if moment else Outcome.MISSING
+        moment, tasks = await task_waiting.had(caller, request.owner, request.call, end)
+        return t.TakenTasks(tasks, t.Processed("X", moment)) if moment else Outcome.MISSING
     if reply is not None and reply[0] == DONE:
         if _is_idle(reply):
             moment, _, soon = reply[1].partition(b" ")
             waiter_of(caller).begin(b"", request, end)
             later = NoTask("", int(soon) if soon else None)
-            return t.TakenTasks([], done.record.into("X", int(moment)), later)
+            return t.TakenTasks([], t.Processed("X", int(moment)), later)
         await caller.script("ring", bells_in(reply[1:]))
-        return t.TakenTasks(read_tasks(reply[3:]), done.record.into("X", int(reply[1])))
-    acking = t.AckTask(done.id, owner, done.record.call, result=done.result)
-    args = changes(caller.binding, acking)
-    settled = settlement(done.id, await ask(caller, "ack", args, end))
-    if isinstance(settled, StoredTask):
-        caller.binding.keeps_processed = settled.record.state != "X"
-        return t.TakenTasks([], settled.record)
-    assert settled is not Outcome.CHANGED
-    if settled is Outcome.LOST or settled is Outcome.MISSING:
-        return settled
-    return t.TakenTasks([], refused={0: settled})
-
-
-async def _acknowledge(caller: Caller, request: t.TakeTasks, end: float | None) -> t.TakeTasksReply:
-    """Acknowledge several tasks; the next request takes."""
+        return t.TakenTasks(read_tasks(reply[3:]), t.Processed("X", int(reply[1])))
     held = [(ack.id, ack.record.call) for ack in request.acks]
     results = [(place, ack.result) for place, ack in enumerate(request.acks) if ack.result.data]
     acking = t.AckTasks(request.owner, held, results)
@@ -213,7 +195,8 @@ async def _acknowledge(caller: Caller, request: t.TakeTasks, end: float | None) 
     acked = _ACKING.read(acking, reply)
     if not isinstance(acked, t.AcknowledgedTasks):
         return acked
-    return t.TakenTasks([], refused=acked.refused, processed=acked.processed)
+    caller.binding.keeps_processed = acked.processed.state != "X"
+    return t.TakenTasks([], acked.processed, None, acked.refused)  # the next request takes
 
 
 does(t.TakeTasks)(FirstScript(_first_of_take, _read_taken, _take))
@@ -295,7 +278,8 @@ def _ack_many(binding: RedisBinding, request: t.AckTasks) -> tuple[Any, ...]:
 
 
 def _read_acknowledged(request: t.AckTasks, reply: Reply) -> t.AckTasksReply:
-    return t.AcknowledgedTasks(reply[2].decode(), _problems(reply[3:]))
+    processed = t.Processed(reply[2].decode(), int(reply[3]), int(reply[4]))
+    return t.AcknowledgedTasks(processed, _problems(reply[5:]))
 
 
 def _problems(flat: list[Any]) -> dict[int, t.Refusal]:

@@ -2,12 +2,12 @@
 -- args: owner number task... result...
 --   task    id and number of the take, of each
 --   result  the place of a task, from 1 on, its result, and the token of the content of that, if it is in chunks
--- replies: done bells state problem... | lost bells | missing
+-- replies: done bells state since due problem... | lost bells | missing
 -- uses: storage notices changes limits groups transitions find taker
 -- once: yes
 -- full: yes
 -- durable: yes
--- `state` is the state of the tasks that were acknowledged. A problem is the place of a task that was refused, from 1
+-- `state` is the state of the tasks that were acknowledged, `since` the time of that, and `due` its end. A problem is the place of a task that was refused, from 1
 -- on, and the reason: absent, foreign, or its state.
 if not settings then return {'missing'} end
 make_due_transitions()
@@ -130,6 +130,6 @@ for i = FIRST_RESULT, #ARGV - 2, 3 do
   local place = tonumber(ARGV[i])
   if not refused[place] then set_result(ids[place], ARGV[i + 1], ARGV[i + 2]) end
 end
-local reply = finish('done', state)
-for i, part in ipairs(problems) do reply[3 + i] = part end
+local reply = finish('done', state, now, state == 'Z' and zombie_until(settings.zombie) or 0)
+for i, part in ipairs(problems) do reply[5 + i] = part end
 return reply
