@@ -22,8 +22,6 @@ from ..engines.contract.queues import (
     How,
     Inspect,
     InspectReply,
-    IsClosed,
-    IsClosedReply,
     Join,
     JoinReply,
     Mismatch,
@@ -91,10 +89,6 @@ class ControlOperations(QueueOperations):
     def length(self) -> Operation[int]:
         """Return how many items are queued."""
         reply: GetLengthReply = yield GetLength()
-        return self._found(reply)
-
-    def closed(self) -> Operation[bool]:
-        reply: IsClosedReply = yield IsClosed()
         return self._found(reply)
 
     def stats(self) -> Operation[Stats]:

@@ -19,6 +19,8 @@ from ..engines.contract.queues import (
     GetDisciplineReply,
     GetUsers,
     GetUsersReply,
+    IsClosed,
+    IsClosedReply,
 )
 from ..engines.contract.replies import Missing, Outcome
 from ..events import Destination
@@ -61,6 +63,11 @@ class QueueOperations:
         """Tell whether the queue was created and not deleted."""
         reply: ExistsReply = yield Exists()
         return reply
+
+    def closed(self) -> Operation[bool]:
+        """Tell whether the queue was shut down."""
+        reply: IsClosedReply = yield IsClosed()
+        return self._found(reply)
 
     def enlist(self, user: str) -> Operation[None]:
         """Note that a process uses this anonymous queue."""

@@ -16,8 +16,6 @@ from ..engines.contract.queues import How, Mismatch
 from ..engines.contract.replies import Outcome
 from ..engines.contract.task_records import LOST_DATA, StoredTask, TaskRecord, TaskSettings
 from ..engines.contract.tasks import (
-    AreTasksClosed,
-    AreTasksClosedReply,
     CloseTasks,
     CloseTasksReply,
     ConfigureTasks,
@@ -162,10 +160,6 @@ class TaskQueueOperations(QueueOperations):
         """Shut the queue down for all processes, for good."""
         reply: CloseTasksReply = yield CloseTasks()
         self._found(reply)
-
-    def closed(self) -> Operation[bool]:
-        reply: AreTasksClosedReply = yield AreTasksClosed()
-        return self._found(reply)
 
     def delete(self) -> Operation[None]:
         reply: DeleteTasksReply = yield DeleteTasks()

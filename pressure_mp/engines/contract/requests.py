@@ -25,6 +25,7 @@ QueueRequest = (
     | queues.Enlist
     | queues.GetUsers
     | queues.Dismiss
+    | queues.IsClosed
     | contents.StoreChunks
     | contents.ReadChunks
     | contents.SweepContents
@@ -44,7 +45,6 @@ ItemsRequest = (
     | items.SetAside
     | queues.GetLength
     | queues.GetStats
-    | queues.IsClosed
     | queues.SetBound
     | queues.Close
     | queues.Delete
@@ -109,7 +109,6 @@ TasksRequest = (
     | tasks.PauseTasks
     | tasks.LimitTasks
     | tasks.CloseTasks
-    | tasks.AreTasksClosed
     | tasks.DeleteTasks
     | task_results.OpenInbox
     | task_results.WatchTasks

@@ -425,13 +425,6 @@ class CloseTasks(NamedTuple):
 CloseTasksReply = Done | Missing
 
 
-class AreTasksClosed(NamedTuple):
-    """Ask whether the queue was shut down."""
-
-
-AreTasksClosedReply = bool | Missing
-
-
 class DeleteTasks(NamedTuple):
     """Remove the queue, even while clients use it."""
 

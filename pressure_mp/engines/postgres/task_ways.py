@@ -9,7 +9,7 @@ from typing import Any
 from ..contract import task_administration as a
 from ..contract import task_results as r
 from ..contract import tasks as t
-from ..contract.replies import NoNotice, NoSpace, NoTask, Outcome, Unprocessed
+from ..contract.replies import NoNotice, NoSpace, NoTask, Unprocessed
 from ..contract.task_records import Edit, HeldTask, Record, StoredTask, TaskSettings
 from .ways import Asked, Reply, Way, does, fields, given, number, outcome
 
@@ -269,10 +269,6 @@ def _read_workers(request: a.GetWorkers, reply: Reply) -> Any:
     return a.TakerTexts(**reply.info) if reply.status == "workers" else outcome(request, reply)
 
 
-def _read_closed(request: Any, reply: Reply) -> Any:
-    return Outcome.MISSING if reply.status == "missing" else reply.info
-
-
 def _ask_watch(request: r.WatchTasks, discipline: str) -> Asked:
     return Asked("watch_tasks", {"inbox": request.inbox}, request.ids)
 
@@ -347,7 +343,6 @@ does(
     outcome,
 )
 does(t.CloseTasks, fields("close"), outcome, once=False)
-does(t.AreTasksClosed, fields("is_closed"), _read_closed, reads=True)
 does(t.DeleteTasks, fields("delete"), outcome)
 does(r.OpenInbox, fields("open_inbox"), outcome, once=False)
 does(r.CloseInbox, fields("close_inbox"), outcome, once=False)

@@ -15,7 +15,15 @@ from ..contract.contents import (
     SweepContentsReply,
 )
 from ..contract.items import MOST_BYTES, MOST_ITEMS
-from ..contract.queues import Dismiss, DismissReply, GetDiscipline, GetDisciplineReply, How
+from ..contract.queues import (
+    Dismiss,
+    DismissReply,
+    GetDiscipline,
+    GetDisciplineReply,
+    How,
+    IsClosed,
+    IsClosedReply,
+)
 from ..contract.replies import NoSpace, NoTask, Outcome, Unprocessed
 from ..contract.task_administration import (
     GetTaskCounts,
@@ -36,8 +44,6 @@ from ..contract.task_administration import (
 )
 from ..contract.task_records import Record, StoredTask
 from ..contract.tasks import (
-    AreTasksClosed,
-    AreTasksClosedReply,
     AwaitTask,
     AwaitTaskReply,
     CloseTasks,
@@ -325,9 +331,9 @@ def _get_workers(life: Life, request: GetWorkers, caller: Caller) -> GetWorkersR
     return TakerTexts(life.now, dict(life.presence), dict(life.workers))
 
 
-@for_tasks.does(AreTasksClosed)
-def _are_closed(life: Life, request: AreTasksClosed, caller: Caller) -> AreTasksClosedReply:
-    return life.closed
+@for_tasks.does(IsClosed)
+def _is_closed(life: Life, request: IsClosed, caller: Caller) -> IsClosedReply:
+    return life.closed and not request.immediate
 
 
 @for_tasks.does(ConfigureTasks)

@@ -10,7 +10,7 @@ from waiting import LIMIT, Background, parks, until
 from pressure_mp import PressureError, TaskQueue
 from pressure_mp.engines import registry
 from pressure_mp.engines.contract.contents import StoreChunks, SweepContents
-from pressure_mp.engines.contract.queues import Dismiss, How, Mismatch
+from pressure_mp.engines.contract.queues import Dismiss, How, IsClosed, Mismatch
 from pressure_mp.engines.contract.replies import NoTask, Outcome
 from pressure_mp.engines.contract.task_administration import (
     ChangeTask,
@@ -25,7 +25,6 @@ from pressure_mp.engines.contract.task_results import OpenInbox, Result, TakeNot
 from pressure_mp.engines.contract.tasks import (
     AckTask,
     AckTasks,
-    AreTasksClosed,
     AwaitTask,
     BuryTask,
     CloseTasks,
@@ -69,7 +68,7 @@ OF_A_QUEUE = [
     *(TakeTasks("A", 1, waits=False), AckTask(b"1", "A", 1)),
     *of_one_task(b"1", "A", 1),
     *(KickTasks(1), CountReady(), GetTask(b"1"), ListTasks("R", "", 0, 1), TruncateTasks(1)),
-    *(AwaitTask(b"1"), GetTaskCounts(), CloseTasks(), AreTasksClosed(), DeleteTasks()),
+    *(AwaitTask(b"1"), GetTaskCounts(), CloseTasks(), IsClosed(), DeleteTasks()),
     *(RenewTaker("A", True), GetWorkers(), RequeueTasks("A", "gone", 1), Dismiss(("A",))),
     *(OpenInbox("I", 1000), WatchTasks("I", [b"1"]), TakeNotices("I", 0, 1)),
     StoreChunks("0" * 24, 0, [[memoryview(b"x")]]),

@@ -402,7 +402,6 @@ does(t.RequeueTasks)(OneScript("requeue", _requeue, _number))
 does(t.PauseTasks)(OneScript("pause", _pause, only_status))
 does(t.LimitTasks)(OneScript("limit", fields, only_status))
 does(t.CloseTasks)(OneScript("close", fields, only_status))
-does(t.AreTasksClosed)(OneScript("closed", fields, lambda request, reply: bool(reply[2])))
 does(t.DeleteTasks)(OneScript("delete", fields, only_status))
 
 

@@ -1,5 +1,7 @@
 -- closed: return whether the queue was shut down.
--- replies: done bells flag | missing
--- uses: storage notices changes limits groups transitions
+-- args: immediate
+--   immediate  1: whether it drops items, as no queue of tasks does
+-- replies: done flag | missing
+-- uses: storage
 if not settings then return {'missing'} end
-return finish('done', settings.closed and 1 or 0)
+return {'done', ARGV[1] ~= '1' and settings.closed and 1 or 0}
