@@ -34,13 +34,15 @@ class Postponed:
     """The postponed cancellations of all tasks of this process."""
 
     def __init__(self) -> None:
-        self._requests: dict[asyncio.Task[Any], int] = {}
+        #: By the cancelled task, how often it was cancelled, and the arguments of the exception.
+        self._requests: dict[asyncio.Task[Any], tuple[int, tuple[Any, ...]]] = {}
 
-    def add(self) -> None:
-        """Note that the running task was cancelled, and has its reply."""
+    def add(self, cancelled: asyncio.CancelledError) -> None:
+        """Note that the running task was ``cancelled``, and has its reply. It is cancelled later
+        with the same message: by that, a scope of anyio knows its own cancellations."""
         task = asyncio.current_task()
         assert task is not None
-        self._requests[task] = _requests_to_cancel(task)
+        self._requests[task] = _requests_to_cancel(task), cancelled.args[:1]
         task.get_loop().call_soon(self._cancel_again, task)
 
     def check(self) -> None:
@@ -48,18 +50,20 @@ class Postponed:
         if self._requests:
             task = asyncio.current_task()
             assert task is not None
-            if self._is_wanted(task):
-                raise asyncio.CancelledError
+            if (message := self._wanted(task)) is not None:
+                raise asyncio.CancelledError(*message)
 
     def _cancel_again(self, task: asyncio.Task[Any]) -> None:
-        if self._is_wanted(task) and not task.done():
+        message = self._wanted(task)
+        if message is not None and not task.done():
             if sys.version_info >= (3, 11):  # count this cancellation once, not twice
                 task.uncancel()
-            task.cancel()
+            task.cancel(*message)
 
-    def _is_wanted(self, task: asyncio.Task[Any]) -> bool:
-        requests = self._requests.pop(task, None)
-        return requests is not None and _requests_to_cancel(task) >= requests
+    def _wanted(self, task: asyncio.Task[Any]) -> tuple[Any, ...] | None:
+        """Return the message with which the task is to be cancelled, if it still is."""
+        requests, message = self._requests.pop(task, (0, None))
+        return message if _requests_to_cancel(task) >= requests else None
 
 
 def _requests_to_cancel(task: asyncio.Task[Any]) -> int:
@@ -96,9 +100,9 @@ async def reply_first(
         mark_as_unknown(cancelled)
         raise cancelled from None
     except Exception:
-        postponed.add()
+        postponed.add(cancelled)
         raise
-    postponed.add()
+    postponed.add(cancelled)
     return found
 
 

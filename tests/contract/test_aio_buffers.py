@@ -331,3 +331,26 @@ def test_scopes_of_anyio_end_a_wait(url, name):
         assert (stats.length, stats.in_flight) == (0, 0)
 
     anyio_run(main)
+
+
+def test_scopes_of_anyio_end_calls_that_are_under_way(url, name):
+    anyio = pytest.importorskip("anyio")
+
+    async def cancel(scope, rounds):
+        for _ in range(rounds):
+            await asyncio.sleep(0)
+        scope.cancel()
+
+    async def main():
+        async with aio.Queue(name=name, url=url) as q:
+            for rounds in range(40):
+                with anyio.CancelScope() as scope:
+                    cancelling = asyncio.ensure_future(cancel(scope, rounds))
+                    while True:
+                        await q.put(rounds)
+                        await q.get()
+                        await asyncio.sleep(0)  # in memory, no call suspends
+                assert scope.cancelled_caught
+                await cancelling
+
+    anyio_run(main)

@@ -177,13 +177,13 @@ class AsyncStoredSession(_Session):
             if isinstance(reply, (Taken, TakenTasks)):
                 postponed.check()  # a cancelled task does not get the reply
             return reply
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if self._elsewhere is not None and self._elsewhere.leave():
                 raise
             found = await self._put_back(request)
             if found is None:
                 raise
-            postponed.add()
+            postponed.add(error)
             return found
 
     async def _call_here(self, request: Any, end: float | None) -> Any:

@@ -44,12 +44,12 @@ class AsyncPostgresSession(BaseSession):
             if isinstance(reply, (Taken, TakenTasks)):
                 postponed.check()  # a cancelled task does not get the reply
             return reply
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             self.interrupted()
             found = await self._put_back(request)
             if found is None:
                 raise
-            postponed.add()
+            postponed.add(error)
             return found
 
     async def _call_in_turn(self, request: Request, end: float | None) -> Any:

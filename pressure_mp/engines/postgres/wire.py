@@ -381,22 +381,22 @@ class LoopWire(Wire):
 
     async def _wait_while(self, lacks: Callable[[], bool], end: float | None) -> None:
         await self._flush(end)
-        is_cancelled = False
+        cancelled: asyncio.CancelledError | None = None
         try:
             while lacks():
                 try:
                     if not await self.ready(True, _until_silent(end)):
                         await self._wait_on(end)
                 except asyncio.CancelledError as error:
-                    if is_cancelled:
+                    if cancelled is not None:
                         mark_as_unknown(error)
                         raise
-                    is_cancelled = True
+                    cancelled = error
                     continue
                 self.pgconn.consume_input()
         finally:
-            if is_cancelled:
-                postponed.add()
+            if cancelled is not None:
+                postponed.add(cancelled)
 
     async def ready(self, reads: bool, timeout: float | None) -> bool:
         loop = asyncio.get_running_loop()

@@ -74,14 +74,14 @@ class LoopSession(RedisSession):
                 postponed.check()  # it may have been cancelled while it woke waiters
         except asyncio.CancelledError as error:
             if self.found is not None:  # the caller gets the items, and is cancelled afterwards
-                postponed.add()
+                postponed.add(error)
                 raise BrokerUnavailable(
                     "the call was cancelled: the next sweep removes what is left"
                 ) from None
             taken = await self._put_back(request, waits=not is_unknown(error))
             if taken is None:
                 raise
-            postponed.add()
+            postponed.add(error)
             return taken
         return reply
 
@@ -242,8 +242,8 @@ class LoopSession(RedisSession):
             return await work
         try:
             return await to_its_end(work, LAST_SECONDS)
-        except asyncio.CancelledError:
-            postponed.add()  # the call that wakes other waiters is done
+        except asyncio.CancelledError as error:
+            postponed.add(error)  # the call that wakes other waiters is done
             return []
 
     async def _call_quickly(
