@@ -1,11 +1,11 @@
-"""Run functions of asyncio tasks in other threads."""
+"""Run functions of asyncio tasks in other threads, and coroutines in tasks of their own."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
@@ -26,6 +26,12 @@ def begin_off_loop(function: Callable[..., T], *args: object) -> asyncio.Future[
     prepare_loop()
     call = partial(contextvars.copy_context().run, function, *args)
     return asyncio.get_running_loop().run_in_executor(None, call)
+
+
+def begin_later(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    """Make a task of the running loop that begins when the caller suspends or returns to the loop,
+    also where ``asyncio.eager_task_factory`` has tasks begin before the caller goes on."""
+    return asyncio.Task(work, loop=asyncio.get_running_loop())
 
 
 def prepare_loop() -> None:

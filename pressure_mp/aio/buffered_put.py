@@ -31,6 +31,7 @@ from ..engines.contract.items import Added
 from ..engines.contract.session import Engine, Options
 from ..exceptions import BrokerUnavailable, PressureError
 from ..handles.objects import ObjectAttachment
+from ..off_loop import begin_later
 
 #: After so many puts through a handle, a put lets other tasks run: also the task that sends.
 _PUTS_IN_A_ROW = 100
@@ -260,7 +261,7 @@ class LoopSender(Outbox):
             lifecycle.begin_use()
             busy.add(self)
             self._cancelled, self._gives_up = None, False
-            self._task = asyncio.ensure_future(self._send())
+            self._task = begin_later(self._send())
 
     # Sending
 

@@ -284,7 +284,18 @@ def anyio_run(main):
     pytest.importorskip("anyio").run(main, backend="asyncio")
 
 
-@pytest.mark.parametrize("run", [uvloop_run, anyio_run])
+def eager_run(main):
+    if sys.version_info < (3, 12):
+        pytest.skip("asyncio has eager tasks since 3.12")
+
+    async def eagerly():
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        await main()
+
+    asyncio.run(eagerly())
+
+
+@pytest.mark.parametrize("run", [uvloop_run, anyio_run, eager_run])
 def test_another_event_loop_and_another_library_serve_as_well(url, name, run):
     async def main():
         q = aio.JoinableQueue(3, name, url=url)
@@ -305,6 +316,8 @@ def test_another_event_loop_and_another_library_serve_as_well(url, name, run):
         for number in range(250):
             await sends.put(number)
         assert [await sends.get() for _ in range(250)] == list(range(250))
+        many = [q.put(number) for number in range(20)], [q.get() for _ in range(20)]
+        assert sorted((await asyncio.gather(*many[0], *many[1]))[20:]) == list(range(20))
         await q.delete()
         await sends.delete()
 

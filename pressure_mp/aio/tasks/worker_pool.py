@@ -16,6 +16,7 @@ from typing import Any
 
 from ...engines.cancelled_calls import LAST_SECONDS, to_its_end
 from ...exceptions import Empty, ShutDown
+from ...off_loop import begin_later
 from ...states import TAKEN
 from ...sync.tasks import overdue
 from ...sync.tasks.dispatch import Acknowledge, Begin, Dispatch, Rest, Step, Take, Wake, tasks_of
@@ -66,7 +67,7 @@ class WorkerPool(PoolCalls[Task[Any]]):
     async def run(self) -> None:
         """Work until stopped; raises what ended a worker."""
         overdue.leave_by(self._leave_from_thread)
-        heeding = asyncio.ensure_future(self._heed(self._stop)) if self._stop else None
+        heeding = begin_later(self._heed(self._stop)) if self._stop else None
         try:
             with heard_by(self._hear):
                 self._workers = {one for job in self._run.jobs for one in self._workers_of(job)}
@@ -91,7 +92,7 @@ class WorkerPool(PoolCalls[Task[Any]]):
         for _ in range(job.concurrency):
             bell = asyncio.Event()
             self._bells.append(bell)
-            yield asyncio.ensure_future(self._work(job, book, bell))
+            yield begin_later(self._work(job, book, bell))
 
     async def _outlast_workers(self) -> asyncio.CancelledError | None:
         """Wait until all workers have ended. A cancellation of the run meanwhile tells it to

@@ -8,7 +8,7 @@ from copy import copy
 from typing import Any, NamedTuple, TypeVar
 
 from ...exceptions import BrokerUnavailable, PressureError
-from ...off_loop import prepare_loop
+from ...off_loop import begin_later, prepare_loop
 from ..cancelled_calls import outcome_first, postponed
 from ..closed_loops import OwnLoop
 from ..lines import Lines
@@ -82,7 +82,7 @@ class LoopPool(Pool):
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Begin work in a task of its own, which is not cancelled with a caller."""
-        task = asyncio.ensure_future(work)
+        task = begin_later(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
