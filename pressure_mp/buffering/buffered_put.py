@@ -220,7 +220,6 @@ class BufferedPut(DirectPut):
         operations, gets = queue.operations, self._gets
         if queue.eof:
             queue.run_at_once(operations.register(queue.here, queue.token))
-        gets.before_put(queue)
         stats = queue.run_at_once(operations.stats())
         if len(gets) and 0 < stats.maxsize <= stats.length + len(gets):
             gets.give_back(queue, gets.patience)

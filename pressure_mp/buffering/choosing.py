@@ -11,8 +11,6 @@ from .direct import DirectGet, DirectPut
 
 #: How many items may wait to be sent, where the program does not say.
 _BUFFERING = 4000
-#: With a smaller bound nothing is gained by reading ahead.
-_LEAST_BOUND = 4
 #: The environment variable for a program that does not say.
 _VARIABLE = "PRESSURE_BUFFERING"
 
@@ -27,17 +25,13 @@ def choose(
                 f"a {queue.traits.handle} cannot have {what}={number}: it would serve in "
                 "another order. Leave it out; put_many and get_many are fast too"
             )
-    queue.had_bound = bound > 0
     stated = _stated(queue, buffering)
     is_plain = prefetch is None and not queue.eof
     queue.buffering = Buffering(
         puts=_unasked(queue, bound) if stated is None else stated,
         is_stated=stated is not None,
         gets=check_ahead("prefetch", prefetch or 0),
-        reserves=is_plain
-        and not isinstance(queue, UntilDone)
-        and _may_unasked(queue)
-        and _is_private(queue, bound),
+        reserves=is_plain and not isinstance(queue, UntilDone) and _may_unasked(queue, bound),
     )
     stays = queue.is_anonymous and queue.is_fifo and is_plain and stated is None
     shares_memory = stays and not queue.options.durability
@@ -49,7 +43,7 @@ def _stated(queue: ObjectAttachment, buffering: int | None) -> int | None:
     if buffering is not None:
         return check_ahead("buffering", buffering)
     said = os.environ.get(_VARIABLE)
-    if not said or not _may_unasked(queue):
+    if not said or not _is_plain(queue):
         return None
     if not said.isdecimal():
         raise ArgumentError(f"{_VARIABLE} is a number of items, not {said!r}")
@@ -58,20 +52,20 @@ def _stated(queue: ObjectAttachment, buffering: int | None) -> int | None:
 
 def _unasked(queue: ObjectAttachment, bound: int) -> int:
     """How many items may wait where neither says so."""
-    may = not bound and _is_private(queue, bound) and _may_unasked(queue)
-    return _BUFFERING if may and not queue.options.durability else 0
+    may = _may_unasked(queue, bound) and not queue.options.durability
+    return _BUFFERING if may else 0
 
 
-def _may_unasked(queue: ObjectAttachment) -> bool:
-    """Whether such a queue may have buffers of which neither says anything."""
+def _is_plain(queue: ObjectAttachment) -> bool:
+    """Whether such a queue may have buffers that its program does not ask for."""
     return queue.is_fifo and queue.traits.buffers_unasked
 
 
-def _is_private(queue: ObjectAttachment, bound: int) -> bool:
-    """Whether this program has all handles to the queue, which is long enough, and not in the
-    memory of this process."""
-    is_long = not bound or (bound >= _LEAST_BOUND and not queue.is_of_asyncio)
-    return queue.is_anonymous and is_long and queue.address.capabilities.persistent
+def _may_unasked(queue: ObjectAttachment, bound: int) -> bool:
+    """Whether a queue may have buffers of which neither says anything: it has no bound, this
+    program has all handles to it, and it is not in the memory of this process."""
+    is_private = queue.is_anonymous and queue.address.capabilities.persistent
+    return not bound and is_private and _is_plain(queue)
 
 
 def make(queue: ObjectAttachment) -> tuple[DirectPut, DirectGet]:

@@ -45,7 +45,6 @@ class DirectPut:
 
     def run_put(self, queue: ObjectAttachment, operation: Any) -> None:
         """Run an operation that puts."""
-        self._gets.before_put(queue)
         queue.run_put(operation)
 
     def count(self, ask: Callable[[], T]) -> tuple[T, int]:
@@ -116,9 +115,6 @@ class DirectGet:
 
     def before_look(self, queue: ObjectAttachment) -> None:
         """Prepare for a call that counts the queued items, or drops them."""
-
-    def before_put(self, queue: ObjectAttachment) -> None:
-        """Let a put see the space of the items that were handed out."""
 
     def give_back(self, queue: ObjectAttachment, patience: float = 0.0) -> None:
         """Return what was read ahead to the front of the queue. Waits ``patience`` seconds for a

@@ -7,9 +7,6 @@ from time import monotonic
 
 from ..engines.contract.items import MOST_ITEMS
 
-#: Seconds for which the only consumer of a queue with a bound waits for the next item before it
-#: stands in line.
-WATCH = 0.05
 #: Seconds in which the items of one request are to be handed out.
 _WINDOW = 0.01
 #: A gap counts as one of so many seconds at most.
@@ -21,11 +18,6 @@ _LEAST_AHEAD, _LONG = 32, 0.005
 #: Seconds of getting one by one after another client took items, or counted them; then twice as
 #: many; and seconds after which that is forgotten.
 _SHORTEST, _LONGEST, _FORGOTTEN = 0.5, 8.0, 60.0
-
-
-def may_watch(end: float | None) -> bool:
-    """Return whether a get that waits until ``end`` has time to watch the queue before."""
-    return end is None or end - monotonic() > 4 * WATCH
 
 
 class Pace:
@@ -62,10 +54,10 @@ class Pace:
         self._number = max(1, min(soon, self._number * 2, MOST_ITEMS))
         return self._number
 
-    def next_ahead(self, number: int, here: int, whole: bool) -> int:
+    def next_ahead(self, number: int, here: int) -> int:
         """Return how many items to ask for before they are needed, when ``number`` were asked for
-        last; 0 for none. Of a ``whole`` queue with a bound, a second half is here too."""
-        is_long = number > 1 and not whole and number * self._gap > _LONG
+        last; 0 for none."""
+        is_long = number > 1 and number * self._gap > _LONG
         return number if number >= _LEAST_AHEAD or is_long else 0
 
     def note(self, found: int) -> None:
@@ -107,7 +99,7 @@ class StatedPace:
             return 1
         return min(self._size, MOST_ITEMS)
 
-    def next_ahead(self, number: int, here: int, whole: bool) -> int:
+    def next_ahead(self, number: int, here: int) -> int:
         """Return how many items to ask for while so many are here; 0 for none: fewer than these
         are not worth a request."""
         more = min(self._size - here, MOST_ITEMS)

@@ -153,7 +153,7 @@ class Prefetching(ReadAhead):
             if held:
                 try:
                     queue.check_open()
-                    if self.window.left or self._read_ahead(queue, self._next_number(), False):
+                    if self.window.left or self._read_ahead(queue, self._next_number()):
                         return True
                     return self._receive(queue, end, waits)
                 finally:
@@ -205,9 +205,6 @@ class Prefetching(ReadAhead):
         self._are_decoded = False
         return super()._make_items(queue, items, numbers)
 
-    def _sees_bound(self, queue: ObjectAttachment) -> bool:
-        return False
-
     def _prepare(self, queue: ObjectAttachment) -> None:
         queue.codec.prepare()  # nothing is taken out that this handle has no key for
         super()._prepare(queue)
@@ -235,9 +232,6 @@ class Prefetching(ReadAhead):
                         self._feed(queue, self._hear(queue, queue.run_at_once, end))
                 finally:
                     self._lock.release()
-
-    def before_put(self, queue: ObjectAttachment) -> None:
-        """Do nothing: prefetched items have no space in the queue."""
 
     # What the presence of this process asks
 
@@ -279,7 +273,7 @@ class HoldingPrefetch(Prefetching):
         assert self._presence is not None
         self._in_flight = self._presence.in_flight
 
-    def _read_ahead(self, queue: ObjectAttachment, number: int, watches: bool) -> bool:
+    def _read_ahead(self, queue: ObjectAttachment, number: int) -> bool:
         """Prefetch nothing before a get waits for it: it would be in flight for this process."""
         return self.window.is_ready(monotonic())
 

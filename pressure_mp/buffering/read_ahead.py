@@ -19,14 +19,13 @@ from ..effects import Operation, T
 from ..encoding.signing import Checked
 from ..encoding.unsigned_items import Private
 from ..engines.contract.items import Prefetch, PrefetchReply, Taken
-from ..engines.contract.replies import NoItem
 from ..engines.contract.session import ONE_TRY, Session
 from ..exceptions import BrokerUnavailable, PressureError
 from ..identity.client import reader
 from ..identity.hand_outs import HandOuts
 from .direct import DirectGet, buffers
 from .due_thread import DueThread
-from .pace import WATCH, Pace, StatedPace, may_watch
+from .pace import Pace, StatedPace
 from .window import RETRY, TakenOut, Window
 
 if TYPE_CHECKING:
@@ -244,9 +243,8 @@ class ReadAhead(DirectGet):
     # Reading
 
     def _make_ready(self, queue: ObjectAttachment, end: float | None, waits: bool) -> bool:
-        """Have items here, if any are to be read ahead; with ``waits``, wait a moment when a queue
-        with a bound has none. Else nothing is prefetched, unless another thread still makes its
-        request at ``end``. Returns whether there are items."""
+        """Have items here, if any are to be read ahead; nothing is prefetched if another thread
+        still makes its request at ``end``. Returns whether there are items."""
         window = self.window
         number = 1 if lifecycle.is_ending() else window.pace.next_number(window.place)
         if number == 1 and not window.holds:
@@ -260,8 +258,7 @@ class ReadAhead(DirectGet):
         for held in interrupts.attempts(self._lock, more=MOMENT):
             if held:
                 try:
-                    watches = waits and self._sees_bound(queue) and may_watch(end)
-                    return self._read_ahead(queue, number, watches)
+                    return self._read_ahead(queue, number)
                 finally:
                     self._lock.release()
             if end is not None and monotonic() >= end:
@@ -282,18 +279,10 @@ class ReadAhead(DirectGet):
     def _make_name(self, queue: ObjectAttachment) -> str:
         return reader()
 
-    def _sees_bound(self, queue: ObjectAttachment) -> bool:
-        """Whether items that are here take the space of others."""
-        return queue.had_bound
-
-    def _read_ahead(self, queue: ObjectAttachment, number: int, watches: bool) -> bool:
-        window, now, run = self.window, monotonic(), partial(self._run, queue)
-        if window.is_ready(now):
+    def _read_ahead(self, queue: ObjectAttachment, number: int) -> bool:
+        window, run = self.window, partial(self._run, queue)
+        if window.is_ready(monotonic()):
             return True  # another thread was faster
-        if window.begin_second_half(now):
-            if number > 1 and self._asked is None and window.was_slow(now):
-                self._ask_ahead(queue, number)
-            return True
         if number == 1 and self._asked is None:
             self._try_to_end(run)
             return False
@@ -302,11 +291,7 @@ class ReadAhead(DirectGet):
                 self._end(run)
             if self._asked is None:
                 self._ask(queue, number)
-            reply = self._hear(queue, run)
-            if watches and not window.last.kept and isinstance(reply, NoItem):
-                self._ask_ahead(queue, number, NoItem())
-                reply = self._hear(queue, run)
-            if self._feed(queue, reply):
+            if self._feed(queue, self._hear(queue, run)):
                 if more := window.next_ahead(number):
                     self._ask_ahead(queue, more)
                 return True
@@ -321,7 +306,7 @@ class ReadAhead(DirectGet):
         return _try_once(queue, operation)
 
     def _ask(self, queue: ObjectAttachment, number: int) -> Prefetch:
-        request = self.window.next_request(number, self._sees_bound(queue))
+        request = self.window.next_request(number)
         self._see_to_end()
         return request
 
@@ -329,12 +314,12 @@ class ReadAhead(DirectGet):
         """See to it that the prefetch ends, or is renewed, in time."""
         self._due_thread.see_to(self.window, self._come_due)
 
-    def _ask_ahead(self, queue: ObjectAttachment, number: int, later: NoItem | None = None) -> None:
+    def _ask_ahead(self, queue: ObjectAttachment, number: int) -> None:
         """Send the request for the items behind those that are here, which are handed out
-        meanwhile; or ``later``, when there may be one."""
+        meanwhile."""
         session, request = queue.session(), self._ask(queue, number)
         self._asked = session
-        session.send_ahead(request, later, WATCH)
+        session.send_ahead(request)
 
     def _hear(
         self, queue: ObjectAttachment, run: Run[Any], end: float | None = None
@@ -366,10 +351,6 @@ class ReadAhead(DirectGet):
         if self.window.holds:
             self.window.pace.share()
             self.give_back(queue, self.patience)
-
-    def before_put(self, queue: ObjectAttachment) -> None:
-        if queue.had_bound:
-            self.before_look(queue)
 
     def give_back(self, queue: ObjectAttachment, patience: float = 0.0) -> None:
         self.window.until = 0.0

@@ -33,9 +33,6 @@ KEPT = 0.02
 _RENEWED = 0.05
 #: Seconds after which to try again to end a prefetch.
 RETRY = 0.5
-#: If it takes more seconds than this to hand out the first half of the items of a queue with a
-#: bound, the producers are told of its space before the second half is handed out.
-_SLOW = 0.0003
 
 T = TypeVar("T")
 
@@ -87,7 +84,6 @@ class Window(Generic[T]):
         self.reader = ""
         self.ahead: deque[T] = deque()
         self.pops = interrupts.pops(self.ahead)
-        self.rest: list[T] = []  # the second half, of a queue with a bound
         self.left: list[TakenOut[T]] = []  # by calls that did not return them: they come first
         #: On the monotonic clock: until when items may be handed out, and when they go back.
         self.until = self.due = 0.0
@@ -95,7 +91,7 @@ class Window(Generic[T]):
         self.cell = memoryview(bytearray(8)).cast("Q")  # the same number, for other processes
         self.told = 0  # how often the broker was told, or is being told, that number
         self.last = Prefetch("", 0, 0, 0, 0, until_ended, alone)
-        self._asked_at = self._read_at = 0.0
+        self._asked_at = 0.0
         self._may_be_more = False  # behind the items of the last reply
         self._read = 0  # the number of items that were ever read, without those that went back
         self.back: list[T] = []  # of these, what was here when the end began, the last item first
@@ -138,14 +134,6 @@ class Window(Generic[T]):
         """Whether an item may be handed out."""
         return bool(self.ahead) and now < self.until
 
-    def begin_second_half(self, now: float) -> bool:
-        """Go on with the second half of the items; returns whether there is one."""
-        if not self.rest or now >= self.until:
-            return False
-        self.ahead += self.rest
-        self.rest = []
-        return True
-
     # Reading
 
     def must_end(self, now: float, hears: bool = False) -> bool:
@@ -153,10 +141,10 @@ class Window(Generic[T]):
         ended it, or no call ``hears`` the reply to the last request."""
         return self.holds and (now >= self.until or (self.state is ASKED and not hears))
 
-    def next_request(self, number: int, whole: bool = False) -> Prefetch:
+    def next_request(self, number: int) -> Prefetch:
         """Ask for ``number`` items behind those that are here."""
         self.told += 1  # before any item is counted
-        now, kept = monotonic(), self.here
+        now, kept = monotonic(), len(self.ahead)
         handed = self._read - kept
         (out, size), batches = self._tell(handed - self.last.handed)
         call = self.last.call + 1
@@ -166,7 +154,6 @@ class Window(Generic[T]):
             handed=handed,
             kept=kept,
             limit=number,
-            whole=whole,
             out=out,
             size=size,
         )
@@ -175,11 +162,6 @@ class Window(Generic[T]):
         self.state, self.last, self._batches = ASKED, request, batches
         self._asked_at, self.due = now, due
         return request
-
-    @property
-    def here(self) -> int:
-        """How many items are here."""
-        return len(self.ahead) + len(self.rest)
 
     def _tell(self, number: int) -> tuple[tuple[int, int], list[tuple[int, int | None]]]:
         """The number of items that were handed out since the last request, and their bytes, or
@@ -206,9 +188,7 @@ class Window(Generic[T]):
             if self.state is ASKED and not self.last.kept:
                 self.forget()
             return False
-        number, now = len(ready), monotonic()
-        half = (number + 1) // 2 if self.last.whole else number
-        first, rest, size = ready[:half], ready[half:], sum(map(len, reply.items))
+        number, size, now = len(ready), sum(map(len, reply.items)), monotonic()
         self._may_be_more = number == self.last.limit or size > MOST_BYTES / 2
         # The broker keeps them for a lease from when it was asked.
         lasting = lease / (3000 if self.alone else 2000)
@@ -220,9 +200,8 @@ class Window(Generic[T]):
         self.state, self.lasting = OPEN, lasting
         self._read += number
         self._batches += ((number, size),)
-        self.due, self.until, self._read_at = due, until, now
-        self.ahead += first
-        self.rest += rest
+        self.due, self.until = due, until
+        self.ahead += ready
         return True
 
     def next_ahead(self, number: int) -> int:
@@ -230,11 +209,7 @@ class Window(Generic[T]):
         none. ``number`` is how many were asked for."""
         if not self._may_be_more:
             return 0
-        return self.pace.next_ahead(number, self.here, self.last.whole)
-
-    def was_slow(self, now: float) -> bool:
-        """Whether handing out the first half took long."""
-        return now - self._read_at > _SLOW
+        return self.pace.next_ahead(number, len(self.ahead))
 
     def renew(self) -> Operation[None]:
         """Have the broker keep the items for another lease. Unless they are reserved, tell it how
@@ -243,7 +218,7 @@ class Window(Generic[T]):
             yield self.last._replace(limit=0)
         elif self.holds:
             self.told += 1
-            now, kept = monotonic(), self.here
+            now, kept = monotonic(), len(self.ahead)
             handed = self._read - kept
             reply: PrefetchReply = yield self.last._replace(handed=handed, kept=kept, limit=0)
             if reply is Outcome.LATE:
@@ -258,8 +233,6 @@ class Window(Generic[T]):
         """Hand out nothing more; return how many items were ever handed out. The last item is taken
         out first: what another thread takes meanwhile is the first."""
         self.until = 0.0
-        self.back += reversed(self.rest)
-        self.rest = []
         try:
             for item in map(deque.pop, repeat(self.ahead)):
                 self.back += (item,)

@@ -59,8 +59,6 @@ class ObjectAttachment(ItemAttachment):
     eof = False
     order: Order = Order()
     buffering = Buffering()
-    #: Whether the queue had a bound when this handle was made.
-    had_bound = False
 
     of_one_process = (*ItemAttachment.of_one_process, "kept", "readable", "before_get")
 

@@ -17,7 +17,7 @@ from pressure_mp.engines.postgres import broker as postgres_broker
 from pressure_mp.engines.postgres import engine as _postgres_engine  # noqa: F401
 from pressure_mp.engines.postgres.ways import ways
 from pressure_mp.engines.redis import broker as redis_broker
-from pressure_mp.engines.redis.one_script import FirstScript, OneScript
+from pressure_mp.engines.redis.one_script import FirstScript, OneScript, ReadFirst
 from pressure_mp.engines.redis.requests import implementations
 from pressure_mp.engines.requests.brokers import for_brokers
 from pressure_mp.engines.requests.dispatch import (
@@ -92,6 +92,8 @@ def functions():
         for kind, does in table.items():
             if isinstance(does, FirstScript):
                 yield kind, does.rest
+            elif isinstance(does, ReadFirst):
+                yield kind, does.read
             elif not isinstance(does, OneScript):
                 yield kind, does
             elif does.value.__name__.startswith("_read"):

@@ -62,7 +62,7 @@ class Reading:
         out = self.here[: len(self.here) - kept]
         known = (len(out), sum(map(len, out))) if is_known else (0, 0)
         self.call, self.handed = self.call + 1, self.handed + len(out)
-        asking = (READER, self.call, self.handed, kept, number, False, True, False, *known)
+        asking = (READER, self.call, self.handed, kept, number, False, True, *known)
         reply = self.run(self.operations.prefetch(Prefetch(*asking)))
         self.here = self.here[len(out) :] + getattr(reply, "items", [])
         return reply

@@ -164,16 +164,12 @@ class Uses:
         self.run(ended(end_alone("A:reader-1", 2, 1)))
         here = (client_id(), process_prefix(), 5000)
         session = self.session()
-        for call, items in ((1, [pickle.dumps(8, 5)]), (2, [])):
-            reply = session.script(
-                "reserve_bounded", ("A:reader-2", call, call - 1, 9, 1000, *here)
-            )
-            assert reply == [b"done", items]
         self.run(operations.prefetch(alone("A:reader-3", 1, 0, 0, 9)))
         args = ("A:reader-3", 2, 0, 0, 0, 0, *here)
         assert session.script("reserve_unbounded", args)[0] in (b"done", b"declined")
         self.run(ended(end_alone("A:reader-3", 2, 0)))
         session.end()
+        self.queue.get_nowait()
 
     def look(self):
         self.queue.exists()

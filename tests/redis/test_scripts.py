@@ -213,7 +213,6 @@ def test_every_answer_of_every_header_happens(server, name, monkeypatch):
     try:
         with server.client() as client:
             play(server, name, theirs, client)
-        play_a_short_bound(server, name)
         play_reading_on(server, name)
         play_a_move(server, name)
     finally:
@@ -261,28 +260,6 @@ def note_answers(monkeypatch):
     monkeypatch.setattr(RedisSession, "_understand", noting)
     monkeypatch.setattr(BlockingSession, "_call_quickly", noting_quickly)
     return seen
-
-
-def play_a_short_bound(server, name):
-    """The calls that are done at once for the only consumer of a queue with a bound."""
-    q = Queue(9, f"{name}-short", url=server.url, serializer="raw")
-    q.put(b"first")
-    assert q.get() == b"first"
-    q.put(b"3")
-
-    def call(op, *args):
-        session = inside.bind(q).session()
-        try:
-            return session.script(op, args)
-        finally:
-            session.end()
-
-    here = (client_id(), process_prefix(), 5000)
-    there = (9, 1000, *here)
-    assert call("reserve_bounded", "A:reader-3", 1, 0, *there) == [b"done", [b"3"]]
-    assert call("reserve_bounded", "A:reader-4", 1, 0, *there) == [b"declined"]
-    assert call("reserve_bounded", "A:reader-3", 2, 1, *there) == [b"done", []]
-    q.delete()
 
 
 def play_a_move(server, name):

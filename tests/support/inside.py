@@ -114,11 +114,6 @@ def read_ahead(handle: Any) -> int:
     return len(handle._gets.window.ahead)
 
 
-def second_half(handle: Any) -> int:
-    """How many more there are, of a queue with a bound."""
-    return len(handle._gets.window.rest)
-
-
 def has_asked_ahead(handle: Any) -> bool:
     """Whether it has asked for more than is here, and not yet read the reply."""
     return handle._gets._asked is not None

@@ -34,7 +34,6 @@ ATTACHMENT = {
     "buffering": SAID,
     "codec": SAID,
     "eof": SAID,
-    "had_bound": SAID,  # at the beginning: one that is set later is looked up at the broker
     "is_anonymous": SAID,
     "name": SAID,
     # ``shares_memory`` among them is decided once, when the queue is made; where the handle is
@@ -166,9 +165,9 @@ def parts_of(queue: Any) -> Iterator[tuple[str, Any]]:
     yield "handle", queue
     yield "attachment", queue._at
     yield "codec", queue._at.codec
-    if queue._at.buffering.puts:  # of a queue with a bound nothing waits to be sent
+    if queue._at.buffering.puts:  # a queue with a bound has no buffers
         yield "puts", queue._puts
         yield "pending", queue._puts.pending
-    yield "read ahead", queue._gets
+        yield "read ahead", queue._gets
     yield "binding", queue._at.binding
     yield "ring", queue._at.binding.items.ring

@@ -139,11 +139,10 @@ class Prefetch(NamedTuple):
     ``alone``: reserve the items. They stay queued, but no other client takes, counts or removes
     them until the reader says how many it handed out, or its lease ends; what it handed out since
     its last call is taken now. Reserves at most half of the bound of a queue that has one, so that
-    the other half can be filled meanwhile; with ``whole``, all of it. SHARED: other clients take
-    items too, or this engine reserves none. When there is no item, and with SHARED, the reader's
-    reservation is over unless it keeps items. Since its last call the reader handed out ``out``
-    items of ``size`` bytes together: an engine may be faster with these numbers. 0 when the reader
-    does not know them.
+    the other half can be filled meanwhile. SHARED: other clients take items too, or this engine
+    reserves none. When there is no item, and with SHARED, the reader's reservation is over unless
+    it keeps items. Since its last call the reader handed out ``out`` items of ``size`` bytes
+    together: an engine may be faster with these numbers. 0 when the reader does not know them.
     """
 
     reader: str
@@ -153,7 +152,6 @@ class Prefetch(NamedTuple):
     limit: int
     until_ended: bool = False
     alone: bool = False
-    whole: bool = False
     out: int = 0
     size: int = 0
 

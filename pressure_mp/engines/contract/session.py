@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard, runtime_
 
 from .address import Address
 from .items import AcknowledgeReply, Hold, TakeBack, Taken
-from .replies import Later, NoItem, NoTask
+from .replies import Later, NoTask
 
 if TYPE_CHECKING:
     from .requests import Request
@@ -53,16 +53,10 @@ class Session(Protocol):
         was sent for longer, so that its outcome is known.
         """
 
-    def send_ahead(
-        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
-    ) -> bool:
+    def send_ahead(self, request: Request) -> bool:
         """Send a request, if that needs no waiting. The session's next call, in this or another
         thread, is ``call`` with the same request, and reads the reply. If this is interrupted, the
-        request is still done once. Returns whether it may have been sent.
-
-        With ``later`` the broker does the request when that may be over, or when ``timeout``
-        seconds have passed: ``call`` waits for that. The session has no place in line meanwhile. An
-        engine that cannot do so sends nothing, and ``call`` does not wait."""
+        request is still done once. Returns whether it may have been sent."""
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         """Wait, after ``call`` returned ``later`` to a request that waits, until a new call may
@@ -92,9 +86,7 @@ class SessionDefaults:
     def taken(self) -> TakeBack | None:
         return None
 
-    def send_ahead(
-        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
-    ) -> bool:
+    def send_ahead(self, request: Request) -> bool:
         return False
 
     def interrupted(self) -> None:

@@ -183,8 +183,6 @@ class RedisBinding:
         if discipline == keys.FIFO:
             self.put_at_once = FastPath("put_at_once")
             self.get_at_once = FastPath("get_at_once", waiting=FastPath("get_or_wait"))
-        #: The fast path of the only reader of a queue with a bound.
-        self.reserve_bounded = FastPath("reserve_bounded")
         #: The fast path of the only reader of a queue without a bound.
         self.reserve_unbounded = Rare()
         #: In event loops, before a request that waits: the same request without waiting, over the

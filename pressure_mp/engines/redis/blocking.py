@@ -8,15 +8,14 @@ from typing import Any
 
 from ..blocking_coroutines import finish
 from ..contract.items import TakeBack
-from ..contract.replies import Later, NoItem
+from ..contract.replies import Later
 from ..contract.requests import Request
 from ..retries import patience
 from .binding import TAKING, RedisBinding
 from .blocking_wire import BlockingWire
 from .caller import Call, Waiter
 from .loading import is_missing, load
-from .one_script import FirstScript, OneScript, PlainRead, bells_in
-from .packing import pack_command
+from .one_script import FirstScript, OneScript, PlainRead, ReadFirst, bells_in
 from .pool import Pool
 from .received_items import accept
 from .requests import implementations
@@ -65,10 +64,6 @@ class BlockingSession:
         found = implementations[type(request)]
         if type(found) is FirstScript and self._caller is None:
             said: Reply | None = None
-            if found.plain is not None:
-                reply = self._read_plainly(found, request, end)
-                if reply is not None:
-                    return reply
             if self._ahead is not None:
                 said = self._read_ahead(self._ahead, end)
             elif (script := found.first(self.binding, request)) is not None:
@@ -90,20 +85,26 @@ class BlockingSession:
             if found.rings and (bells := bells_in(reply)):
                 self.script("ring", bells)
             return found.read(request, reply)
+        if type(found) is ReadFirst:
+            reply = self._read_plainly(found, request, end)
+            if reply is not None:
+                return reply
+            if self._ahead is not None:
+                return found.read(request, self._read_ahead(self._ahead, end))
+            return found.read(request, self.script(*found.script(self.binding, request), end))
         if self._caller is None:
             self._caller = _Caller(self)
         return finish(found(self._caller, request, end))
 
-    def send_ahead(
-        self, request: Request, later: NoItem | None = None, timeout: float = 0.0
-    ) -> bool:
+    def send_ahead(self, request: Request) -> bool:
         found = implementations[type(request)]
         script = None
-        if type(found) is FirstScript:
-            if later is None and found.plain is not None:
-                self._send_read(found.plain(self.binding, request))
-                if self._ahead is not None:
-                    return True
+        if type(found) is ReadFirst:
+            self._send_read(found.plain(self.binding, request))
+            if self._ahead is not None:
+                return True
+            script = found.script(self.binding, request)
+        elif type(found) is FirstScript:
             script = found.first(self.binding, request)
         elif type(found) is OneScript:
             script = found.op, found.args(self.binding, request)
@@ -115,11 +116,8 @@ class BlockingSession:
         op, args = script
         command = self.binding.commands[op]
         number = command.number(wire.lane)
-        packed, limit = command.pack(args, wire.id, wire.lane, number), None
-        if later is not None:
-            waiting = self.binding.waiting("item", timeout)
-            packed, limit = pack_command(waiting.command) + packed, waiting.lasts
-        self._send(SentCall(op, args, wire, number, limit), packed)
+        packed = command.pack(args, wire.id, wire.lane, number)
+        self._send(SentCall(op, args, wire, number), packed)
         return True
 
     def _send_read(self, read: PlainRead | None) -> None:
@@ -130,7 +128,7 @@ class BlockingSession:
         if wire is None:
             return
         packed = self.binding.commands[read.op].pack(read.args, wire.id, wire.lane, b"")
-        ahead = SentCall(read.op, read.args, wire, b"", None, reads=True)
+        ahead = SentCall(read.op, read.args, wire, b"", reads=True)
         self._send(ahead, read.command + packed)
 
     def _send(self, ahead: SentCall, packed: bytes) -> None:
@@ -142,14 +140,10 @@ class BlockingSession:
             return
         ahead.is_sent = True
 
-    def _read_plainly(
-        self, found: FirstScript[Any, Any], request: Request, end: float | None
-    ) -> Any:
+    def _read_plainly(self, found: ReadFirst[Any, Any], request: Request, end: float | None) -> Any:
         """Read the replies to a reading command and to the script behind it, which are sent first
         if they were not, and make a reply of them. None when they do not count: then the script did
         nothing, or something that the request's first script finds done."""
-        assert found.plain is not None
-        assert found.join is not None
         limit = None
         if self._ahead is None:
             self._send_read(found.plain(self.binding, request))
@@ -180,13 +174,7 @@ class BlockingSession:
     def _read_ahead(self, ahead: SentCall, end: float | None) -> Reply:
         """Read the reply to the call that was sent ahead."""
         self._ahead = None
-
-        def read_before() -> bool:
-            if ahead.is_sent and ahead.limit is not None:
-                finish(self._longer().read_wait_end(ahead.wire, ahead.limit))
-            return ahead.is_sent
-
-        return self._read_sent(ahead, read_before, end)
+        return self._read_sent(ahead, lambda: ahead.is_sent, end)
 
     def _read_sent(
         self, sent: SentCall, read_before: Callable[[], bool], end: float | None

@@ -47,20 +47,31 @@ class PlainRead(NamedTuple):
 
 
 @dataclass(frozen=True)
+class ReadFirst(Generic[R, P]):
+    """The implementation of a request that is one script, of whose reply ``read`` makes a reply.
+    ``script`` makes the call of it. In a thread, ``plain`` comes first, if it is not None: ``join``
+    makes a reply of the replies to the command and to the script behind it, or None when these do
+    not count. Then the request goes on as if they had not been sent."""
+
+    script: Callable[[RedisBinding, R], tuple[str, tuple[Any, ...]]]
+    read: Callable[[R, Reply], P]
+    plain: Callable[[RedisBinding, R], PlainRead | None]
+    join: Callable[[RedisBinding, R, Any, Reply], P | None]
+
+    async def __call__(self, caller: Caller, request: R, end: float | None) -> P:
+        return self.read(request, await caller.script(*self.script(caller.binding, request), end))
+
+
+@dataclass(frozen=True)
 class FirstScript(Generic[R, P]):
     """The implementation of a request that is mostly one script. ``first`` makes the call of that
     script, or None to begin with ``rest``; ``read`` makes a reply of its reply, or None if that
     does not suffice. Then ``rest`` goes on, with the script's reply, None when it was not called.
-
-    In a thread, ``plain`` comes first, if there is one: ``join`` makes a reply of the replies to
-    the command and to the script, or None when these do not count. Then the request goes on as if
-    they had not been sent."""
+    """
 
     first: Callable[[RedisBinding, R], tuple[str, tuple[Any, ...]] | None]
     read: Callable[[R, Reply], P | None]
     rest: Callable[[Caller, R, float | None, Reply | None], Coroutine[Any, Any, P]]
-    plain: Callable[[RedisBinding, R], PlainRead | None] | None = None
-    join: Callable[[RedisBinding, R, Any, Reply], P | None] | None = None
 
     async def __call__(self, caller: Caller, request: R, end: float | None) -> P:
         reply = None

@@ -57,8 +57,6 @@ class SentCall:
     args: tuple[Any, ...]
     wire: Any
     number: bytes
-    #: Seconds after which the wait ends that was sent before it; None: no wait was sent.
-    limit: float | None = None
     #: Whether a command that reads was sent before it.
     reads: bool = False
     #: Whether it is known to have been sent.
@@ -367,12 +365,6 @@ class RedisSession:
                 raise ConnectionError("the queue moved, and so ended the wait")
             await self._unblock(wire, beside)
             self._parked = None
-
-    async def read_wait_end(self, wire: Wire, limit: float) -> None:
-        """Read the reply to a wait behind which a call was sent. Raises OSError when the connection
-        is lost."""
-        self._is_overdue = False
-        await self._read_wait(wire, limit, True)
 
     async def _read_wait(self, wire: Wire, limit: float, ends: bool) -> Any:
         """Read the reply to the outstanding wait, which ``ends`` by then. The server checks its

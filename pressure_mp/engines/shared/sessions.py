@@ -39,7 +39,7 @@ from ..contract.queues import (
     Opened,
     SetBound,
 )
-from ..contract.replies import InUse, Later, NoItem, Outcome
+from ..contract.replies import InUse, Later, Outcome
 from ..contract.session import AsyncSession, Session
 from .items import MOVE, TakenHere, at_broker_until, latest
 from .layout import MOVED, SET_ASIDE
@@ -158,11 +158,11 @@ class SharedSession(Calls):
             self._below = self._binding.below.session()
         return self._below
 
-    def send_ahead(self, request: Any, later: NoItem | None = None, timeout: float = 0.0) -> bool:
+    def send_ahead(self, request: Any) -> bool:
         """See :class:`Session`; a request that is done in shared memory is not sent ahead."""
         if self._binding.are_here:
             return False
-        return self._at_broker.send_ahead(self._binding.signed(request), later, timeout)
+        return self._at_broker.send_ahead(self._binding.signed(request))
 
     def wait(self, later: Later, timeout: float | None) -> bool:
         items = self._binding.items

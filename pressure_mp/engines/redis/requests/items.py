@@ -13,13 +13,12 @@ from ...contract.replies import Closed, Ended, InUse, Missing, NoItem, NoSpace, 
 from ..binding import RedisBinding
 from ..caller import Caller, does
 from ..keys import FIFO
-from ..one_script import FirstScript, PlainRead, only_list, plain
+from ..one_script import FirstScript, PlainRead, ReadFirst, only_list, plain
 from ..packing import or_none, pack_command
 from ..role_checks import note_renewal
 from ..roles import finish_check, wake
 from ..statuses import (
     BUSY,
-    DECLINED,
     DONE,
     EMPTY,
     FULL,
@@ -156,36 +155,20 @@ async def take_back(
     return outcome(reply)
 
 
-def _begin(binding: RedisBinding, request: items.Prefetch) -> tuple[str, tuple[Any, ...]] | None:
-    """Use the fast path for a reader that reserves, and handed out all of its items; otherwise the
-    full script."""
-    reader, call, handed, kept, limit, until_ended, alone, whole = request[:8]
+def _fetch(binding: RedisBinding, request: items.Prefetch) -> tuple[str, tuple[Any, ...]]:
+    reader, call, handed, kept, limit, until_ended, alone = request[:7]
     lease = binding.options.lease
     if not (alone or limit):
         return "note_handed", (reader, call, handed, lease)
-    number = min(limit, MOST_ITEMS)
-    if not alone:
-        own = (int(until_ended), client_id_bytes(), lease)
-        return "prefetch", (reader, call, handed, kept, number, MOST_BYTES, *own)
-    if not (whole and limit) or kept:
-        return "reserve", _reserve_args(binding, request)
-    if not binding.reserve_bounded.is_open:
-        return None
-    own_ids = (client_id_bytes(), process_prefix(), lease)
-    return "reserve_bounded", (reader, call, handed, number, MOST_BYTES, *own_ids)
+    which = (reader, call, handed, kept, min(limit, MOST_ITEMS), MOST_BYTES)
+    if alone:
+        return "reserve", (*which, process_prefix(), client_id(), lease)
+    return "prefetch", (*which, int(until_ended), client_id_bytes(), lease)
 
 
-def _reserve_args(binding: RedisBinding, request: items.Prefetch) -> tuple[Any, ...]:
-    reader, call, handed, kept, limit, _, _, whole = request[:8]
-    own = (process_prefix(), client_id(), binding.options.lease)
-    return (reader, call, handed, kept, min(limit, MOST_ITEMS), MOST_BYTES, *own, int(whole))
-
-
-def _prefetched(request: items.Prefetch, reply: Reply) -> items.PrefetchReply | None:
+def _prefetched(request: items.Prefetch, reply: Reply) -> items.PrefetchReply:
     if reply[0] == DONE:
         return _taken_ahead(request, reply[1] if len(reply) > 1 else [])
-    if reply[0] == DECLINED:
-        return None
     if reply[0] == LARGE:
         return items.NextIsLarge()
     if reply[0] in (EMPTY, BUSY):
@@ -197,26 +180,11 @@ def _taken_ahead(request: items.Prefetch, found: list[bytes]) -> items.Taken | N
     return items.Taken(found) if found or not request.limit else NoItem()
 
 
-async def _prefetch(
-    caller: Caller, request: items.Prefetch, end: float | None, said: Reply | None
-) -> items.PrefetchReply:
-    """Reserve items by the full script."""
-    binding = caller.binding
-    reply = await caller.script("reserve", _reserve_args(binding, request), end)
-    found = _prefetched(request, reply)
-    assert found is not None  # it is never declined
-    if said is not None:
-        binding.reserve_bounded.close()
-    else:
-        binding.reserve_bounded.note(reply[0] == DONE)
-    return found
-
-
 def _read_plainly(binding: RedisBinding, request: items.Prefetch) -> PlainRead | None:
     """Read the next items of a reader that goes on by a plain command: items that a script returns
     take twice the server's time."""
-    reader, call, handed, kept, limit, _, alone, whole, out, size = request
-    if not alone or whole or not (limit and out and size) or not binding.reserve_unbounded.is_due():
+    reader, call, handed, kept, limit, _, alone, out, size = request
+    if not (alone and limit and out and size) or not binding.reserve_unbounded.is_due():
         return None
     seen = out + kept
     last = seen + max(1, min(limit, MOST_ITEMS, MOST_BYTES * out // size))
@@ -241,7 +209,7 @@ def _read_on(
     return _taken_ahead(request, found)
 
 
-does(items.Prefetch)(FirstScript(_begin, _prefetched, _prefetch, _read_plainly, _read_on))
+does(items.Prefetch)(ReadFirst(_fetch, _prefetched, _read_plainly, _read_on))
 
 
 @does(items.EndPrefetch)

@@ -1,6 +1,6 @@
 -- reserve: reserve the oldest items for a reader, which hands them out. They stay queued; no other client takes any.
 -- keys: data bound consumer consumer_free not_full consumed_messages consumed_bytes consumer_granted consumer_holder waiting uploads readers
--- args: reader call handed kept number size process client lease whole
+-- args: reader call handed kept number size process client lease
 --   reader   a ticket of a reader
 --   call     the reader's number for this call, larger than those before
 --   handed   how many items it ever handed out
@@ -8,7 +8,6 @@
 --   number   how many items at most; 0: only renew the lease of the reservation of this call
 --   size     after how many bytes to stop
 --   process  the beginning of the ids of all clients of its process
---   whole    1: all items of a queue with a bound; else half of the bound
 -- replies: done items | shared | late | missing
 -- uses: role line bound count chunks batch deliveries reservation incarnation
 -- `shared`: another process waits for an item, got the last one, or counted them. Then, and where there is no item to
@@ -41,7 +40,7 @@ local alone = bound and (redis.call('HLEN', waiting) == 0 or #candidates(waiting
   and redis.call('HEXISTS', holder, 'front') + redis.call('HEXISTS', holder, 'looked') == 0
   and (not last or string.sub(last, 1, #process) == process)
 -- While the reader hands out one half of a queue with a bound, a producer can put the other.
-if alone and bound > 0 and ARGV[10] ~= '1' then number = math.min(number, math.max(math.floor(bound / 2), 1) - kept) end
+if alone and bound > 0 then number = math.min(number, math.max(math.floor(bound / 2), 1) - kept) end
 local items, read = {}, 0
 if alone and number > 0 then items, read = read_oldest(data, kept, number, budget, uploads) end
 if bound and (#items > 0 or kept > 0 or number == 0) then
