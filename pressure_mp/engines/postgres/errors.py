@@ -104,8 +104,8 @@ def refusal(state: str, message: str, shown: str, schema: str) -> PressureError:
         return NotNow(f"the database at {shown} is not ready: {text}")
     if state == _READ_ONLY:
         return ReadOnly(
-            f"the database at {shown} is not ready: {text}; if it is a standby, the URL should name "
-            "its primary, or all hosts with target_session_attrs=read-write"
+            f"the database at {shown} is not ready: {text}; if it is a standby, the URL should "
+            "name its primary, or all hosts with target_session_attrs=read-write"
         )
     if _NOT_INSTALLED.fullmatch(state):
         return NotInstalled(
