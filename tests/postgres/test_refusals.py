@@ -368,7 +368,7 @@ def test_clients_install_a_schema_again_that_was_dropped(own_postgres, name):
             q.get_nowait()
 
 
-def test_no_worker_process_takes_the_place_of_one_that_the_server_refused_at_once(
+def test_no_worker_process_takes_at_once_the_place_of_one_that_the_server_refused(
     own_postgres, for_role, name, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(worker, "_PAUSE", HOURS)
@@ -377,19 +377,24 @@ def test_no_worker_process_takes_the_place_of_one_that_the_server_refused_at_onc
     url = f"postgresql://{role}@127.0.0.1:{own_postgres.port}/postgres"
     begin = {"initializer": functions.log_to, "initargs": (str(log),)}
     context = multiprocessing.get_context("fork")
+    runs, go_on = tmp_path / "runs", tmp_path / "go on"
     with Executor(1, mp_context=context, url=url, reconnect=0.1, **begin) as executor:
-        first = executor.submit(functions.pid).result(LIMIT)
+        call = executor.submit(functions.hold, str(runs), str(go_on))
+        until(lambda: functions.runs(runs))
         own_postgres.execute(f"ALTER ROLE {role} NOLOGIN")
         try:
             sessions = f"FROM pg_stat_activity WHERE usename = '{role}'"
             own_postgres.execute(f"SELECT pg_terminate_backend(pid) {sessions}")
+            os.kill(functions.runs(runs)[0], signal.SIGKILL)
             until(lambda: "a worker process ends" in log.read_text())
         finally:
             own_postgres.execute(f"ALTER ROLE {role} LOGIN")
+        (refused,) = executor._processes
         # A process that ends is replaced when its starter has seen that.
-        assert psutil.wait_procs([psutil.Process(first)], timeout=1)[1]
-        os.kill(first, signal.SIGKILL)
-        assert executor.submit(functions.pid).result(LIMIT) != first
+        assert psutil.wait_procs([psutil.Process(refused)], timeout=1)[1]
+        go_on.touch()
+        os.kill(refused, signal.SIGKILL)
+        assert call.result(LIMIT) == "held"
 
 
 def test_an_executor_goes_on_when_its_role_may_connect_again(own_postgres, caplog):
