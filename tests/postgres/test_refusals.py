@@ -386,13 +386,13 @@ def test_no_worker_process_takes_at_once_the_place_of_one_that_the_server_refuse
             sessions = f"FROM pg_stat_activity WHERE usename = '{role}'"
             own_postgres.execute(f"SELECT pg_terminate_backend(pid) {sessions}")
             os.kill(functions.runs(runs)[0], signal.SIGKILL)
+            go_on.touch()
             until(lambda: "a worker process ends" in log.read_text())
         finally:
             own_postgres.execute(f"ALTER ROLE {role} LOGIN")
         (refused,) = executor._processes
         # A process that ends is replaced when its starter has seen that.
         assert psutil.wait_procs([psutil.Process(refused)], timeout=1)[1]
-        go_on.touch()
         os.kill(refused, signal.SIGKILL)
         assert call.result(LIMIT) == "held"
 
