@@ -7,6 +7,7 @@ import multiprocessing
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import contents
 import inside
@@ -18,10 +19,11 @@ from programs import large_items as programs
 from waiting import HOURS, LIMIT, Background, lasting, until
 
 import pressure_mp
-from pressure_mp import DecodingError, JoinableQueue, PriorityQueue, Queue
+from pressure_mp import BrokerUnavailable, DecodingError, JoinableQueue, PriorityQueue, Queue, aio
 from pressure_mp.drivers import adrive
 from pressure_mp.encoding.large import CHUNK
 from pressure_mp.engines import retries
+from pressure_mp.engines.redis import contents as chunks
 from pressure_mp.engines.redis.requests import contents as requests_of_contents
 from pressure_mp.operations import large as operations
 
@@ -118,6 +120,24 @@ def test_the_item_of_a_killed_consumer_goes_back_with_its_content(server, name, 
         assert np.array_equal(got[np.ndarray], array())
         assert contents.count_chunks(q) == contents.count_uploads(q) == 0
         q.delete()
+
+
+def test_a_large_item_whose_get_loses_the_broker_in_asyncio_goes_back(server, name):
+    lost = mock.patch.object(chunks, "call", side_effect=ConnectionResetError("it broke"))
+
+    async def main():
+        async with aio.Queue(name=name, url=server.url, reconnect=0) as q:
+            for _ in range(2):
+                await q.put(array())
+            await q.get()
+            with lost, pytest.raises(BrokerUnavailable):
+                await q.get()
+            await q.put("next")  # as other calls of this loop do, over the same channels
+            got = [await q.get(timeout=LIMIT) for _ in range(2)]
+            assert {type(item) for item in got} == {np.ndarray, str}
+            await q.delete()
+
+    asyncio.run(main())
 
 
 def test_a_large_item_whose_get_is_interrupted_goes_back(server, name):

@@ -83,6 +83,10 @@ class LoopSession(RedisSession):
                 raise
             postponed.add(error)
             return taken
+        except PressureError as error:
+            if self._kept is not None and not error.took_nothing:
+                self._leave_lane(self._kept)
+            raise
         return reply
 
     async def _call_in_turn(self, request: Request, end: float | None) -> Any:
