@@ -39,7 +39,7 @@ _FIRST_PAUSE = 0.005
 _RUNG = 2000
 #: The calls that acknowledge a task: they are tried for ``reconnect`` seconds, however short the
 #: caller would wait for the next task.
-_SETTLING = frozenset(("ack", "next"))
+_SETTLING = frozenset(("ack", "ack_many", "next"))
 
 #: The replies to a call that came twice.
 CAME_AGAIN = (AGAIN, STALE)
