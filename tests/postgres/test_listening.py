@@ -15,10 +15,11 @@ from brokers import postgres as servers
 from brokers.pgbouncer import pooling
 from waiting import HOURS, Background, until
 
-from pressure_mp import Empty, Queue, examine_broker
+from pressure_mp import BrokerUnavailable, Empty, Queue, examine_broker
 from pressure_mp.engines import registry
+from pressure_mp.engines.blocking_coroutines import finish
 from pressure_mp.engines.postgres import listener, notifications, session
-from pressure_mp.engines.postgres.wire import Wire
+from pressure_mp.engines.postgres.wire import BlockingWire, Wire
 
 
 @pytest.fixture
@@ -180,6 +181,14 @@ def test_a_waiting_get_does_not_wait_for_an_address_that_says_nothing(
     Queue(name=name, url=postgres.limited_url).put("item")
     assert getting.result() == "item"
     silent.lead()
+
+
+def test_a_connection_that_broke_while_it_was_checked_is_refused_as_one_that_is_away(postgres):
+    address = registry.parse(postgres.limited_url)
+    broken = notifications.wire_to_listen(BlockingWire, address)
+    broken.close()
+    with pytest.raises(BrokerUnavailable, match="broke"):
+        finish(notifications.listen(broken, 1))
 
 
 def test_a_get_that_looks_by_itself_hears_notifications_as_soon_as_there_are_any(

@@ -44,6 +44,8 @@ async def connect_to_listen(wire: Wire, address: PostgresAddress) -> None:
 async def listen(wire: Wire, number: int) -> None:
     """Listen for notifications to that number. As long as the connection lives, the server holds
     the number's lock."""
+    if wire.pgconn is None:  # it broke in a check before, which tells no errors
+        raise BrokerUnavailable(f"the connection to {wire.shown} broke")
     for text in (f"SELECT pg_advisory_lock({number})", f"LISTEN pressure_mp_{number}"):
         await wire.execute(Statement(b"", text.encode(), ()), (), _TIMEOUT)
 
