@@ -141,26 +141,32 @@ def test_a_handler_that_ends_during_the_outage_settles_its_task_after_it(
     running.result()
 
 
-def test_tasks_that_a_run_has_when_it_ends_in_an_outage_are_ready_after_it(
-    server, queue, begin, caplog, run_in
-):
-    stop, go_on, begun = threading.Event(), threading.Event(), threading.Semaphore(0)
+class Holding:
+    """A handler that goes on when it is told to, and then fails for the task ``fails``."""
 
-    def handler(task):
-        begun.release()
-        assert go_on.wait(LIMIT)
+    def __init__(self):
+        self.begun, self.go_on = threading.Semaphore(0), threading.Event()
+
+    def __call__(self, task):
+        self.begun.release()
+        assert self.go_on.wait(LIMIT)
         if task.data == "fails":
             raise ValueError("it cannot be done")
 
+
+def test_tasks_that_a_run_has_when_it_ends_in_an_outage_are_ready_after_it(
+    server, queue, begin, caplog, run_in
+):
+    stop, handler = threading.Event(), Holding()
     queue.put_many(["ends", "ends too", "fails", "is not begun"])
     running = begin(handler, stop, concurrency=3, prefetch=3, grace=LIMIT)
     for _ in range(3):
-        assert begun.acquire(timeout=LIMIT)
+        assert handler.begun.acquire(timeout=LIMIT)
     until(lambda: queue.stats().counts["T"] == 4)
     server.kill()
     stop.set()
     until(lambda: lines(caplog, "1 tasks of"))
-    go_on.set()
+    handler.go_on.set()
     with pytest.raises(BrokerUnavailable):
         running.result()
     server.start()
@@ -172,20 +178,13 @@ def test_tasks_that_a_run_has_when_it_ends_in_an_outage_are_ready_after_it(
 def test_no_task_that_a_worker_settles_in_an_outage_when_the_grace_is_over_stays_taken(
     server, queue, begin, caplog, run_in
 ):
-    stop, go_on, begun = threading.Event(), threading.Event(), threading.Semaphore(0)
-
-    def handler(task):
-        begun.release()
-        assert go_on.wait(LIMIT)
-        if task.data == "fails":
-            raise ValueError("it cannot be done")
-
+    stop, handler = threading.Event(), Holding()
     queue.put_many(["ends", "ends too", "fails"])
     running = begin(handler, stop, concurrency=3, grace=0)
     for _ in range(3):
-        assert begun.acquire(timeout=LIMIT)
+        assert handler.begun.acquire(timeout=LIMIT)
     server.kill()
-    go_on.set()
+    handler.go_on.set()
     waits(caplog)
     stop.set()
     with contextlib.suppress(BrokerUnavailable):  # or the run has ended before its worker

@@ -31,8 +31,8 @@ _USUAL = _BITS.pack(_SIGN)
 
 
 class PackedRecord:
-    """A record as bytes, which are read only as far as attributes need; ``state``, and ``since``
-    with ``due``, replace those of the bytes."""
+    """A record as bytes, which are read only as far as attributes need. ``state`` replaces the
+    state in the bytes, and ``since`` with ``due`` the times there."""
 
     __slots__ = ("_due", "_packed", "_read", "_since", "_state")
 
